@@ -13,7 +13,12 @@ export function openBareStore(url, options = {}) {
 export function landingOf(record, database = 'accounts') {
   const text = JSON.stringify(record)
   return {
-    type: 'upsert', database, key: record.id, text, hash: hash('sha1', text, 'base64').slice(0, 16), cursor: null,
+    type: 'upsert',
+    database,
+    key: record.id,
+    text,
+    hash: hash('sha1', text, 'base64').slice(0, 16),
+    cursor: null,
     upstreamAt: `${record.updated_at.slice(0, 19)}.000000Z`,
   }
 }
@@ -26,7 +31,8 @@ export function landings(from, count, version = 0, database = 'accounts') {
 export class Lander {
   static async take(store, sync) {
     const { lease, checkpoint } = await store.acquire(
-      { worker: 'bench', sync }, { holder: 'bench', ttlMs: 3_600_000, at: Date.now() },
+      { worker: 'bench', sync },
+      { holder: 'bench', ttlMs: 3_600_000, at: Date.now() },
     )
     return new Lander(store, lease, checkpoint.version)
   }
@@ -59,8 +65,16 @@ export class Lander {
 
   async #commit(landings, move) {
     const outcome = await this.store.commit({
-      lease: this.lease, version: this.version, at: Date.now(), owner: 'bench', landings, quarantined: [], columns: {},
-      readAtSequence: 0, upstreamToleranceMs: 0, transition: { ...move, cycle: this.inflight.cycle, page: ++this.page },
+      lease: this.lease,
+      version: this.version,
+      at: Date.now(),
+      owner: 'bench',
+      landings,
+      quarantined: [],
+      columns: {},
+      readAtSequence: 0,
+      upstreamToleranceMs: 0,
+      transition: { ...move, cycle: this.inflight.cycle, page: ++this.page },
     })
     if (outcome.kind !== 'landed') throw new Error(`A page was not committed: ${JSON.stringify(outcome)}`)
     this.version = outcome.version

@@ -28,10 +28,14 @@ export function compared(ours, raw) {
 export function renderTable(measures) {
   const head = ['work', 'raw limit in the same run', 'raw', 'Tidemark', 'figure', 'by CPU', 'bar', '']
   const lines = measures.map(({ work, limit, raw, ours, of, figure, unit, cpu, bar, met }) => [
-    work, limit, raw === null ? '–' : `${short(raw)} ${of}`, `${short(ours)} ${of}`,
+    work,
+    limit,
+    raw === null ? '–' : `${short(raw)} ${of}`,
+    `${short(ours)} ${of}`,
     unit === '×' ? `${figure.toFixed(2)} ×` : `${short(figure)} ${unit}`,
     cpu === null ? '' : `${cpu.toFixed(2)} ×`,
-    bar === null ? '–' : unit === '×' ? `≥ ${bar}` : `≤ ${bar} ${unit}`, met === null ? '' : met ? 'met' : 'MISSED',
+    bar === null ? '–' : unit === '×' ? `≥ ${bar}` : `≤ ${bar} ${unit}`,
+    met === null ? '' : met ? 'met' : 'MISSED',
   ])
   const widths = head.map((title, at) => Math.max(title.length, ...lines.map((line) => line[at].length)))
   const row = (cells) => `| ${cells.map((cell, at) => cell.padEnd(widths[at])).join(' | ')} |`

@@ -15,14 +15,20 @@ import { DEFAULTS, SMALL } from './sizes.mjs'
 const sizeFlags = Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, { type: 'string' }]))
 const { values } = parseArgs({
   options: {
-    only: { type: 'string' }, json: { type: 'boolean', default: false }, small: { type: 'boolean', default: false },
-    postgres: { type: 'string' }, help: { type: 'boolean', default: false }, ...sizeFlags,
+    only: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    small: { type: 'boolean', default: false },
+    postgres: { type: 'string' },
+    help: { type: 'boolean', default: false },
+    ...sizeFlags,
   },
 })
 if (values.help) {
   console.log(`Cases: ${Object.keys(CASES).join(', ')}.
 Without --only all of them are run except ${SLOW.join(', ')}.
-Sizes: ${Object.entries(DEFAULTS).map(([name, size]) => `--${name} ${size}`).join(', ')}; --small for a quick check.
+Sizes: ${Object.entries(DEFAULTS)
+    .map(([name, size]) => `--${name} ${size}`)
+    .join(', ')}; --small for a quick check.
 --postgres <url> uses an existing server, with a separate database for each case.
 --json prints one JSON document.`)
   process.exit(0)

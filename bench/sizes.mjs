@@ -19,5 +19,13 @@ export const DEFAULTS = {
 
 /** Every case from beginning to end within seconds; the results are meaningless. */
 export const SMALL = {
-  records: 300, page: 100, turns: 1, seconds: 0.1, long: 1_000, entries: 1_000, databases: 5, syncs: 10, tenants: 3,
+  records: 300,
+  page: 100,
+  turns: 1,
+  seconds: 0.1,
+  long: 1_000,
+  entries: 1_000,
+  databases: 5,
+  syncs: 10,
+  tenants: 3,
 }

@@ -23,21 +23,35 @@ export async function simulate(name, store = join(folder, name, '.tidemark/simul
   example.fill(vendor)
   clock.lagMs /= 2
   const server = await serve(vendor)
-  const commands = [['run'], ...example.syncs.map((sync) => ['run', sync]), ...Object.keys(example.databases).map((database) => ['query', `select count(*) as ${database} from ${database}`])]
+  const commands = [
+    ['run'],
+    ...example.syncs.map((sync) => ['run', sync]),
+    ...Object.keys(example.databases).map((database) => ['query', `select count(*) as ${database} from ${database}`]),
+  ]
   let code = 0
   for (const [number, command] of commands.entries()) {
     if (number === 1) {
       example.change(vendor)
       clock.lagMs = 0
     }
-    code ||= await tidemark(command, name, { ...process.env, ...example.env(server.url), TIDEMARK_STORE: `sqlite:${store}` })
+    code ||= await tidemark(command, name, {
+      ...process.env,
+      ...example.env(server.url),
+      TIDEMARK_STORE: `sqlite:${store}`,
+    })
   }
   await server.close()
   return { code, vendor, databases: example.databases }
 }
 
 function tidemark(command, name, env) {
-  console.log(`\n$ npx tidemark ${command.map((word) => (word.includes(' ') ? `"${word}"` : word)).join(' ')} --file examples/${name}/worker.ts`)
-  const child = spawn(process.execPath, [join(folder, '../dist/cli/main.js'), ...command, '--file', join(folder, name, 'worker.ts')], { stdio: 'inherit', env })
+  console.log(
+    `\n$ npx tidemark ${command.map((word) => (word.includes(' ') ? `"${word}"` : word)).join(' ')} --file examples/${name}/worker.ts`,
+  )
+  const child = spawn(
+    process.execPath,
+    [join(folder, '../dist/cli/main.js'), ...command, '--file', join(folder, name, 'worker.ts')],
+    { stdio: 'inherit', env },
+  )
   return new Promise((resolve) => child.once('exit', (code) => resolve(code ?? 1)))
 }

@@ -18,9 +18,16 @@ export const SIMULATORS = {
     env: (url) => ({ STRIPE_URL: `${url}/v1`, STRIPE_KEY: 'simulated' }),
     databases: { customers: 'customer', prices: 'price' },
     fill(vendor) {
-      const customers = many(250, (n) => vendor.create('customer', { email: `c${n}@example.com`, name: `Customer ${n}` }))
+      const customers = many(250, (n) =>
+        vendor.create('customer', { email: `c${n}@example.com`, name: `Customer ${n}` }),
+      )
       const prices = many(3, (n) => vendor.create('price', { unit_amount: 100 * (n + 1) }))
-      many(20, (n) => vendor.create('subscription', { customer: customers[n], items: many(n + 1, (item) => ({ price: prices[item % 3], quantity: item })) }))
+      many(20, (n) =>
+        vendor.create('subscription', {
+          customer: customers[n],
+          items: many(n + 1, (item) => ({ price: prices[item % 3], quantity: item })),
+        }),
+      )
     },
     change: (vendor) => someOf(vendor, 'customer', { name: 'Renamed' }),
     syncs: ['customers'],
@@ -57,7 +64,12 @@ export const SIMULATORS = {
   },
   airtable: {
     ...account('airtable'),
-    env: (url) => ({ AIRTABLE_URL: `${url}/v0`, AIRTABLE_BASE: 'appSimulated00001', AIRTABLE_TABLE: 'Tasks', AIRTABLE_TOKEN: 'simulated' }),
+    env: (url) => ({
+      AIRTABLE_URL: `${url}/v0`,
+      AIRTABLE_BASE: 'appSimulated00001',
+      AIRTABLE_TABLE: 'Tasks',
+      AIRTABLE_TOKEN: 'simulated',
+    }),
     databases: { tasks: 'Tasks' },
     change: (vendor) => someOf(vendor, 'Tasks', { Name: 'Renamed' }),
     syncs: ['tasks'],
@@ -66,7 +78,8 @@ export const SIMULATORS = {
     make: (ports) => new StripeSimulator(ports),
     env: (url) => ({ STRIPE_URL: `${url}/v1`, STRIPE_KEY: 'simulated' }),
     databases: { customers: 'customer' },
-    fill: (vendor) => many(250, (n) => vendor.create('customer', { email: `c${n}@example.com`, name: `Customer ${n}` })),
+    fill: (vendor) =>
+      many(250, (n) => vendor.create('customer', { email: `c${n}@example.com`, name: `Customer ${n}` })),
     change: (vendor) => someOf(vendor, 'customer', { name: 'Renamed' }),
     syncs: ['customers'],
   },

@@ -7,7 +7,16 @@
 // Exits with 1 unless every bug was killed.
 import { spawn, spawnSync } from 'node:child_process'
 import {
-  appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync,
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
@@ -31,8 +40,9 @@ const { PLANTED_BUGS } = await jiti.import('../test/planted/index.ts')
 const { findCode, patchText } = await jiti.import('../test/planted/patch-text.ts')
 const pattern = new RegExp(options.only, 'i')
 const done = killedBefore()
-const bugs = PLANTED_BUGS.filter(({ name, file }) => pattern.test(name) || pattern.test(file))
-  .filter(({ name, file }) => !done.has(`${file}: ${name}`))
+const bugs = PLANTED_BUGS.filter(({ name, file }) => pattern.test(name) || pattern.test(file)).filter(
+  ({ name, file }) => !done.has(`${file}: ${name}`),
+)
 if (done.size > 0) console.log(`${done.size} bugs were killed before, ${bugs.length} are left`)
 
 if (options.list) {
@@ -123,7 +133,10 @@ async function run(tests, title, onPassed = () => {}) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const flags = ['--config=planted.config.ts', '--bail=1', '--reporter=json', `--outputFile=${report}`]
   const child = spawn(process.execPath, [vitest, 'run', ...flags, ...only, ...tests], {
-    cwd: copy, detached: true, stdio: 'ignore', env: { ...process.env, TIDEMARK_TEST_POSTGRES_URL: server },
+    cwd: copy,
+    detached: true,
+    stdio: 'ignore',
+    env: { ...process.env, TIDEMARK_TEST_POSTGRES_URL: server },
   })
   const end = () => {
     try {
@@ -173,7 +186,10 @@ function copyCheckout() {
     symlinkSync(join(root, folder), join(copy, folder))
   }
   const experimental = { fsModuleCache: true, fsModuleCachePath: join(copy, '.compiled') }
-  writeFileSync(join(copy, 'planted.config.ts'), `import config from './vitest.config.ts'
+  writeFileSync(
+    join(copy, 'planted.config.ts'),
+    `import config from './vitest.config.ts'
 export default { ...config, test: { ...config.test, experimental: ${JSON.stringify(experimental)} } }
-`)
+`,
+  )
 }

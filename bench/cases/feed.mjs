@@ -13,7 +13,10 @@ export const feed = {
   title: 'The feed on loopback: pages of 100 changes',
   async run(bench) {
     const [measures, details] = [[], {}]
-    for (const [kind, name] of [['sqlite', 'SQLite'], ['postgres', 'PostgreSQL']]) {
+    for (const [kind, name] of [
+      ['sqlite', 'SQLite'],
+      ['postgres', 'PostgreSQL'],
+    ]) {
       const result = await measureStore(bench, kind)
       details[kind] = result
       for (const [databases, rates] of Object.entries(result.rates)) {
@@ -25,8 +28,10 @@ export const feed = {
       const [one, many] = Object.values(result.readMs)
       measures.push(
         ratio(
-          `${name}: reading a page, ${bench.sizes.databases} databases`, 'with one database',
-          { ratio: one / many, ours: many, raw: one }, 'ms',
+          `${name}: reading a page, ${bench.sizes.databases} databases`,
+          'with one database',
+          { ratio: one / many, ours: many, raw: one },
+          'ms',
         ),
       )
     }
@@ -38,27 +43,32 @@ async function measureStore(bench, kind) {
   const { entries, databases, seconds, turns } = bench.sizes
   const serve = (count, act) =>
     bench.store(kind, (url) => bench.withServer('feed-server.mjs', [url, entries, count, PER_COMMIT], act))
-  return serve(1, (one) => serve(databases, async (many) => {
-    const page = bench.file('page.json')
-    writeFileSync(page, await (await ask(one)).text())
-    return bench.withServer('feed-bare.mjs', [page], async (bare) => {
-      const load = async ({ port, key = '-' }, mode, starts) =>
-        (await bench.child('feed-load.mjs', port, key, seconds, mode, ...starts)).pages
-      const rates = {}
-      const servers = [[1, one], [databases, many]]
-      for (const [count] of servers) rates[count] = { bare: [], head: [], middle: [], walk: [] }
-      for (let turn = 0; turn < turns; turn++) {
-        for (const [count, server] of servers) {
-          rates[count].bare.push(await load(bare, 'stay', ['']))
-          rates[count].head.push(await load(server, 'stay', [server.starts.head]))
-          rates[count].middle.push(await load(server, 'stay', [server.starts.middle]))
-          rates[count].walk.push(await load(server, 'walk', server.starts.spread))
+  return serve(1, (one) =>
+    serve(databases, async (many) => {
+      const page = bench.file('page.json')
+      writeFileSync(page, await (await ask(one)).text())
+      return bench.withServer('feed-bare.mjs', [page], async (bare) => {
+        const load = async ({ port, key = '-' }, mode, starts) =>
+          (await bench.child('feed-load.mjs', port, key, seconds, mode, ...starts)).pages
+        const rates = {}
+        const servers = [
+          [1, one],
+          [databases, many],
+        ]
+        for (const [count] of servers) rates[count] = { bare: [], head: [], middle: [], walk: [] }
+        for (let turn = 0; turn < turns; turn++) {
+          for (const [count, server] of servers) {
+            rates[count].bare.push(await load(bare, 'stay', ['']))
+            rates[count].head.push(await load(server, 'stay', [server.starts.head]))
+            rates[count].middle.push(await load(server, 'stay', [server.starts.middle]))
+            rates[count].walk.push(await load(server, 'walk', server.starts.spread))
+          }
         }
-      }
-      const readMs = { 1: median(one.readMs), [databases]: median(many.readMs) }
-      return { rates, readMs, pageBytes: readFileSync(page).length }
-    })
-  }))
+        const readMs = { 1: median(one.readMs), [databases]: median(many.readMs) }
+        return { rates, readMs, pageBytes: readFileSync(page).length }
+      })
+    }),
+  )
 }
 
 async function ask({ port, key, starts }) {

@@ -5,7 +5,8 @@ export const http = {
   async run(bench) {
     const { records, page, turns } = bench.sizes
     const result = await bench.withServer('http-server.mjs', [records, page], ({ port }) =>
-      bench.child('http.mjs', port, bench.file('http.db'), records, page, turns))
+      bench.child('http.mjs', port, bench.file('http.db'), records, page, turns),
+    )
     const limit = 'one-thread sum of fetch, parse, land'
     return {
       ...result,

@@ -13,7 +13,19 @@ import { tenants } from './tenants.mjs'
 
 /** By the name that `--only` takes. Each has a title and runs to `{ measures, … }`; see measures.mjs. */
 export const CASES = {
-  sqlite, postgres, tables, http, queries, feed, disk, long, scheduler, tenants, replica, compaction, fleet,
+  sqlite,
+  postgres,
+  tables,
+  http,
+  queries,
+  feed,
+  disk,
+  long,
+  scheduler,
+  tenants,
+  replica,
+  compaction,
+  fleet,
 }
 
 /** Run only when named: they take from minutes to a quarter of an hour. */

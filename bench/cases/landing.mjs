@@ -1,7 +1,10 @@
 import { ratio } from '../measures.mjs'
 
 const NAMES = {
-  first: 'first load', unchanged: 'the same again, unchanged', changed10: '10 % changed', changed100: '100 % changed',
+  first: 'first load',
+  unchanged: 'the same again, unchanged',
+  changed10: '10 % changed',
+  changed100: '100 % changed',
   sweep1: 'a listing without 1 %',
 }
 const STORES = {
@@ -20,13 +23,17 @@ async function land(bench, kind) {
   const cycles = await bench.store(kind, (url) => bench.child('cycles.mjs', url, records, page, 'all'))
   const { swept, sweepMs, rawSweepMs } = landing.sweep1
   return {
-    landing, cycles,
+    landing,
+    cycles,
     measures: [
       ...Object.entries(NAMES).map(([pass, work]) =>
-        ratio(`${name}: ${work}`, limit, landing[pass], 'rows/s', bars[pass])),
+        ratio(`${name}: ${work}`, limit, landing[pass], 'rows/s', bars[pass]),
+      ),
       ratio(
-        `${name}: the page that sweeps ${swept} rows`, 'the page, and delete by keys',
-        { ratio: rawSweepMs / sweepMs, ours: sweepMs, raw: rawSweepMs }, 'ms',
+        `${name}: the page that sweeps ${swept} rows`,
+        'the page, and delete by keys',
+        { ratio: rawSweepMs / sweepMs, ours: sweepMs, raw: rawSweepMs },
+        'ms',
       ),
       ...Object.entries(NAMES).map(([pass, work]) => {
         const [ours, raw] = [cycles.passes[pass].rate, landing[pass].raw]

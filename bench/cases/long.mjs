@@ -6,7 +6,10 @@ export const long = {
   async run(bench) {
     const { long: rows, page } = bench.sizes
     const [measures, details] = [[], {}]
-    for (const [kind, name] of [['sqlite', 'SQLite'], ['postgres', 'PostgreSQL']]) {
+    for (const [kind, name] of [
+      ['sqlite', 'SQLite'],
+      ['postgres', 'PostgreSQL'],
+    ]) {
       const load = (count) => bench.store(kind, (url) => bench.child('cycles.mjs', url, count, page, 'first'))
       const [tenth, whole] = [await load(Math.ceil(rows / 10)), await load(rows)]
       const { firstTenth: raw, lastTenth: ours } = whole.passes.first

@@ -18,7 +18,8 @@ export const replica = {
       return {
         ...result,
         measures: [
-          ...delay('a commit is seen on the primary', lag.here), ...delay('a commit is seen on the replica', lag.there),
+          ...delay('a commit is seen on the primary', lag.here),
+          ...delay('a commit is seen on the replica', lag.there),
           ...delay('… while four writers commit', lag.busy),
           ratio('page of 100 changes, replica', 'from the primary', compared(pages.there, pages.here), 'pages/s'),
         ],

@@ -19,8 +19,22 @@ export class MemoryStore {
   /** The store as one process reaches it; calls of a killed process never return. */
   door(process, tenant = 'default') {
     const own = this.#tenant(tenant)
-    const reach = (method) => (...args) => (process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args)))
-    const methods = ['listSyncStatus', 'acquire', 'renew', 'release', 'beginCycle', 'commit', 'readCheckpoint', 'signalSync', 'headSequence', 'pauses']
+    const reach =
+      (method) =>
+      (...args) =>
+        process.dead ? new Promise(() => {}) : Promise.resolve(this[method](own, ...args))
+    const methods = [
+      'listSyncStatus',
+      'acquire',
+      'renew',
+      'release',
+      'beginCycle',
+      'commit',
+      'readCheckpoint',
+      'signalSync',
+      'headSequence',
+      'pauses',
+    ]
     return {
       ...Object.fromEntries(methods.map((method) => [method, reach(method)])),
       tenant,
@@ -41,7 +55,8 @@ export class MemoryStore {
   }
 
   #row(tenant, { worker, sync }) {
-    if (!tenant.rows.has(sync)) tenant.rows.set(sync, { worker, sync, epoch: 0, checkpoint: EMPTY_CHECKPOINT, recent: [] })
+    if (!tenant.rows.has(sync))
+      tenant.rows.set(sync, { worker, sync, epoch: 0, checkpoint: EMPTY_CHECKPOINT, recent: [] })
     return tenant.rows.get(sync)
   }
 
@@ -56,8 +71,17 @@ export class MemoryStore {
 
   listSyncStatus(tenant, { ref, changedSince }) {
     this.calls.status++
-    const rows = ref !== undefined ? [tenant.rows.get(ref.sync)].filter(Boolean) : changedSince === undefined ? tenant.rows.values() : new Set(tenant.moves.slice(Number(changedSince)))
-    return { now: this.#clock.now(), changeToken: String(tenant.moves.length), syncs: [...rows].map(({ worker, sync, checkpoint, recent }) => ({ worker, sync, checkpoint, recent })) }
+    const rows =
+      ref !== undefined
+        ? [tenant.rows.get(ref.sync)].filter(Boolean)
+        : changedSince === undefined
+          ? tenant.rows.values()
+          : new Set(tenant.moves.slice(Number(changedSince)))
+    return {
+      now: this.#clock.now(),
+      changeToken: String(tenant.moves.length),
+      syncs: [...rows].map(({ worker, sync, checkpoint, recent }) => ({ worker, sync, checkpoint, recent })),
+    }
   }
 
   acquire(tenant, ref, { holder, ttlMs, evictHolder }) {
@@ -91,8 +115,31 @@ export class MemoryStore {
     const row = this.#held(tenant, lease)
     if (row === null) return null
     const known = row.checkpoint.inflight
-    const inflight = known ?? { cycle: ++this.#cycles, mode, page: 0, state: null, startedAt: at, scope: null, tidemark: null, startSequence: 0, guardState: null }
-    if (known === null) row.recent = [{ worker: row.worker, sync: row.sync, cycle: inflight.cycle, mode, trigger, startedAt: at, endedAt: null, stopReason: null, counts: COUNTS }]
+    const inflight = known ?? {
+      cycle: ++this.#cycles,
+      mode,
+      page: 0,
+      state: null,
+      startedAt: at,
+      scope: null,
+      tidemark: null,
+      startSequence: 0,
+      guardState: null,
+    }
+    if (known === null)
+      row.recent = [
+        {
+          worker: row.worker,
+          sync: row.sync,
+          cycle: inflight.cycle,
+          mode,
+          trigger,
+          startedAt: at,
+          endedAt: null,
+          stopReason: null,
+          counts: COUNTS,
+        },
+      ]
     this.#move(tenant, row, { inflight, triggeredAt: null })
     return { inflight, resumed: known !== null, headSequence: 0, columns: {} }
   }
@@ -110,8 +157,14 @@ export class MemoryStore {
     if (row === null) return
     // No cycle of the simulation fails; one that does would be due again at once, without end.
     if (report?.stopReason === 'error') this.fail(new Error(report.error.message))
-    if (report !== undefined) row.recent = row.recent.map((cycle) => ({ ...cycle, endedAt: report.endedAt, stopReason: report.stopReason }))
-    this.#move(tenant, row, { heldBy: null, heldSince: null, heldUntil: null, ...(report?.stopReason === 'complete' && { lastSuccessAt: report.endedAt, failures: 0 }) })
+    if (report !== undefined)
+      row.recent = row.recent.map((cycle) => ({ ...cycle, endedAt: report.endedAt, stopReason: report.stopReason }))
+    this.#move(tenant, row, {
+      heldBy: null,
+      heldSince: null,
+      heldUntil: null,
+      ...(report?.stopReason === 'complete' && { lastSuccessAt: report.endedAt, failures: 0 }),
+    })
     this.#notify(tenant)
   }
 

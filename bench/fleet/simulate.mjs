@@ -7,7 +7,9 @@ import { Runner } from '../../dist/runner/runner.js'
 import { MemoryStore } from './memory-store.mjs'
 import { VirtualTime } from './virtual-time.mjs'
 
-const [tenants, syncs, processes, places, minutes] = [1_000, 100, 8, 32, 75].map((usual, n) => Number(process.argv[n + 2] ?? usual))
+const [tenants, syncs, processes, places, minutes] = [1_000, 100, 8, 32, 75].map((usual, n) =>
+  Number(process.argv[n + 2] ?? usual),
+)
 const HOUR = 3_600_000
 const CYCLE_MS = 2_000
 const time = new VirtualTime()
@@ -29,7 +31,9 @@ const database = worker.database('rows')
 for (let i = 0; i < syncs; i++) {
   const name = `s${i}`
   worker.sync(name, {
-    database, mode: 'incremental', schedule: '1h',
+    database,
+    mode: 'incremental',
+    schedule: '1h',
     execute: async (_, { clock, secrets, signal, cycle }) => {
       const key = `${secrets.get('TENANT')}/${name}`
       if (running.has(key)) overlaps++
@@ -60,8 +64,14 @@ const random = { next: () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_48
 const members = Array.from({ length: processes }, (_, n) => {
   const process = { dead: false }
   const runner = new Runner({
-    store: memory.door(process, names[0]), tenants: names, syncs: plans, holder: `process-${n}`, concurrency: places, secrets: (tenant) => ({ get: () => tenant }),
-    fetch: silent, ports: { clock: time, random, log: { debug: silent, info: silent, warn: silent, error: silent } },
+    store: memory.door(process, names[0]),
+    tenants: names,
+    syncs: plans,
+    holder: `process-${n}`,
+    concurrency: places,
+    secrets: (tenant) => ({ get: () => tenant }),
+    fetch: silent,
+    ports: { clock: time, random, log: { debug: silent, info: silent, warn: silent, error: silent } },
   })
   return { process, runner }
 })
@@ -78,13 +88,25 @@ await time.run(() => false, start + minutes * 60_000)
 const { user, system } = process.cpuUsage(cpu)
 const perTenant = new Map()
 for (const key of ran.keys()) perTenant.set(key.split('/')[0], (perTenant.get(key.split('/')[0]) ?? 0) + 1)
-const at = (values, share) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] / 1_000
-console.log(JSON.stringify({
-  syncs: tenants * syncs, tenants, processes, places: processes * places, cycles, overlaps, early,
-  drainedAfterS: drainedAt === null ? null : (drainedAt - start) / 1_000,
-  lagS: { p50: at(lags.second, 0.5), p99: at(lags.second, 0.99), max: at(lags.second, 1) },
-  calls: memory.calls, heldShare: memory.calls.held / memory.calls.acquire,
-  cpuMsPerCycle: (user + system) / 1_000 / cycles, realS: (performance.now() - began) / 1_000, peakMb: process.resourceUsage().maxRSS / 1024,
-  fewestRunOfATenant: Math.min(...perTenant.values()),
-}))
+const at = (values, share) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] / 1_000
+console.log(
+  JSON.stringify({
+    syncs: tenants * syncs,
+    tenants,
+    processes,
+    places: processes * places,
+    cycles,
+    overlaps,
+    early,
+    drainedAfterS: drainedAt === null ? null : (drainedAt - start) / 1_000,
+    lagS: { p50: at(lags.second, 0.5), p99: at(lags.second, 0.99), max: at(lags.second, 1) },
+    calls: memory.calls,
+    heldShare: memory.calls.held / memory.calls.acquire,
+    cpuMsPerCycle: (user + system) / 1_000 / cycles,
+    realS: (performance.now() - began) / 1_000,
+    peakMb: process.resourceUsage().maxRSS / 1024,
+    fewestRunOfATenant: Math.min(...perTenant.values()),
+  }),
+)
 process.exit(0)

@@ -12,7 +12,8 @@ const lander = await Lander.take(store, 'load')
 // Each record in ten versions: nine of ten entries are in the history.
 const keys = entries / 10
 for (let version = 0; version < 10; version++) {
-  for (let from = 0; from < keys; from += 10_000) await lander.cycle(landings(from, Math.min(10_000, keys - from), version))
+  for (let from = 0; from < keys; from += 10_000)
+    await lander.cycle(landings(from, Math.min(10_000, keys - from), version))
 }
 const before = Date.now() + 1
 await sleep(10)
@@ -20,7 +21,10 @@ await sleep(10)
 const commits = { own: { before: [], during: [], after: [] }, other: { before: [], during: [], after: [] } }
 let phase = 'before'
 const ended = new AbortController()
-const landing = [['own', store], ['other', store.forTenant('other')]].map(async ([whose, at]) => {
+const landing = [
+  ['own', store],
+  ['other', store.forTenant('other')],
+].map(async ([whose, at]) => {
   const lander = await Lander.take(at, whose)
   for (let n = 0; !ended.signal.aborted; n++) {
     const [noted, from] = [commits[whose][phase], performance.now()]

@@ -17,7 +17,9 @@ async function run(versionOf) {
     store,
     worker: 'bench',
     sync: {
-      name: 'load', database: 'accounts', mode: 'replace',
+      name: 'load',
+      database: 'accounts',
+      mode: 'replace',
       execute: async (state) => {
         const from = state?.from ?? 0
         const changes = []

@@ -19,7 +19,10 @@ function walk(start) {
     let [pieces, have, want, headerLength, stays] = [[], 0, -1, 0, null]
     const headers = `host: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n\r\n`
     const ask = (query) => socket.write(`GET /agents/v1/changes?limit=100${query} HTTP/1.1\r\n${headers}`)
-    socket.on('connect', () => ask(start)).on('error', reject).on('close', resolve)
+    socket
+      .on('connect', () => ask(start))
+      .on('error', reject)
+      .on('close', resolve)
     socket.on('data', (piece) => {
       pieces.push(piece)
       have += piece.length

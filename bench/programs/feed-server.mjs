@@ -18,14 +18,19 @@ const ports = { clock, random: { next: Math.random }, log: { debug: quiet, info:
 const server = createServer({ store, ports, version: '0.0.0' })
 const { port } = new URL(await server.listen(0))
 const since = (at) => `&updatedSince=${new Date(times[Math.floor(at)]).toISOString()}`
-console.log(JSON.stringify({
-  port: Number(port), key: text, readMs,
-  starts: {
-    // The page after the first requested one counts: the last full one.
-    head: since(times.length - 2), middle: since(times.length / 2),
-    spread: Array.from({ length: 8 }, (_, n) => since((times.length * n) / 8)),
-  },
-}))
+console.log(
+  JSON.stringify({
+    port: Number(port),
+    key: text,
+    readMs,
+    starts: {
+      // The page after the first requested one counts: the last full one.
+      head: since(times.length - 2),
+      middle: since(times.length / 2),
+      spread: Array.from({ length: 8 }, (_, n) => since((times.length * n) / 8)),
+    },
+  }),
+)
 process.on('disconnect', () => process.exit(0))
 
 /** When each commit was made. */

@@ -44,12 +44,17 @@ async function runEndToEnd(turn) {
     store,
     worker: 'bench',
     sync: {
-      name: 'http', database: 'accounts', mode: 'replace',
+      name: 'http',
+      database: 'accounts',
+      mode: 'replace',
       execute: async (state, { fetch }) => {
         const body = JSON.parse(await (await fetch(urlOf(state?.page ?? 0))).text())
         return {
           changes: body.records.map((record) => ({
-            type: 'upsert', key: record.id, record, upstreamUpdatedAt: record.updated_at,
+            type: 'upsert',
+            key: record.id,
+            record,
+            upstreamUpdatedAt: record.updated_at,
           })),
           hasMore: body.next !== null,
           nextState: { page: body.next },

@@ -44,7 +44,9 @@ async function measure(pass) {
   const after = await connectionCpu(raw)
   const cpuOf = (whose) => sum(times, `${whose}Cpu`) + after[whose] - before[whose]
   const result = {
-    ratio: median(ratios), raw: rate(rows, sum(times, 'raw')), ours: rate(rows, sum(times, 'ours')),
+    ratio: median(ratios),
+    raw: rate(rows, sum(times, 'raw')),
+    ours: rate(rows, sum(times, 'ours')),
     cpuRatio: cpuOf('raw') / cpuOf('ours'),
   }
   return pass === 'sweep1' ? { ...result, ...(await removal(times.at(-1))) } : result
@@ -52,7 +54,9 @@ async function measure(pass) {
 
 /** The last page of the sweep deletes; the raw limit is a delete by keys in the bare table. */
 async function removal({ ours, raw: page }) {
-  const keys = Array.from({ length: count }, (_, i) => i).filter((i) => PASSES.sweep1(i) === null).map(keyOf)
+  const keys = Array.from({ length: count }, (_, i) => i)
+    .filter((i) => PASSES.sweep1(i) === null)
+    .map(keyOf)
   await raw.write(raw.prepare(keys.map((_, n) => recordOf(n * 100 + 99))))
   const { ms: rawMs } = await timed(() => raw.remove(keys))
   return { swept: keys.length, sweepMs: ours, rawSweepMs: page + rawMs }

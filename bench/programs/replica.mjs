@@ -22,7 +22,16 @@ async function seenAfter(store, position) {
 const lag = { here: [], there: [], busy: [] }
 for (let n = 0; n < commits; n++) {
   const position = await calm.cycle(landings(n, 1, n + 1))
-  for (const [name, store] of n % 2 === 0 ? [['here', primary], ['there', replica]] : [['there', replica], ['here', primary]]) lag[name].push(await seenAfter(store, position))
+  for (const [name, store] of n % 2 === 0
+    ? [
+        ['here', primary],
+        ['there', replica],
+      ]
+    : [
+        ['there', replica],
+        ['here', primary],
+      ])
+    lag[name].push(await seenAfter(store, position))
   await sleep(10)
 }
 const measured = new AbortController()
@@ -31,16 +40,21 @@ const writers = Array.from({ length: 4 }, async (_, w) => {
   for (let n = 0; !measured.signal.aborted; n++) await lander.cycle(landings(n * size, size))
   await lander.store.close()
 })
-for (let n = commits; n < commits * 1.5; n++) lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
+for (let n = commits; n < commits * 1.5; n++)
+  lag.busy.push(await seenAfter(replica, await calm.cycle(landings(n, 1, n + 1))))
 measured.abort()
 await Promise.all(writers)
 await seenAfter(replica, await primary.headSequence())
 
 const pages = { here: [], there: [] }
-for (let turn = 0; turn < 20; turn++) for (const [name, store] of [['here', primary], ['there', replica]]) {
-  const from = performance.now()
-  for (let n = 0; n < 50; n++) await store.feed({ after: (n * 7_919) % (size * 9.9), limit: 101, scanMax: 1 })
-  pages[name].push(50 / ((performance.now() - from) / 1_000))
-}
+for (let turn = 0; turn < 20; turn++)
+  for (const [name, store] of [
+    ['here', primary],
+    ['there', replica],
+  ]) {
+    const from = performance.now()
+    for (let n = 0; n < 50; n++) await store.feed({ after: (n * 7_919) % (size * 9.9), limit: 101, scanMax: 1 })
+    pages[name].push(50 / ((performance.now() - from) / 1_000))
+  }
 await Promise.all([primary.close(), replica.close()])
 console.log(JSON.stringify({ lag, pages }))

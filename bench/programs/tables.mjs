@@ -11,8 +11,13 @@ import { recordOf } from '../records.mjs'
 const [url, count, turns] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])]
 const [reader, writer] = [new pg.Client(url), new pg.Client(url)]
 await Promise.all([reader.connect(), writer.connect()])
-await reader.query('create table accounts_there (id text collate "C" primary key, name text, email text, city text, country text, balance float8, active boolean, created_at timestamptz, updated_at timestamptz, notes text)')
-await reader.query('insert into accounts_there select r.* from unnest($1::json[]) j, json_populate_record(null::accounts_there, j) r', [[JSON.stringify(recordOf(0))]])
+await reader.query(
+  'create table accounts_there (id text collate "C" primary key, name text, email text, city text, country text, balance float8, active boolean, created_at timestamptz, updated_at timestamptz, notes text)',
+)
+await reader.query(
+  'insert into accounts_there select r.* from unnest($1::json[]) j, json_populate_record(null::accounts_there, j) r',
+  [[JSON.stringify(recordOf(0))]],
+)
 await reader.query(`insert into accounts_there select 'acc_' || lpad(i::text, 10, '0'), 'Customer number ' || i, 'customer' || i || '@example.com', city, country, i * 1.5, i % 3 = 0, created_at, updated_at, notes
   from accounts_there, generate_series(1, ${count - 1}) i`)
 await reader.query('create table accounts_here (like accounts_there including all)')
@@ -22,7 +27,13 @@ await reader.query('analyze accounts_there, accounts_decoded')
 
 const { execute, mode } = sql({ url }).listing('public.accounts_there')
 const { execute: decoded } = sql({ url }).listing('public.accounts_decoded')
-const context = { signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, clock: { now: Date.now }, cycle: { id: 0, mode: 'replace', startedAt: Date.now() }, secrets: {} }
+const context = {
+  signal: new AbortController().signal,
+  log: { debug() {}, info() {}, warn() {}, error() {} },
+  clock: { now: Date.now },
+  cycle: { id: 0, mode: 'replace', startedAt: Date.now() },
+  secrets: {},
+}
 const results = { raw: [], reading: [], readingDecoded: [], cycle: [], decoded: [], given: [] }
 let pages = []
 const store = await openStore(url)
@@ -32,13 +43,15 @@ for (let turn = 0; turn < turns; turn++) {
   results.readingDecoded.push(await rated(() => readAll(decoded)))
   const sources = { cycle: execute, decoded, given: async (_, { cycle }) => pages[cycle.page - 1] }
   for (const [name, source] of Object.entries(sources)) {
-    results[name].push(await rated(async () => {
-      const sync = { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source }
-      const result = await runCycle({ store, worker: 'bench', sync })
-      if (result.counts.created !== count) {
-        throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
-      }
-    }))
+    results[name].push(
+      await rated(async () => {
+        const sync = { name: `${name}${turn}`, database: `${name}${turn}`, mode, execute: source }
+        const result = await runCycle({ store, worker: 'bench', sync })
+        if (result.counts.created !== count) {
+          throw new Error(`${result.stopReason} ${result.error?.message ?? result.counts.created}`)
+        }
+      }),
+    )
   }
 }
 await store.close()
@@ -47,12 +60,17 @@ console.log(JSON.stringify(results))
 
 async function copied() {
   await writer.query('truncate accounts_here')
-  return rated(() => pipeline(reader.query(copyTo('copy accounts_there to stdout')), writer.query(copyFrom('copy accounts_here from stdin'))))
+  return rated(() =>
+    pipeline(
+      reader.query(copyTo('copy accounts_there to stdout')),
+      writer.query(copyFrom('copy accounts_here from stdin')),
+    ),
+  )
 }
 
 async function readAll(execute) {
   const pages = []
-  for (let state, more = true; more; ) {
+  for (let state, more = true; more;) {
     const page = await execute(state, context)
     pages.push(page)
     more = page.hasMore

@@ -32,9 +32,11 @@ async function addTenants(until) {
     const page = DATABASES.flatMap((database) => landings(0, 10, 0, database))
     ms.push(await timed(() => lander.cycle(page, DATABASES)))
   }
-  await Promise.all(Array.from({ length: 8 }, async () => {
-    while (landers.length < until - FEW) await add()
-  }))
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (landers.length < until - FEW) await add()
+    }),
+  )
   ms.length = 0
   while (landers.length < until) await add()
   return ms
@@ -45,7 +47,7 @@ async function commits(tenants) {
   const ms = []
   for (let n = 0; n < turns * 40; n++) {
     const [lander, database] = [landers[(n * 7) % tenants], DATABASES[n % DATABASES.length]]
-    const page = landings(commits.next += 100, 100, 0, database)
+    const page = landings((commits.next += 100), 100, 0, database)
     await lander.begin('incremental', [database])
     ms.push(await timed(() => lander.complete(page)))
   }
@@ -62,9 +64,14 @@ async function measure(tenants) {
     listMs.push(await timed(() => store.tenants()))
   }
   return {
-    commitMs, statusMs, listMs, statusAllMs: await timed(statusOfAll), catalog: await catalog(),
+    commitMs,
+    statusMs,
+    listMs,
+    statusAllMs: await timed(statusOfAll),
+    catalog: await catalog(),
     tableKb: await tableKb(),
-    processMb: process.memoryUsage().rss / 2 ** 20, backendMb: await backendMb(),
+    processMb: process.memoryUsage().rss / 2 ** 20,
+    backendMb: await backendMb(),
   }
 }
 

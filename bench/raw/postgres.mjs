@@ -5,7 +5,16 @@ import { encodeCopyData } from '../../dist/stores/postgres/copy.js'
 const COLUMNS = `id text collate "C" primary key, name text, email text, city text, country text,
   balance double precision, active boolean, created_at timestamptz, updated_at timestamptz, notes text`
 const TYPES = [
-  'text', 'text', 'text', 'text', 'text', 'double precision', 'boolean', 'timestamptz', 'timestamptz', 'text',
+  'text',
+  'text',
+  'text',
+  'text',
+  'text',
+  'double precision',
+  'boolean',
+  'timestamptz',
+  'timestamptz',
+  'text',
 ]
 
 /** Binary COPY into a keyed table, a transaction per page. Encoding the page is not timed. */
@@ -25,7 +34,10 @@ export class RawPostgres {
   }
 
   prepare(records) {
-    return encodeCopyData(TYPES, records.map((record) => Object.values(record)))
+    return encodeCopyData(
+      TYPES,
+      records.map((record) => Object.values(record)),
+    )
   }
 
   write(data) {

@@ -33,7 +33,10 @@ const RESPONSE_CACHE_MAX = 200
 
 export async function get<Answer>(path: string, signal?: AbortSignal): Promise<Answer> {
   const before = responseCache.get(path)
-  const response = await sendRequest(path, { headers: before === undefined ? {} : { 'if-none-match': before.tag }, ...(signal && { signal }) })
+  const response = await sendRequest(path, {
+    headers: before === undefined ? {} : { 'if-none-match': before.tag },
+    ...(signal && { signal }),
+  })
   if (response.status === 304 && before !== undefined) return before.value as Answer
   const value = parseExact(await response.text())
   const tag = response.headers.get('etag')
@@ -55,7 +58,9 @@ export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
 /** Every write carries a custom header that a cross-site page cannot send. */
 async function sendJson<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
   const response = await sendRequest(path, {
-    method, headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }),
+    method,
+    headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   return parseExact(await response.text()) as Answer
 }
@@ -65,7 +70,14 @@ export async function sendRequest(path: string, init: RequestInit = {}): Promise
   const secret = apiKeyStorage.get()
   let response: Response
   try {
-    response = await fetch(path, { ...init, cache: 'no-store', headers: { ...(secret !== null && { authorization: `Bearer ${secret}` }), ...(init.headers as Record<string, string>) } })
+    response = await fetch(path, {
+      ...init,
+      cache: 'no-store',
+      headers: {
+        ...(secret !== null && { authorization: `Bearer ${secret}` }),
+        ...(init.headers as Record<string, string>),
+      },
+    })
   } catch (cause) {
     if (init.signal?.aborted) throw cause
     throw new ApiError(0, 'UNREACHABLE', 'The server is unreachable. Is `tidemark start` running?', null)
@@ -73,7 +85,12 @@ export async function sendRequest(path: string, init: RequestInit = {}): Promise
   noteServerTime(response.headers.get('date'))
   if (response.ok || response.status === 304) return response
   const body = (await response.json().catch(() => ({}))) as { error?: string; message?: string; requestId?: string }
-  throw new ApiError(response.status, body.error ?? 'UNKNOWN', body.message ?? `The server responded with ${response.status}.`, body.requestId ?? null)
+  throw new ApiError(
+    response.status,
+    body.error ?? 'UNKNOWN',
+    body.message ?? `The server responded with ${response.status}.`,
+    body.requestId ?? null,
+  )
 }
 
 /** Builds a path with encoded parts. */

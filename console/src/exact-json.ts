@@ -21,6 +21,8 @@ export class ExactNumber {
   }
 
   toJSON(): unknown {
-    return 'rawJSON' in JSON ? (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.source) : this.source
+    return 'rawJSON' in JSON
+      ? (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.source)
+      : this.source
   }
 }

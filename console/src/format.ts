@@ -82,11 +82,23 @@ export function countDeleted({ deleted, swept }: LandingCounts): number {
 }
 
 /** All processed records, changed or not. */
-function countProcessed({ created, updated, deleted, swept, unchanged, stale, missing, quarantined }: LandingCounts): number {
+function countProcessed({
+  created,
+  updated,
+  deleted,
+  swept,
+  unchanged,
+  stale,
+  missing,
+  quarantined,
+}: LandingCounts): number {
   return created + updated + deleted + swept + unchanged + stale + missing + quarantined
 }
 
-export function computeRowsPerSecond(cycle: { readonly startedAt: string; readonly endedAt: string | null; readonly counts: LandingCounts } | null, now: number): number | null {
+export function computeRowsPerSecond(
+  cycle: { readonly startedAt: string; readonly endedAt: string | null; readonly counts: LandingCounts } | null,
+  now: number,
+): number | null {
   if (cycle === null) return null
   const ms = (cycle.endedAt === null ? now : Date.parse(cycle.endedAt)) - Date.parse(cycle.startedAt)
   return countProcessed(cycle.counts) / Math.max(0.05, ms / 1_000)

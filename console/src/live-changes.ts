@@ -11,7 +11,11 @@ const RENDER_INTERVAL_MS = 250
 const RETRY_MS = 2_000
 
 /** The newest changes first, while the page is open. Resumes after a disconnect. */
-export function useLiveChanges(types: string): { changes: readonly ChangeDocument[]; state: LiveState; error: Error | null } {
+export function useLiveChanges(types: string): {
+  changes: readonly ChangeDocument[]
+  state: LiveState
+  error: Error | null
+} {
   const [changes, setChanges] = useState<readonly ChangeDocument[]>([])
   const [state, setState] = useState<LiveState>('connecting')
   const [error, setError] = useState<Error | null>(null)
@@ -53,7 +57,10 @@ async function followFeed(types: string, signal: AbortSignal, { onChange, onStat
   while (!signal.aborted) {
     try {
       const query = new URLSearchParams({ ...(types !== '' && { types }) })
-      const response = await sendRequest(`/console/api/changes?${query}`, { signal, headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) } })
+      const response = await sendRequest(`/console/api/changes?${query}`, {
+        signal,
+        headers: { accept: 'text/event-stream', ...(cursor !== '' && { 'last-event-id': cursor }) },
+      })
       onState('live', null)
       for await (const { id, event, data } of response.body === null ? [] : readEvents(response.body)) {
         if (event === 'change') onChange(parseExact(data) as ChangeDocument)
@@ -70,8 +77,12 @@ async function followFeed(types: string, signal: AbortSignal, { onChange, onStat
   }
 }
 
-async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ id: string; event: string; data: string }> {
-  const reader = body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader()
+async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+): AsyncGenerator<{ id: string; event: string; data: string }> {
+  const reader = body
+    .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
+    .getReader()
   let rest = ''
   for (;;) {
     const { value, done } = await reader.read()
@@ -79,7 +90,11 @@ async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ i
     const blocks = (rest + value).split('\n\n')
     rest = blocks.pop() ?? ''
     for (const block of blocks) {
-      const field = (name: string): string => block.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
+      const field = (name: string): string =>
+        block
+          .split('\n')
+          .find((line) => line.startsWith(`${name}: `))
+          ?.slice(name.length + 2) ?? ''
       yield { id: field('id'), event: field('event'), data: field('data') }
     }
   }

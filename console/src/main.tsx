@@ -6,12 +6,21 @@ import { App } from './app.tsx'
 
 const client = new QueryClient({
   // The key has ended: the session is loaded again.
-  queryCache: new QueryCache({ onError: (error, { queryKey }) => void (error instanceof ApiError && error.status === 401 && queryKey[0] !== 'session' && client.invalidateQueries({ queryKey: ['session'] })) }),
+  queryCache: new QueryCache({
+    onError: (error, { queryKey }) =>
+      void (
+        error instanceof ApiError &&
+        error.status === 401 &&
+        queryKey[0] !== 'session' &&
+        client.invalidateQueries({ queryKey: ['session'] })
+      ),
+  }),
   defaultOptions: {
     queries: {
       // Client errors are not retried.
       retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
-      refetchOnWindowFocus: true, staleTime: 1_000,
+      refetchOnWindowFocus: true,
+      staleTime: 1_000,
     },
   },
 })

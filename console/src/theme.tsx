@@ -5,7 +5,9 @@ const THEME_ICON = { system: '◐', light: '☀', dark: '☾' } as const
 type Theme = keyof typeof NEXT_THEME
 
 export function ThemeSwitch() {
-  const [theme, setTheme] = useState<Theme>(() => (document.documentElement.dataset['theme'] as Theme | undefined) ?? 'system')
+  const [theme, setTheme] = useState<Theme>(
+    () => (document.documentElement.dataset['theme'] as Theme | undefined) ?? 'system',
+  )
   const switchTheme = (): void => {
     const next = NEXT_THEME[theme]
     setTheme(next)
@@ -20,5 +22,15 @@ export function ThemeSwitch() {
     // Charts read the theme's colours when they are drawn.
     dispatchEvent(new Event('tidemark-theme'))
   }
-  return <button type="button" className="icon-button" onClick={switchTheme} aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`} title={`Theme: ${theme}`}>{THEME_ICON[theme]}</button>
+  return (
+    <button
+      type="button"
+      className="icon-button"
+      onClick={switchTheme}
+      aria-label={`Theme: ${theme}. Switch to ${NEXT_THEME[theme]}.`}
+      title={`Theme: ${theme}`}
+    >
+      {THEME_ICON[theme]}
+    </button>
+  )
 }

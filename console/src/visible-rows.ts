@@ -19,7 +19,9 @@ export function useVisibleRows(list: RefObject<HTMLElement | null>, count: numbe
       const above = -list.current.getBoundingClientRect().top
       const from = Math.max(0, Math.floor(above / rowHeight) - SPARE_ROWS)
       const to = Math.min(count, Math.ceil((above + innerHeight) / rowHeight) + SPARE_ROWS)
-      setVisible((before) => (before.from === from && before.to === to && before.rowHeight === rowHeight ? before : { from, to, rowHeight }))
+      setVisible((before) =>
+        before.from === from && before.to === to && before.rowHeight === rowHeight ? before : { from, to, rowHeight },
+      )
     }
     update()
     addEventListener('scroll', update, { passive: true })

@@ -47,8 +47,17 @@ function say(text) {
 
 async function tidemark(...args) {
   console.log(`\n$ tidemark ${args.join(' ')}`)
-  const env = { ...process.env, X_URL: server.url, X_USER_ID: x.user.id, X_TOKEN: 'let-me-in', TIDEMARK_STORE: `sqlite:${join(folder, 'demo.db')}` }
-  const child = spawn(process.execPath, [command, ...args, '--file', join(here, 'worker.mjs')], { env, stdio: 'inherit' })
+  const env = {
+    ...process.env,
+    X_URL: server.url,
+    X_USER_ID: x.user.id,
+    X_TOKEN: 'let-me-in',
+    TIDEMARK_STORE: `sqlite:${join(folder, 'demo.db')}`,
+  }
+  const child = spawn(process.execPath, [command, ...args, '--file', join(here, 'worker.mjs')], {
+    env,
+    stdio: 'inherit',
+  })
   const code = await new Promise((resolve) => child.once('close', resolve))
   if (code !== 0) throw new Error(`tidemark ${args.join(' ')} ended with ${code}`)
 }

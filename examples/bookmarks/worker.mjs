@@ -11,7 +11,11 @@ const worker = new Worker({ name: 'reader' })
 
 worker.track('bookmarks', {
   database: worker.database('bookmarks'),
-  source: bookmarks({ userId: process.env.X_USER_ID ?? '2244994945', token: 'X_TOKEN', baseUrl: process.env.X_URL ?? 'https://api.x.com' }),
+  source: bookmarks({
+    userId: process.env.X_USER_ID ?? '2244994945',
+    token: 'X_TOKEN',
+    baseUrl: process.env.X_URL ?? 'https://api.x.com',
+  }),
   schedule: '15m',
   backfillSchedule: '1d',
 })

@@ -27,12 +27,18 @@ export class Connection {
     this.#where = `MariaDB ${hostname}:${port || 3306}${pathname}`
     const settings = [
       // Settings of the server or the account must not change the meaning of a statement.
-      "sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,NO_ENGINE_SUBSTITUTION'", "time_zone = '+00:00'", "tx_isolation = 'READ-COMMITTED'",
-      `innodb_lock_wait_timeout = ${Math.ceil(lockTimeoutMs / 1_000)}`, `lock_wait_timeout = ${Math.ceil(lockTimeoutMs / 1_000)}`,
-      `max_statement_time = ${statementTimeoutMs / 1_000}`, 'autocommit = 1',
+      "sql_mode = 'STRICT_ALL_TABLES,ANSI_QUOTES,NO_ENGINE_SUBSTITUTION'",
+      "time_zone = '+00:00'",
+      "tx_isolation = 'READ-COMMITTED'",
+      `innodb_lock_wait_timeout = ${Math.ceil(lockTimeoutMs / 1_000)}`,
+      `lock_wait_timeout = ${Math.ceil(lockTimeoutMs / 1_000)}`,
+      `max_statement_time = ${statementTimeoutMs / 1_000}`,
+      'autocommit = 1',
       // A table may have more columns than fit at their full length: `fitRow` keeps the rows within the limit.
       'innodb_strict_mode = 0',
-    ].map((setting) => `session ${setting}`).join(', ')
+    ]
+      .map((setting) => `session ${setting}`)
+      .join(', ')
     this.#pool = makePool(url, poolMax, settings)
     this.#ddlPool = makePool(url, DDL_POOL_MAX, settings)
   }
@@ -44,9 +50,14 @@ export class Connection {
 
   /** Runs several statements on one snapshot of the database. */
   read<T>(body: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const begin = ['set transaction isolation level repeatable read', 'start transaction with consistent snapshot, read only']
+    const begin = [
+      'set transaction isolation level repeatable read',
+      'start transaction with consistent snapshot, read only',
+    ]
     // A table that was altered or dropped since the snapshot cannot be read in it.
-    return this.#retryAborted([DEADLOCK, TABLE_CHANGED, TABLE_MISSING], () => this.#transact(begin, async (transaction) => rollback(await body(transaction))))
+    return this.#retryAborted([DEADLOCK, TABLE_CHANGED, TABLE_MISSING], () =>
+      this.#transact(begin, async (transaction) => rollback(await body(transaction))),
+    )
   }
 
   /** Runs statements outside of any transaction: DDL commits implicitly. */
@@ -67,10 +78,17 @@ export class Connection {
     await Promise.all([this.#pool.end(), this.#ddlPool.end()])
   }
 
-  async #transact<T>(begin: readonly string[], body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
+  async #transact<T>(
+    begin: readonly string[],
+    body: (transaction: Transaction) => Promise<T | Rollback<T>>,
+  ): Promise<T> {
     const client = await this.#checkOut()
     let clean = false
-    const rollBack = async (): Promise<boolean> => client.query('rollback').then(() => true, () => false)
+    const rollBack = async (): Promise<boolean> =>
+      client.query('rollback').then(
+        () => true,
+        () => false,
+      )
     try {
       const transaction = new Transaction(client, this.#where, this.bytesMax)
       let result: T | Rollback<T>
@@ -100,7 +118,9 @@ export class Connection {
       await client.query('commit')
     } catch (cause) {
       if (errnoOf(cause) === DEADLOCK) throw toSyncError(cause, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, { cause })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, {
+        cause,
+      })
     }
   }
 
@@ -131,7 +151,10 @@ const DDL_POOL_MAX = 2
 
 function makePool(url: string, connectionLimit: number, settings: string): Pool {
   const pool = createPool({
-    uri: url.replace(/^[a-z]+:/i, 'mysql:'), connectionLimit, connectTimeout: 10_000, enableKeepAlive: true,
+    uri: url.replace(/^[a-z]+:/i, 'mysql:'),
+    connectionLimit,
+    connectTimeout: 10_000,
+    enableKeepAlive: true,
     // FOUND_ROWS: an update counts the rows it matched, including unchanged ones. LOCAL_FILES: the server may not
     // request files of this machine.
     flags: ['+FOUND_ROWS', '-LOCAL_FILES'],
@@ -173,13 +196,19 @@ export class Transaction {
   /** Like `get`, for a statement that always returns a row. */
   async one<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<Row> {
     const [row] = await this.all<Row>(sql, ...values)
-    if (row === undefined) throw new SyncError('INTERNAL', `${this.#where}: a statement that always returns a row returned none.`)
+    if (row === undefined)
+      throw new SyncError('INTERNAL', `${this.#where}: a statement that always returns a row returned none.`)
     return row
   }
 
   /** Returns rows as arrays of the texts that MariaDB writes. */
   async textRows(sql: string, ...values: readonly unknown[]): Promise<Array<Array<string | null>>> {
-    return (await this.#query({ sql, values, rowsAsArray: true, typeCast: (field: { buffer(): Buffer | null }) => textOf(field.buffer()) })) as Array<Array<string | null>>
+    return (await this.#query({
+      sql,
+      values,
+      rowsAsArray: true,
+      typeCast: (field: { buffer(): Buffer | null }) => textOf(field.buffer()),
+    })) as Array<Array<string | null>>
   }
 
   /** Returns the number of matched rows. */
@@ -195,11 +224,19 @@ export class Transaction {
   /**
    * Sends one statement for as many rows as fit into a packet; `head` ends with `values`, `tail` may follow the rows.
    */
-  async insert(head: string, rows: readonly (readonly Parameter[])[], { tuple, tail = '', separator = ',' }: { tuple: string; tail?: string; separator?: string }): Promise<void> {
+  async insert(
+    head: string,
+    rows: readonly (readonly Parameter[])[],
+    { tuple, tail = '', separator = ',' }: { tuple: string; tail?: string; separator?: string },
+  ): Promise<void> {
     for (let from = 0; from < rows.length;) {
       let [to, bytes] = [from, 0]
-      while (to < rows.length && to - from < ROWS_MAX && (to === from || bytes < this.#bytesMax)) bytes += sizeOf(rows[to++] ?? [])
-      await this.run(`${head} ${Array.from({ length: to - from }, () => tuple).join(separator)} ${tail}`, ...rows.slice(from, to).flat())
+      while (to < rows.length && to - from < ROWS_MAX && (to === from || bytes < this.#bytesMax))
+        bytes += sizeOf(rows[to++] ?? [])
+      await this.run(
+        `${head} ${Array.from({ length: to - from }, () => tuple).join(separator)} ${tail}`,
+        ...rows.slice(from, to).flat(),
+      )
       from = to
     }
   }
@@ -216,7 +253,10 @@ export class Transaction {
 const ROWS_MAX = 500
 
 function sizeOf(values: readonly Parameter[]): number {
-  return values.reduce<number>((sum, value) => sum + (typeof value === 'string' || Buffer.isBuffer(value) ? value.length * 2 : 8), 0)
+  return values.reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' || Buffer.isBuffer(value) ? value.length * 2 : 8),
+    0,
+  )
 }
 
 export class Rollback<T> {
@@ -250,11 +290,28 @@ const TABLE_MISSING = 1146
 export const LOCK_TIMEOUT = 1205
 
 const ERROR_CODES: Readonly<Record<number, ErrorCode>> = {
-  [DEADLOCK]: 'STORE_BUSY', [LOCK_TIMEOUT]: 'STORE_BUSY', 1040: 'STORE_BUSY', 1203: 'STORE_BUSY', 1969: 'STORE_BUSY', // connections, max_statement_time
-  1044: 'STORE_UNAVAILABLE', 1045: 'STORE_UNAVAILABLE', 1049: 'STORE_UNAVAILABLE', // the account, or the database
-  1053: 'STORE_UNAVAILABLE', 1152: 'STORE_UNAVAILABLE', 1317: 'STORE_UNAVAILABLE', 1927: 'STORE_UNAVAILABLE', // shutdown, killed
-  1142: 'STORE_READONLY', 1143: 'STORE_READONLY', 1227: 'STORE_READONLY', 1290: 'STORE_READONLY', 1792: 'STORE_READONLY', 1836: 'STORE_READONLY',
-  1021: 'STORE_FULL', 1114: 'STORE_FULL', 1451: 'STORE_FOREIGN', 1050: 'STORE_FOREIGN',
+  [DEADLOCK]: 'STORE_BUSY',
+  [LOCK_TIMEOUT]: 'STORE_BUSY',
+  1040: 'STORE_BUSY',
+  1203: 'STORE_BUSY',
+  1969: 'STORE_BUSY', // connections, max_statement_time
+  1044: 'STORE_UNAVAILABLE',
+  1045: 'STORE_UNAVAILABLE',
+  1049: 'STORE_UNAVAILABLE', // the account, or the database
+  1053: 'STORE_UNAVAILABLE',
+  1152: 'STORE_UNAVAILABLE',
+  1317: 'STORE_UNAVAILABLE',
+  1927: 'STORE_UNAVAILABLE', // shutdown, killed
+  1142: 'STORE_READONLY',
+  1143: 'STORE_READONLY',
+  1227: 'STORE_READONLY',
+  1290: 'STORE_READONLY',
+  1792: 'STORE_READONLY',
+  1836: 'STORE_READONLY',
+  1021: 'STORE_FULL',
+  1114: 'STORE_FULL',
+  1451: 'STORE_FOREIGN',
+  1050: 'STORE_FOREIGN',
 }
 
 /** Wraps an error where it leaves the driver. An error without a server error number comes from the connection. */

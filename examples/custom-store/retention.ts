@@ -7,20 +7,41 @@ import { readTables, tableOf } from './table.ts'
  * Deletes replaced versions and deletions of a database above one floor and up to the next. Current rows are never
  * touched.
  */
-export async function pruneVersions(session: TenantSession, transaction: Transaction, id: number, { floor, next }: { floor: number; next: number }): Promise<number> {
+export async function pruneVersions(
+  session: TenantSession,
+  transaction: Transaction,
+  id: number,
+  { floor, next }: { floor: number; next: number },
+): Promise<number> {
   const { tenant } = session
-  const { name: database } = await transaction.one<{ name: string }>('select name from tidemark_databases where database_id = ?', id)
+  const { name: database } = await transaction.one<{ name: string }>(
+    'select name from tidemark_databases where database_id = ?',
+    id,
+  )
   const { name, history } = tableOf(await readTables(session, transaction, [database]), database)
   const gone = [
-    ...(await transaction.all<{ sequence: number }>(`delete from ${history} where _until_sequence <= ? returning _sequence as sequence`, next)),
     ...(await transaction.all<{ sequence: number }>(
-      'delete from tidemark_deletions where tenant_id = ? and sequence > ? and sequence <= ? and database_id = ? returning sequence', tenant, floor, next, id,
+      `delete from ${history} where _until_sequence <= ? returning _sequence as sequence`,
+      next,
     )),
-  ].map(({ sequence }) => sequence).toSorted((a, b) => a - b)
+    ...(await transaction.all<{ sequence: number }>(
+      'delete from tidemark_deletions where tenant_id = ? and sequence > ? and sequence <= ? and database_id = ? returning sequence',
+      tenant,
+      floor,
+      next,
+      id,
+    )),
+  ]
+    .map(({ sequence }) => sequence)
+    .toSorted((a, b) => a - b)
   if (gone.length === 0) return 0
   const commits = await transaction.all<{ first: number; last: number }>(
     `select first_sequence as first, last_sequence as last from tidemark_commits where tenant_id = ? and database_id = ? and last_sequence >= ? and first_sequence <= ?
-     order by first_sequence`, tenant, id, gone[0], gone.at(-1),
+     order by first_sequence`,
+    tenant,
+    id,
+    gone[0],
+    gone.at(-1),
   )
   let at = 0
   for (const { first, last } of commits) {
@@ -41,6 +62,7 @@ export async function eraseRows(session: TenantSession, transaction: Transaction
   for (const { name, history } of (await readTables(session, transaction)).values()) {
     for (const table of [name, history]) erased += await transaction.run(`delete from ${table}`)
   }
-  for (const table of TENANT_TABLES) erased += await transaction.run(`delete from tidemark_${table} where tenant_id = ?`, session.tenant)
+  for (const table of TENANT_TABLES)
+    erased += await transaction.run(`delete from tidemark_${table} where tenant_id = ?`, session.tenant)
   return erased
 }

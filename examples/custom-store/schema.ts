@@ -9,8 +9,21 @@ const NAME = 'varbinary(255) not null'
 const TEXT = 'longtext'
 const KEY = 'varbinary(1024) not null'
 const NUMBER = 'bigint not null'
-const COUNTS = ['pages', 'created', 'updated', 'deleted', 'swept', 'unchanged', 'stale', 'missing', 'quarantined', 'retries', 'waited_ms']
-  .map((name) => `${name} bigint not null default 0`).join(', ')
+const COUNTS = [
+  'pages',
+  'created',
+  'updated',
+  'deleted',
+  'swept',
+  'unchanged',
+  'stale',
+  'missing',
+  'quarantined',
+  'retries',
+  'waited_ms',
+]
+  .map((name) => `${name} bigint not null default 0`)
+  .join(', ')
 
 const TABLES: Readonly<Record<string, string>> = {
   tenants: `tenant_id ${NAME} primary key, sequence bigint not null default 0, committed_at bigint not null default 0, floor bigint not null default 0,
@@ -67,24 +80,37 @@ export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set
 export const TENANT_TABLES = Object.keys(TABLES).filter((name) => name !== 'tenants' && name !== 'audit')
 
 /** Each migration takes the tables from version n to n + 1. */
-const MIGRATIONS: readonly (readonly string[])[] = [[
-  ...Object.entries(TABLES).map(([name, columns]) => `create table if not exists tidemark_${name} (${columns}) ${TABLE_OPTIONS}`),
-  `create trigger if not exists tidemark_audit_stays before update on tidemark_audit for each row
+const MIGRATIONS: readonly (readonly string[])[] = [
+  [
+    ...Object.entries(TABLES).map(
+      ([name, columns]) => `create table if not exists tidemark_${name} (${columns}) ${TABLE_OPTIONS}`,
+    ),
+    `create trigger if not exists tidemark_audit_stays before update on tidemark_audit for each row
      signal sqlstate '45000' set message_text = 'the audit is only ever added to'`,
-]]
+  ],
+]
 
 export async function migrate(connection: Connection): Promise<void> {
   await connection.runOutsideTransaction(async (statements) => {
     const { bytes } = await statements.one<{ bytes: number }>('select @@max_allowed_packet as bytes')
     connection.bytesMax = Math.min(connection.bytesMax, bytes / 8)
     const version = 'select version from tidemark_schema'
-    const there = await statements.get("select 1 as there from information_schema.tables where table_schema = database() and table_name = 'tidemark_schema'")
-    if (there !== undefined && (await statements.get<{ version: number }>(version))?.version === MIGRATIONS.length) return
+    const there = await statements.get(
+      "select 1 as there from information_schema.tables where table_schema = database() and table_name = 'tidemark_schema'",
+    )
+    if (there !== undefined && (await statements.get<{ version: number }>(version))?.version === MIGRATIONS.length)
+      return
     // Several processes may open the database at once.
     await statements.run("select get_lock(concat('tidemark ', database()), 60)")
-    await statements.run(`create table if not exists tidemark_schema (one boolean primary key, version int not null) ${TABLE_OPTIONS}`)
+    await statements.run(
+      `create table if not exists tidemark_schema (one boolean primary key, version int not null) ${TABLE_OPTIONS}`,
+    )
     const found = (await statements.get<{ version: number }>(version))?.version ?? 0
-    if (found > MIGRATIONS.length) throw new SyncError('STORE_NEWER', `The database has schema version ${found}; this store knows ${MIGRATIONS.length}.`)
+    if (found > MIGRATIONS.length)
+      throw new SyncError(
+        'STORE_NEWER',
+        `The database has schema version ${found}; this store knows ${MIGRATIONS.length}.`,
+      )
     for (const sql of MIGRATIONS.slice(found).flat()) await statements.run(sql)
     await statements.run('replace into tidemark_schema values (true, ?)', MIGRATIONS.length)
     await statements.run("do release_lock(concat('tidemark ', database()))")

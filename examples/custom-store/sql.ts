@@ -1,4 +1,16 @@
-import { appendAuditEntry, createSql, runNative, noSteps, quoteIdentifier, runStepsAsync, StatementCompiler, type Dialect, type TransactionPlan, type Sql, type Steps } from 'tidemark/store'
+import {
+  appendAuditEntry,
+  createSql,
+  runNative,
+  noSteps,
+  quoteIdentifier,
+  runStepsAsync,
+  StatementCompiler,
+  type Dialect,
+  type TransactionPlan,
+  type Sql,
+  type Steps,
+} from 'tidemark/store'
 import type { Connection, Transaction } from './connection.ts'
 import { eraseRows, pruneVersions } from './retention.ts'
 import { ensureTables, tableOf } from './table.ts'
@@ -13,8 +25,15 @@ export interface TenantSession {
 const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
   tokens: {
-    greatest: 'greatest', least: 'least', for_update: 'for update', for_share: 'lock in share mode', insert_new: 'insert ignore', or_nothing: '', text: 'char',
-    requests_window: '"window"', open_cycles: 'tidemark_cycles',
+    greatest: 'greatest',
+    least: 'least',
+    for_update: 'for update',
+    for_share: 'lock in share mode',
+    insert_new: 'insert ignore',
+    or_nothing: '',
+    text: 'char',
+    requests_window: '"window"',
+    open_cycles: 'tidemark_cycles',
   },
   parameters: { style: 'positional' },
   clock: 'cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed)',
@@ -24,7 +43,8 @@ const DIALECT: Dialect = {
     const named = (column: string): string => (column.startsWith('{') ? column : quoteIdentifier(column))
     const parameters = columns.map((column) => (column === 'tenant_id' ? ':tenant' : `:${column.replace(/[{}]/g, '')}`))
     const sets = [
-      ...update.map((column) => `${named(column)} = values(${named(column)})`), ...add.map((column) => `${named(column)} = ${named(column)} + values(${named(column)})`),
+      ...update.map((column) => `${named(column)} = values(${named(column)})`),
+      ...add.map((column) => `${named(column)} = ${named(column)} + values(${named(column)})`),
     ]
     return `insert into {${table}} (${columns.map(named).join(', ')}) values (${parameters.join(', ')}) on duplicate key update ${sets.join(', ')}`
   },
@@ -37,11 +57,13 @@ const COMPILER = new StatementCompiler(DIALECT)
 
 function sqlOf(session: TenantSession): Sql {
   return createSql(session.tenant, DIALECT, (sql) => ({
-    ensureTables: (databases) => runNative(async (transaction: Transaction) => {
-      const tables = await ensureTables(session, transaction, databases)
-      return Object.fromEntries(databases.map((name) => [name, tableOf(tables, name).memberKinds]))
-    }),
-    pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(session, transaction, id, { floor, next })),
+    ensureTables: (databases) =>
+      runNative(async (transaction: Transaction) => {
+        const tables = await ensureTables(session, transaction, databases)
+        return Object.fromEntries(databases.map((name) => [name, tableOf(tables, name).memberKinds]))
+      }),
+    pruneVersions: (id, floor, next) =>
+      runNative((transaction: Transaction) => pruneVersions(session, transaction, id, { floor, next })),
     eraseRows: () => runNative((transaction: Transaction) => eraseRows(session, transaction)),
     writeAudit: (entry, audit) => appendAuditEntry(sql, entry, audit),
     notify: noSteps,
@@ -49,13 +71,22 @@ function sqlOf(session: TenantSession): Sql {
   }))
 }
 
-export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): Promise<T> {
-  const body = (transaction: Transaction): Promise<T> => performSteps(session, transaction, (sql) => plan.steps(sql, ...args))
+export function runPlan<Args extends readonly unknown[], T>(
+  session: TenantSession,
+  plan: TransactionPlan<Args, T>,
+  args: Args,
+): Promise<T> {
+  const body = (transaction: Transaction): Promise<T> =>
+    performSteps(session, transaction, (sql) => plan.steps(sql, ...args))
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
 
 /** Performs steps of the kit inside a transaction of this store. */
-export function performSteps<T>(session: TenantSession, transaction: Transaction, steps: (sql: Sql) => Steps<T>): Promise<T> {
+export function performSteps<T>(
+  session: TenantSession,
+  transaction: Transaction,
+  steps: (sql: Sql) => Steps<T>,
+): Promise<T> {
   return runStepsAsync(steps(sqlOf(session)), (step) => {
     if (step.kind === 'native') return (step.perform as (transaction: Transaction) => unknown)(transaction)
     const compiled = COMPILER.compile(step.sql)

@@ -1,7 +1,24 @@
 import {
-  bindPlans, COMPACTION_PLANS, CURSOR_SECRET_PLANS, ERASE_TENANT_PLAN, hasFreshSecret, joinSyncStatus, lockTenant, UNSUPPORTED_SCHEMA_CHANGES, CHECKPOINT_SUMMARY_COLUMNS,
-  type CompactRequest, type CompactResult, type CursorSecret, type CursorSecretCandidate, type CycleRow, type EraseResult, type TenantBusy, type CheckpointSummaryEntry,
-  type SyncStatusList, type SyncStatusQuery, type Store,
+  bindPlans,
+  COMPACTION_PLANS,
+  CURSOR_SECRET_PLANS,
+  ERASE_TENANT_PLAN,
+  hasFreshSecret,
+  joinSyncStatus,
+  lockTenant,
+  UNSUPPORTED_SCHEMA_CHANGES,
+  CHECKPOINT_SUMMARY_COLUMNS,
+  type CompactRequest,
+  type CompactResult,
+  type CursorSecret,
+  type CursorSecretCandidate,
+  type CycleRow,
+  type EraseResult,
+  type TenantBusy,
+  type CheckpointSummaryEntry,
+  type SyncStatusList,
+  type SyncStatusQuery,
+  type Store,
 } from 'tidemark/store'
 import { commit } from './commit.ts'
 import { errnoOfCause, Connection, LOCK_TIMEOUT, type ConnectionOptions } from './connection.ts'
@@ -60,7 +77,10 @@ async function compact(session: TenantSession, request: CompactRequest): Promise
   return { ...compacted, removedCycles: cycles, hasMore: compacted.hasMore || cycles === request.scanMax }
 }
 
-async function eraseTenant(session: TenantSession, by: { actor: string; at: number }): Promise<EraseResult | TenantBusy> {
+async function eraseTenant(
+  session: TenantSession,
+  by: { actor: string; at: number },
+): Promise<EraseResult | TenantBusy> {
   const tables = await session.connection.read((transaction) => readTables(session, transaction))
   const erased = await runPlan(session, ERASE_TENANT_PLAN, [by])
   if (erased.kind === 'held') return erased
@@ -77,9 +97,11 @@ function dropTables(session: TenantSession, tables: Iterable<Table>): Promise<vo
     for (const { name, history } of tables) {
       if (used.has(name)) continue
       // A table that a reader holds stays, empty.
-      await connection.runOutsideTransaction((statements) => statements.run(`drop table if exists ${name}, ${history}`)).catch((error: unknown) => {
-        if (errnoOfCause(error) !== LOCK_TIMEOUT) throw error
-      })
+      await connection
+        .runOutsideTransaction((statements) => statements.run(`drop table if exists ${name}, ${history}`))
+        .catch((error: unknown) => {
+          if (errnoOfCause(error) !== LOCK_TIMEOUT) throw error
+        })
     }
   })
 }
@@ -90,16 +112,26 @@ async function cursorSecrets(session: TenantSession, candidate: CursorSecretCand
 }
 
 /** Returns all syncs, changed or not: a MariaDB row does not record which transaction wrote it. */
-function listSyncStatus({ connection, tenant }: TenantSession, { ref, recent }: SyncStatusQuery): Promise<SyncStatusList> {
+function listSyncStatus(
+  { connection, tenant }: TenantSession,
+  { ref, recent }: SyncStatusQuery,
+): Promise<SyncStatusList> {
   const which = ref === undefined ? '' : 'and g.connector_id = ? and g.stream_id = ?'
   const given = ref === undefined ? [tenant] : [tenant, ref.worker, ref.sync]
   return connection.read(async (transaction) => {
-    const { now } = await transaction.one<{ now: number }>('select cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed) as now')
-    const entries = await transaction.all<CheckpointSummaryEntry>(`select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark_registry g where g.tenant_id = ? ${which}`, ...given)
+    const { now } = await transaction.one<{ now: number }>(
+      'select cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed) as now',
+    )
+    const entries = await transaction.all<CheckpointSummaryEntry>(
+      `select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark_registry g where g.tenant_id = ? ${which}`,
+      ...given,
+    )
     const cycles = await transaction.all<CycleRow>(
       `select * from (select c.*, g.connector_id as worker, g.stream_id as sync, row_number() over (partition by c.sync_id order by c.cycle_id desc) as recency
          from tidemark_registry g join tidemark_cycles c on c.tenant_id = g.tenant_id and c.sync_id = g.sync_id where g.tenant_id = ? ${which}
-       ) newest where recency <= ? order by cycle_id desc`, ...given, recent,
+       ) newest where recency <= ? order by cycle_id desc`,
+      ...given,
+      recent,
     )
     return { now, changeToken: '', syncs: joinSyncStatus(entries, cycles) }
   })

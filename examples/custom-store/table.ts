@@ -1,7 +1,24 @@
 import { hash } from 'node:crypto'
 import {
-  canonicalizeInstant, fitRow, growColumns, itemTypeOf, mergeColumns, quoteIdentifier, RecordDecoder, RecordEncoder, stringifyJson, SyncError,
-  type Column, type ColumnLimits, type ColumnType, type ColumnValue, type DriftCollector, type EncodedRecord, type JsonObject, type ScalarType, type TableColumn,
+  canonicalizeInstant,
+  fitRow,
+  growColumns,
+  itemTypeOf,
+  mergeColumns,
+  quoteIdentifier,
+  RecordDecoder,
+  RecordEncoder,
+  stringifyJson,
+  SyncError,
+  type Column,
+  type ColumnLimits,
+  type ColumnType,
+  type ColumnValue,
+  type DriftCollector,
+  type EncodedRecord,
+  type JsonObject,
+  type ScalarType,
+  type TableColumn,
 } from 'tidemark/store'
 import { errnoOfCause, LOCK_TIMEOUT, type Parameter, type Transaction } from './connection.ts'
 import { TABLE_OPTIONS } from './schema.ts'
@@ -30,7 +47,18 @@ export interface Table {
 }
 
 /** System columns of every table; the fields of the records follow them. */
-export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
+export const SYSTEM_COLUMNS = [
+  '_key',
+  '_sequence',
+  '_created_sequence',
+  '_hash',
+  '_upstream_at',
+  '_synced_at',
+  '_cursor',
+  '_writer',
+  '_owner',
+  '_extra',
+]
 const SYSTEM_COLUMNS_SQL = `_key varbinary(1024) not null, _sequence bigint not null, _created_sequence bigint not null, _hash varchar(64) not null, _upstream_at varchar(40),
   _synced_at datetime(3) not null, _cursor longtext, _writer int not null, _owner int not null, _extra longtext`
 const RESERVED_NAMES = [...SYSTEM_COLUMNS, '_until_sequence', '_until_at', '_deleted_at']
@@ -41,8 +69,19 @@ const COLUMNS_MAX = 600
 const DDL_WAIT_SECONDS = 1
 
 export const SQL_TYPES: Readonly<Record<ScalarType, string>> = {
-  bigint: 'bigint', boolean: 'boolean', bytes: 'longblob', date: 'date', datetime: 'datetime(6)', decimal: 'longtext', double: 'double', json: 'longtext', numeric: 'longtext',
-  text: 'longtext', time: 'time(6)', timestamp: 'datetime(6)', uuid: 'char(36)',
+  bigint: 'bigint',
+  boolean: 'boolean',
+  bytes: 'longblob',
+  date: 'date',
+  datetime: 'datetime(6)',
+  decimal: 'longtext',
+  double: 'double',
+  json: 'longtext',
+  numeric: 'longtext',
+  text: 'longtext',
+  time: 'time(6)',
+  timestamp: 'datetime(6)',
+  uuid: 'char(36)',
 }
 
 /** The SQL type of a column. A list is JSON text: MariaDB's own JSON type refuses values nested deeper than 32. */
@@ -64,9 +103,17 @@ const SELECT_DATABASES = `select database_id as id, name as "database", table_na
   from tidemark_databases where tenant_id = ?`
 
 /** Reads the tables of these databases by name; without names, all of them, sorted by name. */
-export async function readTables({ tenant }: TenantSession, transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
+export async function readTables(
+  { tenant }: TenantSession,
+  transaction: Transaction,
+  names?: readonly string[],
+): Promise<Map<string, Table>> {
   if (names?.length === 0) return new Map()
-  const rows = await transaction.all<DatabaseRow>(`${SELECT_DATABASES} ${names === undefined ? '' : 'and name in (?)'} order by name`, tenant, ...(names === undefined ? [] : [names]))
+  const rows = await transaction.all<DatabaseRow>(
+    `${SELECT_DATABASES} ${names === undefined ? '' : 'and name in (?)'} order by name`,
+    tenant,
+    ...(names === undefined ? [] : [names]),
+  )
   return new Map(rows.map((row) => [row.database, toTable(row)]))
 }
 
@@ -75,13 +122,20 @@ export async function readTables({ tenant }: TenantSession, transaction: Transac
  * transaction has used a table of records: DDL commits implicitly, so another connection runs it, and it would wait for
  * this one. A table or column of a rolled-back transaction stays, and the next one that needs it reuses it.
  */
-export async function ensureTables(session: TenantSession, transaction: Transaction, names: readonly string[]): Promise<Map<string, Table>> {
+export async function ensureTables(
+  session: TenantSession,
+  transaction: Transaction,
+  names: readonly string[],
+): Promise<Map<string, Table>> {
   const tables = await readTables(session, transaction, names)
   for (const database of names) {
     if (tables.has(database)) continue
     const table = await createTable(session, database)
     await transaction.run(
-      "insert into tidemark_databases (tenant_id, name, table_name, columns, layout, drift) values (?, ?, ?, '[]', '[]', '[]')", session.tenant, database, table,
+      "insert into tidemark_databases (tenant_id, name, table_name, columns, layout, drift) values (?, ?, ?, '[]', '[]', '[]')",
+      session.tenant,
+      database,
+      table,
     )
     for (const [name, made] of await readTables(session, transaction, [database])) tables.set(name, made)
   }
@@ -91,14 +145,26 @@ export async function ensureTables(session: TenantSession, transaction: Transact
 /** Records new field kinds of the table. */
 export async function writeMemberKinds(transaction: Transaction, table: Table, seen: readonly Column[]): Promise<void> {
   const kinds = mergeColumns(table.memberKinds, seen)
-  if (kinds !== table.memberKinds) await transaction.run('update tidemark_databases set columns = ? where database_id = ?', JSON.stringify(kinds), table.id)
+  if (kinds !== table.memberKinds)
+    await transaction.run(
+      'update tidemark_databases set columns = ? where database_id = ?',
+      JSON.stringify(kinds),
+      table.id,
+    )
 }
 
 /**
  * Adds columns for new fields of these records. While a reader holds the table it stays as it is, and the values are in
  * `_extra`.
  */
-export async function growTable(session: TenantSession, transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector: DriftCollector): Promise<Table> {
+export async function growTable(
+  session: TenantSession,
+  transaction: Transaction,
+  table: Table,
+  records: readonly JsonObject[],
+  since: number,
+  driftCollector: DriftCollector,
+): Promise<Table> {
   if (!driftCollector.mayAddColumns(table) || !records.some((record) => table.encode(record).needsColumns)) return table
   const { limits, foreign } = await limitsOf(session, table)
   const columns = growColumns(table.columns, records, since, limits)
@@ -108,17 +174,28 @@ export async function growTable(session: TenantSession, transaction: Transaction
 }
 
 /** Returns the table with these columns, or unchanged while a reader holds it. */
-export async function alterTable(session: TenantSession, transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<Table> {
+export async function alterTable(
+  session: TenantSession,
+  transaction: Transaction,
+  table: Table,
+  columns: readonly TableColumn[],
+): Promise<Table> {
   if (columns === table.columns) return table
   const there = new Set(table.members)
-  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [{ name, type }]))
+  const added = columns.flatMap(({ name, type }) =>
+    name === null || there.has(quoteIdentifier(name)) ? [] : [{ name, type }],
+  )
   if (added.length > 0 && !(await addColumns(session, table, added))) return table
   const layout = JSON.stringify(columns)
   await transaction.run('update tidemark_databases set layout = ? where database_id = ?', layout, table.id)
   return { ...table, ...codecOf(layout) }
 }
 
-function addColumns({ connection }: TenantSession, table: Table, columns: ReadonlyArray<{ readonly name: string; readonly type: ColumnType }>): Promise<boolean> {
+function addColumns(
+  { connection }: TenantSession,
+  table: Table,
+  columns: ReadonlyArray<{ readonly name: string; readonly type: ColumnType }>,
+): Promise<boolean> {
   return connection.runOutsideTransaction(async (statements) => {
     for (const name of [table.name, table.history]) {
       const there = new Set((await columnsOf(statements, name)).map((column) => column.name.toLowerCase()))
@@ -139,10 +216,18 @@ function addColumns({ connection }: TenantSession, table: Table, columns: Readon
 }
 
 /** The names that fields may not use, and which of them are the user's own columns. */
-export function limitsOf({ connection }: TenantSession, table: Table): Promise<{ limits: ColumnLimits; foreign: string[] }> {
+export function limitsOf(
+  { connection }: TenantSession,
+  table: Table,
+): Promise<{ limits: ColumnLimits; foreign: string[] }> {
   return connection.runOutsideTransaction(async (statements) => {
-    const foreign = (await columnsOf(statements, table.name)).filter(({ comment, name }) => comment !== TIDEMARK_COMMENT && !SYSTEM_COLUMNS.includes(name)).map(({ name }) => name)
-    return { limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, sanitizeName }, foreign }
+    const foreign = (await columnsOf(statements, table.name))
+      .filter(({ comment, name }) => comment !== TIDEMARK_COMMENT && !SYSTEM_COLUMNS.includes(name))
+      .map(({ name }) => name)
+    return {
+      limits: { reserved: [...RESERVED_NAMES, ...foreign], nameBytesMax: 64, columnsMax: COLUMNS_MAX, sanitizeName },
+      foreign,
+    }
   })
 }
 
@@ -159,7 +244,8 @@ const TIDEMARK_COMMENT = 'tidemark'
 
 function columnsOf(statements: Transaction, quoted: string): Promise<Array<{ name: string; comment: string }>> {
   return statements.all(
-    'select column_name as name, column_comment as comment from information_schema.columns where table_schema = database() and table_name = ?', quoted.slice(1, -1),
+    'select column_name as name, column_comment as comment from information_schema.columns where table_schema = database() and table_name = ?',
+    quoted.slice(1, -1),
   )
 }
 
@@ -175,13 +261,20 @@ function createTable({ connection, tenant }: TenantSession, database: string): P
     for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
       const taken = await statements.all<{ name: string; comment: string }>(
         'select table_name as name, table_comment as comment from information_schema.tables where table_schema = database() and lower(table_name) in (lower(?), lower(?))',
-        table, `${table}_history`,
+        table,
+        `${table}_history`,
       )
       const foreign = taken.find(({ comment }) => !comment.startsWith(TIDEMARK_COMMENT))
-      if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `A table ${foreign.name} already exists, so the table of the database ${database} cannot be created. Rename it.`)
+      if (foreign !== undefined)
+        throw new SyncError(
+          'STORE_FOREIGN',
+          `A table ${foreign.name} already exists, so the table of the database ${database} cannot be created. Rename it.`,
+        )
       if (taken.some(({ comment }) => comment !== mark)) continue
       const options = `${TABLE_OPTIONS} comment '${mark}'`
-      await statements.run(`create table if not exists ${quoteIdentifier(table)} (${SYSTEM_COLUMNS_SQL}, primary key (_key), key (_sequence)) ${options}`)
+      await statements.run(
+        `create table if not exists ${quoteIdentifier(table)} (${SYSTEM_COLUMNS_SQL}, primary key (_key), key (_sequence)) ${options}`,
+      )
       await statements.run(`create table if not exists ${quoteIdentifier(`${table}_history`)} (_until_sequence bigint not null primary key, _until_at datetime(3) not null,
         ${SYSTEM_COLUMNS_SQL}, key (_sequence), key (_key, _sequence)) ${options}`)
       await statements.run("do release_lock(concat('tidemark ', database()))")
@@ -205,7 +298,14 @@ export function required<T>(value: T | null | undefined, what: string): T {
 
 function toTable({ id, database, table, columns, layout, drift, historyDays }: DatabaseRow): Table {
   return {
-    id, database, drift, historyDays, name: quoteIdentifier(table), history: quoteIdentifier(`${table}_history`), memberKinds: JSON.parse(columns) as Column[], ...codecOf(layout),
+    id,
+    database,
+    drift,
+    historyDays,
+    name: quoteIdentifier(table),
+    history: quoteIdentifier(`${table}_history`),
+    memberKinds: JSON.parse(columns) as Column[],
+    ...codecOf(layout),
   }
 }
 
@@ -225,23 +325,31 @@ function codecOf(layout: string): TableCodec {
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const named = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type, at }]))
+  const named = columns.flatMap(({ name, type }, at) =>
+    name === null ? [] : [{ name: quoteIdentifier(name), type, at }],
+  )
   const indexes = new Map(named.map(({ at }, index) => [at, index]))
   const encoder = new RecordEncoder(columns, { preservesText: false, preservesJsonText: true, doubleMin: 2.3e-308 })
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
-    columns, members: named.map(({ name }) => name),
+    columns,
+    members: named.map(({ name }) => name),
     // The driver refuses results with a column named __proto__.
-    selected: named.map(({ name, type }, index) => `, ${type === 'bytes' ? `hex(${name})` : name} as c${index}`).join(''),
+    selected: named
+      .map(({ name, type }, index) => `, ${type === 'bytes' ? `hex(${name})` : name} as c${index}`)
+      .join(''),
     encode: (record) => fitRow(columns, encoder.encode(record), record, ROW_SIZE_LIMITS),
-    bind: ({ values }) => columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at] ?? null)])),
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
+    bind: ({ values }) =>
+      columns.flatMap((column, at) => (column.name === null ? [] : [bindValue(column.type, values[at] ?? null)])),
+    decode: (sequence, extra, values, from) =>
+      decoder.decode(sequence, extra, (at) => values[from + (indexes.get(at) ?? 0)] ?? null),
   }
 }
 
 function bindValue(type: ColumnType, value: ColumnValue): Parameter {
   if (value === null || typeof value === 'boolean') return value
-  if (type === 'timestamp' || type === 'datetime') return toDatetime(type === 'timestamp' ? (value as string) : `${value as string}Z`)
+  if (type === 'timestamp' || type === 'datetime')
+    return toDatetime(type === 'timestamp' ? (value as string) : `${value as string}Z`)
   if (type === 'bytes') return Buffer.from(value as string, 'base64')
   return typeof value === 'bigint' || type === 'numeric' ? String(value as bigint) : (value as string | number)
 }

@@ -20,7 +20,11 @@ export async function startChain() {
     child.once('exit', () => reject(new Error('anvil did not start')))
   })
   const call = async (method, ...params) => {
-    const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) })
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
     const { result, error } = await response.json()
     if (error !== undefined) throw new Error(`${method}: ${error.message}`)
     return result

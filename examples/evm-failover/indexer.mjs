@@ -14,7 +14,9 @@ export async function startIndexer({ call }) {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${server.address().port}/v2/demo`,
-    get answered() { return answered },
+    get answered() {
+      return answered
+    },
     kill() {
       server.closeAllConnections()
       server.close()
@@ -26,8 +28,17 @@ export async function startIndexer({ call }) {
     for (let number = Number(fromBlock); number <= Number(toBlock); number++) {
       const block = await call('eth_getBlockByNumber', `0x${number.toString(16)}`, true)
       for (const { hash, from, to, value } of block.transactions) {
-        if ((fromAddress !== undefined && from !== fromAddress) || (toAddress !== undefined && to !== toAddress)) continue
-        found.push({ blockNum: block.number, uniqueId: `${hash}:external`, hash, from, to, rawContract: { value, address: null }, metadata: { blockTimestamp: new Date(Number(block.timestamp) * 1_000).toISOString() } })
+        if ((fromAddress !== undefined && from !== fromAddress) || (toAddress !== undefined && to !== toAddress))
+          continue
+        found.push({
+          blockNum: block.number,
+          uniqueId: `${hash}:external`,
+          hash,
+          from,
+          to,
+          rawContract: { value, address: null },
+          metadata: { blockTimestamp: new Date(Number(block.timestamp) * 1_000).toISOString() },
+        })
       }
     }
     const at = Number(pageKey ?? 0)

@@ -20,14 +20,26 @@ const { transfers } = evm({
   operations: ['native'],
   depth: 6,
   preferred: 'index',
-  providers: [
-    alchemy({ name: 'index', url: index.url, countMax: 10 }),
-    rpc({ name: 'node', url: chain.url }),
-  ],
+  providers: [alchemy({ name: 'index', url: index.url, countMax: 10 }), rpc({ name: 'node', url: chain.url })],
 })
 /** Prints warnings as they happen. */
-const log = { debug() {}, info() {}, error() {}, warn: (message, { provider, from, to, code } = {}) => say(`  ! ${message}${provider ? `: ${provider}` : ''}${code ? ` (${code})` : ''}${from ? `: ${from} → ${to}` : ''}`) }
-const cycle = (onProgress = () => {}) => runCycle({ worker: 'wallet', store, log, onProgress, sync: { name: 'transfers', database: 'transfers', ...transfers } })
+const log = {
+  debug() {},
+  info() {},
+  error() {},
+  warn: (message, { provider, from, to, code } = {}) =>
+    say(
+      `  ! ${message}${provider ? `: ${provider}` : ''}${code ? ` (${code})` : ''}${from ? `: ${from} → ${to}` : ''}`,
+    ),
+}
+const cycle = (onProgress = () => {}) =>
+  runCycle({
+    worker: 'wallet',
+    store,
+    log,
+    onProgress,
+    sync: { name: 'transfers', database: 'transfers', ...transfers },
+  })
 
 try {
   say(`A chain at ${chain.url}; 60 payments to ${chain.account}.`)
@@ -39,7 +51,9 @@ try {
     say(`  page ${progress.page}: ${progress.counts.created} transfers`)
     if (progress.page === 2) index.kill()
   })
-  say(`  ${first.stopReason} (${first.endReason ?? 'no switch'}), ${await count()} of 60 transfers landed, ${(await store.changes({ after: 0, limit: 1_000 })).length} entries in the feed`)
+  say(
+    `  ${first.stopReason} (${first.endReason ?? 'no switch'}), ${await count()} of 60 transfers landed, ${(await store.changes({ after: 0, limit: 1_000 })).length} entries in the feed`,
+  )
 
   say('\ntidemark status:')
   say(status())
@@ -48,7 +62,9 @@ try {
   await chain.call('anvil_reorg', 3, [])
   await chain.pay(2)
   const second = await cycle()
-  say(`  ${second.stopReason}: ${second.counts.deleted} transfers were in blocks that are gone, ${second.counts.created} are new, ${await count()} are there`)
+  say(
+    `  ${second.stopReason}: ${second.counts.deleted} transfers were in blocks that are gone, ${second.counts.created} are new, ${await count()} are there`,
+  )
 } finally {
   await store.close()
   chain.stop()

@@ -40,7 +40,11 @@ worker.sync('vessels-delta', {
     if (phase === 'moved') {
       const page = await ask(context, '/vessels', { after: moved, until })
       const next = cursorAfter(page, 'moved_at') ?? moved
-      return { changes: page.map(toUpsert), hasMore: true, nextState: { phase: page.length === LIMIT ? 'moved' : 'scrapped', moved: next, scrapped } }
+      return {
+        changes: page.map(toUpsert),
+        hasMore: true,
+        nextState: { phase: page.length === LIMIT ? 'moved' : 'scrapped', moved: next, scrapped },
+      }
     }
     const page = await ask(context, '/scrapped', { after: scrapped, until })
     const next = cursorAfter(page, 'scrapped_at') ?? scrapped
@@ -56,13 +60,20 @@ worker.sync('vessels-delta', {
 export default worker
 
 async function ask({ fetch, secrets }, path, { after, until }) {
-  const query = new URLSearchParams({ limit: String(LIMIT), until, ...(after && { after: after.at, after_id: after.id }) })
-  const response = await fetch(`${HARBOUR}${path}?${query}`, { headers: { authorization: `Bearer ${secrets.get('HARBOUR_TOKEN')}` } })
+  const query = new URLSearchParams({
+    limit: String(LIMIT),
+    until,
+    ...(after && { after: after.at, after_id: after.id }),
+  })
+  const response = await fetch(`${HARBOUR}${path}?${query}`, {
+    headers: { authorization: `Bearer ${secrets.get('HARBOUR_TOKEN')}` },
+  })
   if (response.ok) return response.json()
   // The code decides what the engine does: retry, wait as requested, or stop until the token is renewed.
   const message = `the harbour API returned ${response.status}`
   if (response.status === 401) throw new SyncError('AUTH_REJECTED', message)
-  if (response.status === 429) throw new SyncError('RATE_LIMITED', message, { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
+  if (response.status === 429)
+    throw new SyncError('RATE_LIMITED', message, { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
   throw new SyncError('SOURCE_UNAVAILABLE', message)
 }
 

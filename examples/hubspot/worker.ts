@@ -2,7 +2,10 @@ import { Worker } from 'tidemark'
 import { hubspot } from 'tidemark/sources/hubspot'
 
 /** Contacts and companies: a backfill on request, then modified and archived records. */
-const portal = hubspot({ accessToken: 'HUBSPOT_TOKEN', ...(process.env.HUBSPOT_URL !== undefined && { baseUrl: process.env.HUBSPOT_URL }) })
+const portal = hubspot({
+  accessToken: 'HUBSPOT_TOKEN',
+  ...(process.env.HUBSPOT_URL !== undefined && { baseUrl: process.env.HUBSPOT_URL }),
+})
 
 const worker = new Worker({ name: 'hubspot' })
 // The search API allows four requests per second for all callers together.

@@ -2,7 +2,10 @@ import { Worker } from 'tidemark'
 import { linear } from 'tidemark/sources/linear'
 
 /** Teams and issues, listed completely in each cycle: archived and deleted ones are swept. */
-const workspace = linear({ apiKey: 'LINEAR_KEY', ...(process.env.LINEAR_URL !== undefined && { baseUrl: process.env.LINEAR_URL }) })
+const workspace = linear({
+  apiKey: 'LINEAR_KEY',
+  ...(process.env.LINEAR_URL !== undefined && { baseUrl: process.env.LINEAR_URL }),
+})
 
 const worker = new Worker({ name: 'linear' })
 const pacer = worker.pacer('linear-api', { allowedRequests: 10, intervalMs: 1_000 })

@@ -11,7 +11,10 @@ const desk = await startDesk()
 
 try {
   await tidemark('run')
-  await tidemark('query', 'select t._key, t.Subject, t.Status, t.Tags, t.Due, c.Name as customer from tickets t join customers c on c._key = t.Customer ->> 0 order by t.Due limit 4')
+  await tidemark(
+    'query',
+    'select t._key, t.Subject, t.Status, t.Tags, t.Due, c.Name as customer from tickets t join customers c on c._key = t.Customer ->> 0 order by t.Due limit 4',
+  )
   desk.put(2, 'Solved')
   desk.put(26, 'Open')
   desk.remove(1)
@@ -27,10 +30,17 @@ try {
 function tidemark(...args) {
   console.log(`\n$ npx tidemark ${args.map((arg) => (arg.includes(' ') ? `"${arg}"` : arg)).join(' ')}`)
   const store = `sqlite:${join(folder, 'tidemark.db')}`
-  const running = spawn(process.execPath, [command, ...args, '--file', join(import.meta.dirname, 'worker.ts'), '--store', store], {
-    stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, DESK_URL: desk.url },
-  })
+  const running = spawn(
+    process.execPath,
+    [command, ...args, '--file', join(import.meta.dirname, 'worker.ts'), '--store', store],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, DESK_URL: desk.url },
+    },
+  )
   return new Promise((resolve, reject) => {
-    running.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`tidemark ${args[0]} ended with ${code}`))))
+    running.once('close', (code) =>
+      code === 0 ? resolve() : reject(new Error(`tidemark ${args[0]} ended with ${code}`)),
+    )
   })
 }

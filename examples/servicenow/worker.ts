@@ -2,7 +2,11 @@ import { Worker } from 'tidemark'
 import { servicenow } from 'tidemark/sources/servicenow'
 
 /** Incidents: a backfill on request, then updates, and deletions from the audit table. */
-const instance = servicenow({ instanceUrl: process.env.SERVICENOW_URL ?? 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' })
+const instance = servicenow({
+  instanceUrl: process.env.SERVICENOW_URL ?? 'https://example.service-now.com',
+  user: 'SERVICENOW_USER',
+  password: 'SERVICENOW_PASSWORD',
+})
 
 const worker = new Worker({ name: 'servicenow' })
 worker.track('incidents', {

@@ -15,7 +15,19 @@ const worker = new Worker({ name: 'stripe' })
 const pacer = worker.pacer('stripe-api', { allowedRequests: 25, intervalMs: 1_000 })
 const items = worker.database('subscription_items')
 const prices = worker.database('prices')
-worker.track('customers', { database: worker.database('customers'), databases: [items, prices], source: account.customers, schedule: '1m', pacer })
-worker.track('subscriptions', { database: worker.database('subscriptions'), databases: [items, prices], source: account.subscriptions, schedule: '1m', pacer })
+worker.track('customers', {
+  database: worker.database('customers'),
+  databases: [items, prices],
+  source: account.customers,
+  schedule: '1m',
+  pacer,
+})
+worker.track('subscriptions', {
+  database: worker.database('subscriptions'),
+  databases: [items, prices],
+  source: account.subscriptions,
+  schedule: '1m',
+  pacer,
+})
 
 export default worker

@@ -13,7 +13,16 @@ export interface Answers {
   readonly lagSeconds?: number
 }
 
-export type KnownApi = 'airtable' | 'bookmarks' | 'github' | 'github-stars' | 'hubspot' | 'linear' | 'salesforce' | 'servicenow' | 'stripe'
+export type KnownApi =
+  | 'airtable'
+  | 'bookmarks'
+  | 'github'
+  | 'github-stars'
+  | 'hubspot'
+  | 'linear'
+  | 'salesforce'
+  | 'servicenow'
+  | 'stripe'
 
 /** The sync mode that the answers lead to. It decides which questions remain. */
 export function chooseMode({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {

@@ -48,12 +48,27 @@ export function chooseStrategy(given: Answers): Advice {
   return {
     mode,
     source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
-    backfill: { mode: 'replace', strategy: backfill, state: known?.backfillExtraState ? { ...STATE_SHAPES[backfill], ...known.backfillExtraState } : STATE_SHAPES[backfill] },
-    delta: delta === null ? null : { mode: 'incremental', strategy: delta, state: deletesBy === null ? STATE_SHAPES[delta] : streamsStateShape(delta, deletesBy) },
+    backfill: {
+      mode: 'replace',
+      strategy: backfill,
+      state: known?.backfillExtraState
+        ? { ...STATE_SHAPES[backfill], ...known.backfillExtraState }
+        : STATE_SHAPES[backfill],
+    },
+    delta:
+      delta === null
+        ? null
+        : {
+            mode: 'incremental',
+            strategy: delta,
+            state: deletesBy === null ? STATE_SHAPES[delta] : streamsStateShape(delta, deletesBy),
+          },
     deletes: mode === 'replace' ? 'swept' : chooseDeletes(answers),
     deletesBy,
     lagMs: mode === 'pair' && answers.lagSeconds !== undefined ? answers.lagSeconds * 1_000 : null,
-    schedule: known?.schedule ?? (mode === 'pair' ? (answers.changes === 'newest-first' ? '15m' : '5m') : answers.size === 'large' ? '6h' : '30m'),
+    schedule:
+      known?.schedule ??
+      (mode === 'pair' ? (answers.changes === 'newest-first' ? '15m' : '5m') : answers.size === 'large' ? '6h' : '30m'),
     reasons: explainAnswers(given, answers),
     cautions: listCautions(answers),
   }
@@ -122,11 +137,25 @@ function chooseDeletes({ deletes }: Answers): Advice['deletes'] {
 }
 
 function explainAnswers(given: Answers, answers: Answers): AdviceReason[] {
-  const own: AdviceReason[] = findKnownApi(given) === null ? [] : [
-    { question: 'api', answer: String(given.api), therefore: 'Tidemark has a tested source for this API: use it instead of writing one.', rule: 'N88' },
+  const own: AdviceReason[] =
+    findKnownApi(given) === null
+      ? []
+      : [
+          {
+            question: 'api',
+            answer: String(given.api),
+            therefore: 'Tidemark has a tested source for this API: use it instead of writing one.',
+            rule: 'N88',
+          },
+        ]
+  const path =
+    findKnownApi(given) === null
+      ? listRelevantQuestions(answers).slice(1)
+      : QUESTIONS.filter(({ name }) => name !== 'api' && answers[name] !== undefined)
+  return [
+    ...own,
+    ...path.map(({ name }) => ({ question: name, answer: String(answers[name]), ...CONCLUSIONS[name](answers) })),
   ]
-  const path = findKnownApi(given) === null ? listRelevantQuestions(answers).slice(1) : QUESTIONS.filter(({ name }) => name !== 'api' && answers[name] !== undefined)
-  return [...own, ...path.map(({ name }) => ({ question: name, answer: String(answers[name]), ...CONCLUSIONS[name](answers) }))]
 }
 
 type Conclusion = Pick<AdviceReason, 'therefore' | 'rule'>
@@ -142,7 +171,8 @@ const PAGING_CONCLUSIONS: Readonly<Record<NonNullable<Answers['paging']>, string
 
 const ORDER_CONCLUSIONS: Readonly<Record<NonNullable<Answers['order']>, string>> = {
   'time-and-id': 'Time and id together identify one record, so no page boundary skips or repeats a record.',
-  'one-field': 'If a whole page shares one timestamp, paging by time cannot advance; that timestamp is then read by id.',
+  'one-field':
+    'If a whole page shares one timestamp, paging by time cannot advance; that timestamp is then read by id.',
   unique: 'The timestamp alone identifies the record.',
   unsorted: 'All changes since a time are read as one window, whose end is fixed before its first page.',
 }
@@ -150,45 +180,91 @@ const ORDER_CONCLUSIONS: Readonly<Record<NonNullable<Answers['order']>, string>>
 const CONCLUSIONS: Readonly<Record<QuestionName, (answers: Answers) => Conclusion>> = {
   api: () => ({ therefore: '', rule: 'N88' }),
   changes: ({ changes, deletes }) => {
-    if (changes === 'none') return { therefore: 'Read the whole list every time; rows that are no longer in it are swept.', rule: 'N80' }
-    if (deletes === 'matter') return { therefore: 'Changes could be followed incrementally, but deletions would be missed.', rule: 'N86' }
-    if (changes === 'events') return { therefore: 'Follow the events by id, starting at the newest event before the backfill.', rule: 'N86' }
-    if (changes === 'newest-first') return { therefore: 'Read from the top until a known record, then continue from the oldest known record to the end of the list: two frontiers.', rule: 'S6' }
+    if (changes === 'none')
+      return { therefore: 'Read the whole list every time; rows that are no longer in it are swept.', rule: 'N80' }
+    if (deletes === 'matter')
+      return { therefore: 'Changes could be followed incrementally, but deletions would be missed.', rule: 'N86' }
+    if (changes === 'events')
+      return { therefore: 'Follow the events by id, starting at the newest event before the backfill.', rule: 'N86' }
+    if (changes === 'newest-first')
+      return {
+        therefore:
+          'Read from the top until a known record, then continue from the oldest known record to the end of the list: two frontiers.',
+        rule: 'S6',
+      }
     if (changes === 'sync-token') return { therefore: 'Follow the sync token; it is the state.', rule: 'N86' }
-    return { therefore: 'Follow the changes by their timestamp, next to a backfill that reads everything on request.', rule: 'N86' }
+    return {
+      therefore: 'Follow the changes by their timestamp, next to a backfill that reads everything on request.',
+      rule: 'N86',
+    }
   },
   deletes: ({ deletes }) => {
     if (deletes === 'reported') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
-    if (deletes === 'elsewhere') return { therefore: 'Every cycle reads changes and deletions, each with its own state.', rule: 'N87' }
-    if (deletes === 'matter') return { therefore: 'Only a complete list shows which records are gone: use replace, without a delta.', rule: 'N87' }
+    if (deletes === 'elsewhere')
+      return { therefore: 'Every cycle reads changes and deletions, each with its own state.', rule: 'N87' }
+    if (deletes === 'matter')
+      return {
+        therefore: 'Only a complete list shows which records are gone: use replace, without a delta.',
+        rule: 'N87',
+      }
     return { therefore: 'Follow the changes; deleted records stay until the next backfill sweeps them.', rule: 'N87' }
   },
   paging: ({ paging }) => ({ therefore: PAGING_CONCLUSIONS[required(paging, 'the answer to paging')], rule: 'N85' }),
-  nested: ({ nested }) => (nested === 'yes'
-    ? { therefore: 'Two levels of cursors: one for the outer list, and one for each entry whose inner list is unfinished.', rule: 'N61' }
-    : { therefore: 'One cursor is enough.', rule: 'N60' }),
-  ties: ({ ties }) => (ties === 'yes'
-    ? { therefore: 'The id breaks ties; otherwise a page boundary between two records with the same time would lose one.', rule: 'N85' }
-    : { therefore: 'The timestamp alone identifies the record.', rule: 'N85' }),
-  order: (answers) => (chooseMode(answers) === 'replace'
-    ? { therefore: 'Unsorted changes that are paged by number can be missed: use replace, without a delta.', rule: 'N86' }
-    : { therefore: ORDER_CONCLUSIONS[required(answers.order, 'the answer to order')], rule: 'N86' }),
-  http: ({ http }) => (http === 'plain'
-    ? { therefore: 'No code needed: describe the API declaratively with the `rest` source.', rule: 'N85' }
-    : { therefore: 'Use a strategy in code, with your own request function.', rule: 'N85' }),
-  size: ({ size }) => (size === 'small'
-    ? { therefore: 'Reading everything every 30 minutes is cheap enough.', rule: 'N73' }
-    : { therefore: 'Reading everything takes long, so it runs rarely.', rule: 'N73' }),
-  lagSeconds: ({ lagSeconds }) => ({ therefore: `Every cycle stays ${lagSeconds} seconds behind, so that a record that appears later than its timestamp is not missed.`, rule: 'N85' }),
+  nested: ({ nested }) =>
+    nested === 'yes'
+      ? {
+          therefore:
+            'Two levels of cursors: one for the outer list, and one for each entry whose inner list is unfinished.',
+          rule: 'N61',
+        }
+      : { therefore: 'One cursor is enough.', rule: 'N60' },
+  ties: ({ ties }) =>
+    ties === 'yes'
+      ? {
+          therefore:
+            'The id breaks ties; otherwise a page boundary between two records with the same time would lose one.',
+          rule: 'N85',
+        }
+      : { therefore: 'The timestamp alone identifies the record.', rule: 'N85' },
+  order: (answers) =>
+    chooseMode(answers) === 'replace'
+      ? {
+          therefore: 'Unsorted changes that are paged by number can be missed: use replace, without a delta.',
+          rule: 'N86',
+        }
+      : { therefore: ORDER_CONCLUSIONS[required(answers.order, 'the answer to order')], rule: 'N86' },
+  http: ({ http }) =>
+    http === 'plain'
+      ? { therefore: 'No code needed: describe the API declaratively with the `rest` source.', rule: 'N85' }
+      : { therefore: 'Use a strategy in code, with your own request function.', rule: 'N85' },
+  size: ({ size }) =>
+    size === 'small'
+      ? { therefore: 'Reading everything every 30 minutes is cheap enough.', rule: 'N73' }
+      : { therefore: 'Reading everything takes long, so it runs rarely.', rule: 'N73' },
+  lagSeconds: ({ lagSeconds }) => ({
+    therefore: `Every cycle stays ${lagSeconds} seconds behind, so that a record that appears later than its timestamp is not missed.`,
+    rule: 'N85',
+  }),
 }
 
 function listCautions(answers: Answers): string[] {
   const mode = chooseMode(answers)
   const cautions: string[] = []
-  if (mode === 'replace' && answers.size === 'large') cautions.push('Reading a list of more than about 50,000 records in full is slow. Ask the vendor for a time filter or a change log.')
-  if (answers.paging === 'none') cautions.push('One response must contain everything. Add paging when it grows beyond a few thousand records.')
-  if (mode === 'pair' && answers.deletes === 'ignore' && answers.changes !== 'newest-first') cautions.push('Deleted records stay until a backfill runs. Run `npx tidemark run <name> --backfill` from time to time.')
-  if (mode === 'pair' && answers.changes === 'events') cautions.push('The API keeps events for a limited time. Set `retentionMs`, so that a gap is detected.')
-  if (answers.ties === 'no' || answers.order === 'unique') cautions.push('Unique timestamps are rare: a batch job gives many records the same one. If unsure, page by time and id.')
+  if (mode === 'replace' && answers.size === 'large')
+    cautions.push(
+      'Reading a list of more than about 50,000 records in full is slow. Ask the vendor for a time filter or a change log.',
+    )
+  if (answers.paging === 'none')
+    cautions.push('One response must contain everything. Add paging when it grows beyond a few thousand records.')
+  if (mode === 'pair' && answers.deletes === 'ignore' && answers.changes !== 'newest-first')
+    cautions.push(
+      'Deleted records stay until a backfill runs. Run `npx tidemark run <name> --backfill` from time to time.',
+    )
+  if (mode === 'pair' && answers.changes === 'events')
+    cautions.push('The API keeps events for a limited time. Set `retentionMs`, so that a gap is detected.')
+  if (answers.ties === 'no' || answers.order === 'unique')
+    cautions.push(
+      'Unique timestamps are rare: a batch job gives many records the same one. If unsure, page by time and id.',
+    )
   return cautions
 }

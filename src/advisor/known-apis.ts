@@ -21,7 +21,8 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, KnownApiProfile>> = {
   salesforce: {
     // Deleted rows stay in the recycle bin, where the delta sees their flag.
     answers: { changes: 'timestamp', deletes: 'reported', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
-    stream: "salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' }).object('Account')",
+    stream:
+      "salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SALESFORCE_TOKEN' }).object('Account')",
     database: 'accounts',
   },
   stripe: {
@@ -44,7 +45,8 @@ export const KNOWN_APIS: Readonly<Record<KnownApi, KnownApiProfile>> = {
   },
   servicenow: {
     answers: { changes: 'timestamp', deletes: 'elsewhere', paging: 'time', ties: 'yes', http: 'other', lagSeconds: 15 },
-    stream: "servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' }).table('incident')",
+    stream:
+      "servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SERVICENOW_USER', password: 'SERVICENOW_PASSWORD' }).table('incident')",
     database: 'incidents',
   },
   linear: {

@@ -33,7 +33,9 @@ export interface Choice {
 /** In the order they are asked. An answer to a question that is not asked has no effect and is refused. */
 export const QUESTIONS: readonly Question[] = [
   {
-    name: 'api', kind: 'choice', text: 'Which API is it?',
+    name: 'api',
+    kind: 'choice',
+    text: 'Which API is it?',
     choices: [
       { value: 'salesforce', label: 'Salesforce' },
       { value: 'stripe', label: 'Stripe' },
@@ -49,7 +51,9 @@ export const QUESTIONS: readonly Question[] = [
     isRelevant: () => true,
   },
   {
-    name: 'changes', kind: 'choice', text: 'Does the API report changes?',
+    name: 'changes',
+    kind: 'choice',
+    text: 'Does the API report changes?',
     choices: [
       { value: 'events', label: 'yes, with an events endpoint or a change log' },
       { value: 'timestamp', label: 'yes, the list can be filtered by modification time' },
@@ -60,17 +64,29 @@ export const QUESTIONS: readonly Question[] = [
     isRelevant: ({ api }) => api === 'other',
   },
   {
-    name: 'deletes', kind: 'choice', text: 'Does the API report deletions?',
+    name: 'deletes',
+    kind: 'choice',
+    text: 'Does the API report deletions?',
     choices: [
-      { value: 'reported', label: 'yes, with the changes: a flag in the record, or an event type', isOffered: ({ changes }) => changes !== 'newest-first' },
-      { value: 'elsewhere', label: 'yes, separately: an audit log, a trash, an archived filter', isOffered: ({ changes }) => changes !== 'newest-first' },
+      {
+        value: 'reported',
+        label: 'yes, with the changes: a flag in the record, or an event type',
+        isOffered: ({ changes }) => changes !== 'newest-first',
+      },
+      {
+        value: 'elsewhere',
+        label: 'yes, separately: an audit log, a trash, an archived filter',
+        isOffered: ({ changes }) => changes !== 'newest-first',
+      },
       { value: 'matter', label: 'no, and it matters' },
       { value: 'ignore', label: 'no, and deleted records may stay for a while' },
     ],
     isRelevant: ({ changes }) => changes !== undefined && changes !== 'none',
   },
   {
-    name: 'paging', kind: 'choice', text: 'How is the whole list read?',
+    name: 'paging',
+    kind: 'choice',
+    text: 'How is the whole list read?',
     choices: [
       { value: 'none', label: 'in one response' },
       { value: 'token', label: 'by a token or link from the previous page' },
@@ -82,39 +98,74 @@ export const QUESTIONS: readonly Question[] = [
     isRelevant: ({ changes }) => changes !== undefined && changes !== 'sync-token' && changes !== 'newest-first',
   },
   {
-    name: 'nested', kind: 'choice', text: 'Is it a list inside each entry of another list (the issues of every repository)?',
-    choices: [{ value: 'no', label: 'no' }, { value: 'yes', label: 'yes' }],
+    name: 'nested',
+    kind: 'choice',
+    text: 'Is it a list inside each entry of another list (the issues of every repository)?',
+    choices: [
+      { value: 'no', label: 'no' },
+      { value: 'yes', label: 'yes' },
+    ],
     isRelevant: ({ paging }) => paging === 'graphql',
   },
   {
-    name: 'ties', kind: 'choice', text: 'Can two records share a timestamp?',
-    choices: [{ value: 'yes', label: 'yes, or not sure; the list is sorted by time and id' }, { value: 'no', label: 'never' }],
+    name: 'ties',
+    kind: 'choice',
+    text: 'Can two records share a timestamp?',
+    choices: [
+      { value: 'yes', label: 'yes, or not sure; the list is sorted by time and id' },
+      { value: 'no', label: 'never' },
+    ],
     isRelevant: ({ paging }) => paging === 'time',
   },
   {
-    name: 'order', kind: 'choice', text: 'How are changes sorted?',
+    name: 'order',
+    kind: 'choice',
+    text: 'How are changes sorted?',
     choices: [
       { value: 'time-and-id', label: 'by time and id, and it filters by both' },
       { value: 'one-field', label: 'by one field at a time: by time, or by id' },
       { value: 'unique', label: 'by time, and no two records ever share a timestamp' },
       { value: 'unsorted', label: 'in no guaranteed order' },
     ],
-    isRelevant: ({ changes, deletes, paging }) => changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
+    isRelevant: ({ changes, deletes, paging }) =>
+      changes === 'timestamp' && deletes !== 'matter' && paging !== undefined && paging !== 'time',
   },
   {
-    name: 'http', kind: 'choice', text: 'What do requests look like?',
-    choices: [{ value: 'plain', label: 'GET with query parameters, JSON responses' }, { value: 'other', label: 'anything else: request bodies, signatures, a client library' }],
+    name: 'http',
+    kind: 'choice',
+    text: 'What do requests look like?',
+    choices: [
+      { value: 'plain', label: 'GET with query parameters, JSON responses' },
+      { value: 'other', label: 'anything else: request bodies, signatures, a client library' },
+    ],
     // GraphQL, search and sync tokens need code; a window does not.
-    isRelevant: (answers) => answers.paging !== undefined && answers.paging !== 'graphql' && answers.order !== 'one-field' && !(answers.order === 'unsorted' && chooseMode(answers) === 'pair'),
+    isRelevant: (answers) =>
+      answers.paging !== undefined &&
+      answers.paging !== 'graphql' &&
+      answers.order !== 'one-field' &&
+      !(answers.order === 'unsorted' && chooseMode(answers) === 'pair'),
   },
   {
-    name: 'size', kind: 'choice', text: 'How many records are there?',
-    choices: [{ value: 'small', label: 'up to about 50,000' }, { value: 'large', label: 'more' }],
+    name: 'size',
+    kind: 'choice',
+    text: 'How many records are there?',
+    choices: [
+      { value: 'small', label: 'up to about 50,000' },
+      { value: 'large', label: 'more' },
+    ],
     isRelevant: (answers) => answers.changes !== undefined && chooseMode(answers) === 'replace',
   },
   {
-    name: 'lagSeconds', kind: 'number', text: 'How many seconds can pass until a change is visible? (30 if unknown)', min: 10, max: 3_600, defaultValue: 30,
-    isRelevant: (answers) => chooseMode(answers) === 'pair' && answers.changes !== 'newest-first' && (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
+    name: 'lagSeconds',
+    kind: 'number',
+    text: 'How many seconds can pass until a change is visible? (30 if unknown)',
+    min: 10,
+    max: 3_600,
+    defaultValue: 30,
+    isRelevant: (answers) =>
+      chooseMode(answers) === 'pair' &&
+      answers.changes !== 'newest-first' &&
+      (answers.changes !== 'sync-token' || answers.deletes === 'elsewhere'),
   },
 ]
 

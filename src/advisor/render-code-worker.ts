@@ -6,11 +6,23 @@ import type { StrategyName } from './state-shapes.ts'
 export function renderCodeWorker(advice: Advice, answers: Answers): string {
   const { backfill, delta, deletesBy } = advice
   const names = new Set(['SyncError', 'Worker', 'type Change', 'type SyncContext'])
-  const parts: string[] = [renderItemType(answers), renderBackfill(backfill.strategy, delta === null || delta.strategy === 'frontier' ? 'list' : 'backfill', answers, names)]
-  if (delta !== null && delta.strategy !== 'frontier') parts.push(renderDelta(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
+  const parts: string[] = [
+    renderItemType(answers),
+    renderBackfill(
+      backfill.strategy,
+      delta === null || delta.strategy === 'frontier' ? 'list' : 'backfill',
+      answers,
+      names,
+    ),
+  ]
+  if (delta !== null && delta.strategy !== 'frontier')
+    parts.push(renderDelta(delta.strategy, deletesBy === null ? 'delta' : 'changes', answers, names))
   if (deletesBy !== null) {
     names.add('streams').add('keyset')
-    parts.push(DELETES_CODE, '/** Every cycle reads the changes, then the deletions. */\nconst delta = streams({ changes, deletes })')
+    parts.push(
+      DELETES_CODE,
+      '/** Every cycle reads the changes, then the deletions. */\nconst delta = streams({ changes, deletes })',
+    )
   }
   return `import { ${[...names].toSorted(compareImportNames).join(', ')} } from 'tidemark'
 
@@ -32,7 +44,13 @@ ${REQUEST_HELPER_CODE}
 }
 
 function compareImportNames(a: string, b: string): number {
-  return a.startsWith('type ') === b.startsWith('type ') ? (a.toLowerCase() < b.toLowerCase() ? -1 : 1) : a.startsWith('type ') ? 1 : -1
+  return a.startsWith('type ') === b.startsWith('type ')
+    ? a.toLowerCase() < b.toLowerCase()
+      ? -1
+      : 1
+    : a.startsWith('type ')
+      ? 1
+      : -1
 }
 
 /** Whether records carry a deleted flag. A complete list does not contain deleted records. */
@@ -46,7 +64,9 @@ function renderItemType(answers: Answers): string {
   const isFlagged = hasDeletedFlag(answers)
   const time = isTracked ? ', upstreamUpdatedAt: item.updated_at' : ''
   const upsert = `{ type: 'upsert', key: item.id, record: item${time} }`
-  const change = isFlagged ? `(item.deleted === true ? { type: 'delete', key: item.id${time} } : ${upsert})` : `(${upsert})`
+  const change = isFlagged
+    ? `(item.deleted === true ? { type: 'delete', key: item.id${time} } : ${upsert})`
+    : `(${upsert})`
   return `type Item = { id: string; name: string${stamp === null ? '' : `; ${stamp}_at: string`}${isFlagged ? '; deleted?: boolean' : ''} }
 
 /** The key is an id that never changes.${isTracked ? ' The API’s timestamp decides which version of a record is newer.' : ''} */
@@ -200,7 +220,10 @@ function renderFrontier(names: Set<string>, name: string): string {
 }
 
 function renderEventFeed(name: string, { deletes }: Answers): string {
-  const change = deletes === 'reported' ? "[type.endsWith('.deleted') ? { type: 'delete', key: item.id } : toChange(item)]" : '[toChange(item)]'
+  const change =
+    deletes === 'reported'
+      ? "[type.endsWith('.deleted') ? { type: 'delete', key: item.id } : toChange(item)]"
+      : '[toChange(item)]'
   return `type Event = { id: string; type: string; created_at: string; item: Item }
 
 const ${name} = eventFeed<Event>({

@@ -7,15 +7,29 @@ import type { StrategyName } from './state-shapes.ts'
 export function renderRestWorker(advice: Advice, answers: Answers): string {
   const stamp = chooseTimestamp(answers)
   const shape = [
-    "name: 'items'", "path: '/items'", "records: 'data'", "key: 'id'",
+    "name: 'items'",
+    "path: '/items'",
+    "records: 'data'",
+    "key: 'id'",
     ...(stamp === null ? [] : [`updatedAt: '${stamp}_at'`]),
-    ...(advice.mode === 'pair' && answers.deletes === 'reported' && answers.changes !== 'events' ? ["deleted: 'deleted'"] : []),
+    ...(advice.mode === 'pair' && answers.deletes === 'reported' && answers.changes !== 'events'
+      ? ["deleted: 'deleted'"]
+      : []),
   ]
   const lines = [
     `${shape.join(', ')},`,
-    ...([advice.backfill.strategy, advice.delta?.strategy].some((strategy) => strategy === 'keyset' || strategy === 'timestamp') ? [`query: { sort: '${stamp}_at,id' },`] : []),
+    ...([advice.backfill.strategy, advice.delta?.strategy].some(
+      (strategy) => strategy === 'keyset' || strategy === 'timestamp',
+    )
+      ? [`query: { sort: '${stamp}_at,id' },`]
+      : []),
     `page: ${renderPaging(advice.backfill.strategy, stamp ?? 'updated')},`,
-    ...(advice.delta === null ? [] : [`follow: ${renderFollow(advice.delta.strategy, advice, answers)},`, `lagMs: ${groupDigits(required(advice.lagMs, 'the lag of a delta'))},`]),
+    ...(advice.delta === null
+      ? []
+      : [
+          `follow: ${renderFollow(advice.delta.strategy, advice, answers)},`,
+          `lagMs: ${groupDigits(required(advice.lagMs, 'the lag of a delta'))},`,
+        ]),
     ...renderDeletes(advice),
   ]
   const stream = advice.mode === 'pair' ? 'source: api.items' : '...api.items'
@@ -69,7 +83,8 @@ function renderPaging(strategy: StrategyName, stamp = 'updated'): string {
 }
 
 function renderFollow(strategy: StrategyName, advice: Advice, { deletes }: Answers): string {
-  if (strategy === 'window') return `{ kind: 'window', since: 'updated_from', until: 'updated_until', page: ${renderPaging(advice.backfill.strategy)} }`
+  if (strategy === 'window')
+    return `{ kind: 'window', since: 'updated_from', until: 'updated_until', page: ${renderPaging(advice.backfill.strategy)} }`
   if (strategy !== 'eventFeed') return renderPaging(strategy)
   return `{
   kind: 'events', path: '/events', records: 'data', id: 'id', at: 'created_at', record: 'item',
@@ -83,10 +98,12 @@ function renderFollow(strategy: StrategyName, advice: Advice, { deletes }: Answe
 function renderDeletes(advice: Advice): string[] {
   if (advice.deletes === 'until-backfill') return ["deletes: 'ignore',"]
   if (advice.deletes !== 'streams') return []
-  return [`deletes: {
+  return [
+    `deletes: {
   path: '/deleted', records: 'data', key: 'id', updatedAt: 'deleted_at',
   follow: { kind: 'keyset', after: 'deleted_after', afterId: 'after_id', until: 'deleted_until', ${SIZE_OPTION} },
-},`]
+},`,
+  ]
 }
 
 function groupDigits(count: number): string {

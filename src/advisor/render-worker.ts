@@ -12,7 +12,11 @@ export function renderWorker(answers: Answers): string {
   return isDeclarative(answers) ? renderRestWorker(advice, answers) : renderCodeWorker(advice, answers)
 }
 
-function renderKnownApiWorker(advice: Advice, { stream, database: name, factoryName }: KnownApiProfile, api: string): string {
+function renderKnownApiWorker(
+  advice: Advice,
+  { stream, database: name, factoryName }: KnownApiProfile,
+  api: string,
+): string {
   const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
   return `import { Worker } from 'tidemark'\nimport { ${factoryName ?? api} } from '${advice.source}'
 

@@ -1,9 +1,18 @@
 export type StrategyName =
-  | 'keyset' | 'eventFeed' | 'search' | 'relay' | 'relayNested' | 'token' | 'pageNumber' | 'offset' | 'frontier'
+  | 'keyset'
+  | 'eventFeed'
+  | 'search'
+  | 'relay'
+  | 'relayNested'
+  | 'token'
+  | 'pageNumber'
+  | 'offset'
+  | 'frontier'
   /** Everything in one response. */
   | 'whole'
   /** Only in the `rest` source: paging by time alone, and changes since a time. */
-  | 'timestamp' | 'window'
+  | 'timestamp'
+  | 'window'
   /** Only in the HubSpot source: all archived objects, every few minutes. */
   | 'archive'
 
@@ -18,11 +27,27 @@ export const STATE_SHAPES: Readonly<Record<StrategyName, StateShape | null>> = {
   eventFeed: { cursor: 'string', cursorTime: 'string', 'cursorRank?': 'number' },
   search: { phase: "'delta' | 'deadlock'", cursorMs: 'number', 'untilMs?': 'number' },
   relay: { cursor: 'string | null', 'pace?': 'object' },
-  relayNested: { cursor: 'string | null', 'outerDone?': 'boolean', 'nestedCursors?': 'Record<string, string>', 'pace?': 'object' },
+  relayNested: {
+    cursor: 'string | null',
+    'outerDone?': 'boolean',
+    'nestedCursors?': 'Record<string, string>',
+    'pace?': 'object',
+  },
   token: { cursor: 'string | null' },
   pageNumber: { page: 'number', pass: 'object' },
   offset: { offset: 'number', pass: 'object' },
-  frontier: { phase: "'forward' | 'backfill'", 'headItemId?': 'string', 'headOrder?': 'string | number', anchors: 'object', checkedAt: 'number', 'pass?': 'object', 'tailCursor?': 'string', tailComplete: 'boolean', 'restartedAt?': 'number', 'ending?': 'object' },
+  frontier: {
+    phase: "'forward' | 'backfill'",
+    'headItemId?': 'string',
+    'headOrder?': 'string | number',
+    anchors: 'object',
+    checkedAt: 'number',
+    'pass?': 'object',
+    'tailCursor?': 'string',
+    tailComplete: 'boolean',
+    'restartedAt?': 'number',
+    'ending?': 'object',
+  },
   whole: null,
   timestamp: { cursor: 'string | null', 'untilMs?': 'number' },
   archive: { 'listedMs?': 'number', 'untilMs?': 'number', 'cursor?': 'string | null' },
@@ -31,5 +56,9 @@ export const STATE_SHAPES: Readonly<Record<StrategyName, StateShape | null>> = {
 
 /** Two streams in one cycle, each with its own state. */
 export function streamsStateShape(changes: StrategyName, deletes: StrategyName): StateShape {
-  return { states: { 'changes?': STATE_SHAPES[changes] ?? {}, 'deletes?': STATE_SHAPES[deletes] ?? {} }, 'reading?': "'changes' | 'deletes'", 'tidemarks?': 'object' }
+  return {
+    states: { 'changes?': STATE_SHAPES[changes] ?? {}, 'deletes?': STATE_SHAPES[deletes] ?? {} },
+    'reading?': "'changes' | 'deletes'",
+    'tidemarks?': 'object',
+  }
 }

@@ -19,7 +19,11 @@ const terminal = new Terminal({ stdout: stream, stderr, environment: env, json: 
 registerEnvironmentSecrets(env)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
-  terminal, stdout: writable, environment: env, targetFlags: [], folder: process.cwd(),
+  terminal,
+  stdout: writable,
+  environment: env,
+  targetFlags: [],
+  folder: process.cwd(),
   listenForStop: (notice) => (stopping ??= listenForStop(terminal, exitCodeOf('CANCELLED'), notice)),
 }
 

@@ -29,7 +29,17 @@ import { tenantsDelete, tenantsList, tenantsVerbs } from './verbs/tenants.ts'
 import { trigger, triggerVerb } from './verbs/trigger.ts'
 import { types, typesVerb } from './verbs/types.ts'
 import {
-  webhooksAdd, webhooksDead, webhooksEdit, webhooksList, webhooksPause, webhooksRemove, webhooksReplay, webhooksResume, webhooksRotate, webhooksTest, webhooksVerbs,
+  webhooksAdd,
+  webhooksDead,
+  webhooksEdit,
+  webhooksList,
+  webhooksPause,
+  webhooksRemove,
+  webhooksReplay,
+  webhooksResume,
+  webhooksRotate,
+  webhooksTest,
+  webhooksVerbs,
 } from './verbs/webhooks.ts'
 import { whyNot, whyNotVerb } from './verbs/why-not.ts'
 import { why, whyVerb } from './verbs/why.ts'
@@ -60,7 +70,9 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
 
   const keys = new Command('keys')
     .summary('manage API keys and encryption keys')
-    .description('Creates, lists, rotates and revokes API keys; creates, rotates and retires the keys that encrypt stored state.')
+    .description(
+      'Creates, lists, rotates and revokes API keys; creates, rotates and retires the keys that encrypt stored state.',
+    )
   const keyVerbs = keysVerbs()
   keys.addCommand(does(keyVerbs.create, keysCreate))
   keys.addCommand(does(keyVerbs.list, keysList))
@@ -115,14 +127,40 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   restate.addCommand(does(restates.register, restateRegister))
 
   const verbs = [
-    does(initVerb(), init), does(demoVerb(), demo), does(adviseVerb(), advise), does(checkVerb(), check), does(discoverVerb(), discover), does(previewVerb(), preview), does(runVerb(), run), does(startVerb(), start), does(statusVerb(), status),
-    does(queryVerb(), query), does(exportVerb(), exportRows), does(typesVerb(), types), does(whyVerb(), why), does(whyNotVerb(), whyNot), quarantine, schema, state, does(pauseVerb(), pause), does(resumeVerb(), resume), does(triggerVerb(), trigger), keys, webhooks, tenants, restate,
-    does(mcpVerb(), mcp), does(doctorVerb(), doctor), does(simVerb(), sim),
+    does(initVerb(), init),
+    does(demoVerb(), demo),
+    does(adviseVerb(), advise),
+    does(checkVerb(), check),
+    does(discoverVerb(), discover),
+    does(previewVerb(), preview),
+    does(runVerb(), run),
+    does(startVerb(), start),
+    does(statusVerb(), status),
+    does(queryVerb(), query),
+    does(exportVerb(), exportRows),
+    does(typesVerb(), types),
+    does(whyVerb(), why),
+    does(whyNotVerb(), whyNot),
+    quarantine,
+    schema,
+    state,
+    does(pauseVerb(), pause),
+    does(resumeVerb(), resume),
+    does(triggerVerb(), trigger),
+    keys,
+    webhooks,
+    tenants,
+    restate,
+    does(mcpVerb(), mcp),
+    does(doctorVerb(), doctor),
+    does(simVerb(), sim),
   ]
   for (const verb of verbs) program.addCommand(verb)
   for (const command of listCommands(program)) {
     // Usage errors are thrown instead of printed, so that they are reported like every other error.
-    command.exitOverride().configureOutput({ writeErr: () => {}, writeOut: (text) => cli.terminal.print(text.trimEnd()) })
+    command
+      .exitOverride()
+      .configureOutput({ writeErr: () => {}, writeOut: (text) => cli.terminal.print(text.trimEnd()) })
   }
   return program
 }

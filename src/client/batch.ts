@@ -16,14 +16,27 @@ export function parseBatch(body: JsonObject): ChangeBatch {
   if (!Array.isArray(data) || typeof page !== 'object' || page === null || typeof page.hasMore !== 'boolean') {
     throw new ClientError('ANSWER_INVALID', 'The response is not a page of changes.')
   }
-  if (page.hasMore && typeof page.nextCursor !== 'string') throw new ClientError('ANSWER_INVALID', 'The response has `hasMore` but no `nextCursor`.')
-  return { changes: data.map(parseChange), cursor: typeof page.nextCursor === 'string' ? page.nextCursor : null, upToDate: !page.hasMore }
+  if (page.hasMore && typeof page.nextCursor !== 'string')
+    throw new ClientError('ANSWER_INVALID', 'The response has `hasMore` but no `nextCursor`.')
+  return {
+    changes: data.map(parseChange),
+    cursor: typeof page.nextCursor === 'string' ? page.nextCursor : null,
+    upToDate: !page.hasMore,
+  }
 }
 
 export function parseChange(item: unknown): Change {
   const { resourceType, resourceId, action, updatedAt } = Object(item) as Partial<Change>
-  if (typeof resourceType !== 'string' || typeof resourceId !== 'string' || typeof updatedAt !== 'string' || !ACTIONS.has(action)) {
-    throw new ClientError('CHANGE_UNKNOWN', `The feed returned a change that this client does not support: ${JSON.stringify([resourceType, resourceId, action])}.`)
+  if (
+    typeof resourceType !== 'string' ||
+    typeof resourceId !== 'string' ||
+    typeof updatedAt !== 'string' ||
+    !ACTIONS.has(action)
+  ) {
+    throw new ClientError(
+      'CHANGE_UNKNOWN',
+      `The feed returned a change that this client does not support: ${JSON.stringify([resourceType, resourceId, action])}.`,
+    )
   }
   return item as Change
 }

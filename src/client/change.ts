@@ -4,7 +4,10 @@ import type { JsonObject } from '../contract/index.ts'
 export type AnyDatabases = Record<string, JsonObject>
 
 /** One change of one row. A union over databases and actions: checking `database` and `action` narrows `snapshot`. */
-export type Change<Databases extends object = AnyDatabases, Name extends keyof Databases & string = keyof Databases & string> = {
+export type Change<
+  Databases extends object = AnyDatabases,
+  Name extends keyof Databases & string = keyof Databases & string,
+> = {
   [Type in Name]: UpsertChange<Type, Databases[Type]> | DeleteChange<Type>
 }[Name]
 
@@ -36,6 +39,11 @@ export interface Row<Record = JsonObject> {
 }
 
 /** Idempotency key of a change: store it with your effect, and a redelivered change takes effect once. */
-export function changeKey({ resourceType, resourceId, updatedAt, action }: Pick<Change, 'resourceType' | 'resourceId' | 'updatedAt' | 'action'>): string {
+export function changeKey({
+  resourceType,
+  resourceId,
+  updatedAt,
+  action,
+}: Pick<Change, 'resourceType' | 'resourceId' | 'updatedAt' | 'action'>): string {
   return JSON.stringify([resourceType, resourceId, updatedAt, action])
 }

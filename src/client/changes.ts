@@ -3,7 +3,17 @@ import { changeKey, type Change } from './change.ts'
 import type { Checkpoint } from './checkpoint.ts'
 import { ClientError } from './client-error.ts'
 import { pollPages } from './poll-pages.ts'
-import { toLastChange, planRead, planRestart, skipThroughAnchor, START_POSITION, advanceWithinPage, type ReadPlan, type ReaderPosition, type Restart } from './reader-position.ts'
+import {
+  toLastChange,
+  planRead,
+  planRestart,
+  skipThroughAnchor,
+  START_POSITION,
+  advanceWithinPage,
+  type ReadPlan,
+  type ReaderPosition,
+  type Restart,
+} from './reader-position.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { streamEvents } from './stream-events.ts'
 import type { Transport } from './transport.ts'
@@ -50,7 +60,10 @@ const SEEN_MAX = 10_000
  * Yields changes one by one. Requesting the next change acknowledges the previous one: only then does the position
  * advance, so a consumer that crashes at any point gets every change at least once (A11).
  */
-export async function* readChanges(transport: Transport, options: ChangesOptions): AsyncGenerator<Change, void, undefined> {
+export async function* readChanges(
+  transport: Transport,
+  options: ChangesOptions,
+): AsyncGenerator<Change, void, undefined> {
   const { checkpoint, signal = new AbortController().signal, retriesMax = Infinity, onRestart, onRestored } = options
   let position = await loadPosition(checkpoint)
   let saved = position
@@ -85,7 +98,8 @@ export async function* readChanges(transport: Transport, options: ChangesOptions
             if (signal.aborted) return
             if (options.saveEach === 'change') await save()
           }
-          if (batch.cursor !== position.cursor || position.midPage) position = { ...position, cursor: batch.cursor, midPage: anchor !== null }
+          if (batch.cursor !== position.cursor || position.midPage)
+            position = { ...position, cursor: batch.cursor, midPage: anchor !== null }
           if (batch.upToDate && position.restart !== null) {
             await onRestored?.(position.restart)
             position = { ...position, restart: null }
@@ -98,10 +112,14 @@ export async function* readChanges(transport: Transport, options: ChangesOptions
         // Errors caused by the abort end the loop; other errors are still thrown.
         if (signal.aborted && (error === signal.reason || error instanceof ClientError)) return
         const recovery = error instanceof ClientError ? planRestart(position, error, transport.clock.now()) : null
-        if (recovery === null) await transport.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
+        if (recovery === null)
+          await transport.waitForRetry(error, ++failures, retriesMax, signal).catch(ignoreWhenAborted(signal))
         else {
           // Back off when a restart leads to another one, to avoid an endless loop.
-          if (restarts > 0 || position.restart !== null) await transport.backOff(error as ClientError, Math.max(1, restarts), retriesMax, signal).catch(ignoreWhenAborted(signal))
+          if (restarts > 0 || position.restart !== null)
+            await transport
+              .backOff(error as ClientError, Math.max(1, restarts), retriesMax, signal)
+              .catch(ignoreWhenAborted(signal))
           restarts++
           position = recovery.position
           // Changes of a restored store may repeat earlier keys and must be delivered again.
@@ -117,19 +135,33 @@ export async function* readChanges(transport: Transport, options: ChangesOptions
   }
 }
 
-function openBatches(transport: Transport, { query }: ReadPlan, options: ChangesOptions, signal: AbortSignal): AsyncGenerator<ChangeBatch> {
+function openBatches(
+  transport: Transport,
+  { query }: ReadPlan,
+  options: ChangesOptions,
+  signal: AbortSignal,
+): AsyncGenerator<ChangeBatch> {
   const { mode = 'poll', follow = true, pageSize = PAGE_SIZE, waitSeconds = WAIT_SECONDS } = options
   const types = options.types?.join(',')
   if (mode === 'stream' && follow) return streamEvents(transport, query, { types, signal })
-  return pollPages(transport, query, { types, limit: pageSize, waitSeconds: follow ? Math.max(1, waitSeconds) : 0, signal })
+  return pollPages(transport, query, {
+    types,
+    limit: pageSize,
+    waitSeconds: follow ? Math.max(1, waitSeconds) : 0,
+    signal,
+  })
 }
 
 async function loadPosition(checkpoint: Checkpoint | undefined): Promise<ReaderPosition> {
   const position = (await checkpoint?.load()) ?? START_POSITION
   const { cursor, last, midPage, restart } = Object(position) as Partial<ReaderPosition>
-  const isPosition = (cursor === null || typeof cursor === 'string') && (last === null || (typeof last?.key === 'string' && typeof last.updatedAt === 'string'))
-    && typeof midPage === 'boolean' && typeof restart === 'object'
-  if (!isPosition) throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint contains a value that no client has saved.')
+  const isPosition =
+    (cursor === null || typeof cursor === 'string') &&
+    (last === null || (typeof last?.key === 'string' && typeof last.updatedAt === 'string')) &&
+    typeof midPage === 'boolean' &&
+    typeof restart === 'object'
+  if (!isPosition)
+    throw new ClientError('CHECKPOINT_INVALID', 'The checkpoint contains a value that no client has saved.')
   return position
 }
 

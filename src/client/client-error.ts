@@ -48,7 +48,11 @@ export class ClientError extends Error {
   /** Wait requested by the server. */
   readonly retryAfterMs: number | null
 
-  constructor(code: ClientErrorCode, message: string, { status, requestId, reason, restart, retryAfterMs, cause }: ClientErrorOptions = {}) {
+  constructor(
+    code: ClientErrorCode,
+    message: string,
+    { status, requestId, reason, restart, retryAfterMs, cause }: ClientErrorOptions = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
     this.advice = CLIENT_ERRORS[code]
@@ -65,4 +69,12 @@ export class ClientError extends Error {
   }
 }
 
-const TRANSIENT: ReadonlySet<ClientErrorCode> = new Set(['REQUEST_TIMEOUT', 'RATE_LIMIT_EXCEEDED', 'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'NETWORK_FAILED', 'TIMEOUT', 'ANSWER_INVALID'])
+const TRANSIENT: ReadonlySet<ClientErrorCode> = new Set([
+  'REQUEST_TIMEOUT',
+  'RATE_LIMIT_EXCEEDED',
+  'INTERNAL_ERROR',
+  'SERVICE_UNAVAILABLE',
+  'NETWORK_FAILED',
+  'TIMEOUT',
+  'ANSWER_INVALID',
+])

@@ -41,7 +41,10 @@ export interface ReadPlan {
   readonly anchor: LastChange | null
 }
 
-export function planRead({ cursor, last, midPage, restart }: ReaderPosition, updatedSince: string | undefined): ReadPlan {
+export function planRead(
+  { cursor, last, midPage, restart }: ReaderPosition,
+  updatedSince: string | undefined,
+): ReadPlan {
   if (cursor !== null) return { query: { cursor }, anchor: midPage ? last : null }
   if (last !== null && !midPage) return { query: { updatedSince: last.updatedAt }, anchor: last }
   return { query: restart === null && updatedSince !== undefined ? { updatedSince } : {}, anchor: last }
@@ -53,10 +56,20 @@ export function advanceWithinPage(position: ReaderPosition, last: LastChange): R
 }
 
 /** Returns the recovery that the error names, or null if it has just failed. */
-export function planRestart(position: ReaderPosition, error: ClientError, now: number): { position: ReaderPosition; restart: Restart } | null {
+export function planRestart(
+  position: ReaderPosition,
+  error: ClientError,
+  now: number,
+): { position: ReaderPosition; restart: Restart } | null {
   if (error.restart === null) return null
-  const from = error.restart === 'updatedSince' && position.cursor !== null && position.last !== null ? 'updatedSince' : 'backfill'
-  const restart: Restart = { from, reason: error.reason ?? error.code, message: error.message, at: new Date(now).toISOString() }
+  const from =
+    error.restart === 'updatedSince' && position.cursor !== null && position.last !== null ? 'updatedSince' : 'backfill'
+  const restart: Restart = {
+    from,
+    reason: error.reason ?? error.code,
+    message: error.message,
+    at: new Date(now).toISOString(),
+  }
   if (from === 'updatedSince') return { restart, position: { ...position, cursor: null, midPage: false } }
   const isAtStart = position.cursor === null && position.last === null
   return isAtStart && position.restart !== null ? null : { restart, position: { ...START_POSITION, restart } }
@@ -66,11 +79,19 @@ export function planRestart(position: ReaderPosition, error: ClientError, now: n
  * Returns the changes after the anchor. The order of the feed is stable, so everything before the anchor was
  * processed. A missing anchor means that the store was restored to an earlier state.
  */
-export function skipThroughAnchor(anchor: LastChange, changes: readonly Change[], upToDate: boolean): { rest: readonly Change[]; anchor: LastChange | null } {
+export function skipThroughAnchor(
+  anchor: LastChange,
+  changes: readonly Change[],
+  upToDate: boolean,
+): { rest: readonly Change[]; anchor: LastChange | null } {
   const at = changes.findIndex((change) => changeKey(change) === anchor.key)
   if (at >= 0) return { rest: changes.slice(at + 1), anchor: null }
   if (upToDate || changes.some(({ updatedAt }) => updatedAt > anchor.updatedAt)) {
-    throw new ClientError('HISTORY_CHANGED', `The newest change that was read (${anchor.updatedAt}) is no longer in the feed: the store was restored to an earlier state.`, { reason: 'history_changed', restart: 'backfill' })
+    throw new ClientError(
+      'HISTORY_CHANGED',
+      `The newest change that was read (${anchor.updatedAt}) is no longer in the feed: the store was restored to an earlier state.`,
+      { reason: 'history_changed', restart: 'backfill' },
+    )
   }
   return { rest: [], anchor }
 }

@@ -8,7 +8,8 @@ const RETRY_AFTER_MAX_MS = 15 * 60_000
 
 /** Delay before the next attempt: as requested by the server, otherwise exponential; with jitter. */
 export function computeDelayMs(error: ClientError, attempt: number, random: Random): number {
-  if (error.retryAfterMs !== null) return Math.min(error.retryAfterMs, RETRY_AFTER_MAX_MS) + Math.round(1_000 * random.next())
+  if (error.retryAfterMs !== null)
+    return Math.min(error.retryAfterMs, RETRY_AFTER_MAX_MS) + Math.round(1_000 * random.next())
   return Math.round(Math.min(DELAY_MAX_MS, FIRST_DELAY_MS * 2 ** (attempt - 1)) * (0.5 + 0.5 * random.next()))
 }
 
@@ -18,7 +19,12 @@ export function computeDelayMs(error: ClientError, attempt: number, random: Rand
  */
 export function parseRetryAfterMs(headers: Headers, now: number): number | undefined {
   const serverNow = Date.parse(headers.get('date') ?? '') || now
-  const waits = [parseRetryAfterHeader(headers.get('retry-after'), serverNow), headers.get('x-ratelimit-remaining') === '0' ? parseRateLimitReset(headers.get('x-ratelimit-reset'), serverNow) : Number.NaN]
+  const waits = [
+    parseRetryAfterHeader(headers.get('retry-after'), serverNow),
+    headers.get('x-ratelimit-remaining') === '0'
+      ? parseRateLimitReset(headers.get('x-ratelimit-reset'), serverNow)
+      : Number.NaN,
+  ]
   return waits.find((ms) => ms >= 0)
 }
 

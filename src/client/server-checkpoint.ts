@@ -13,7 +13,9 @@ export function serverCheckpoint(name: string, sendRequest: SendRequest): Checkp
   return {
     async load() {
       try {
-        const { data } = (await sendRequest(PATH, { integrationKey: name })) as { data: { metadata: JsonObject | null } }
+        const { data } = (await sendRequest(PATH, { integrationKey: name })) as {
+          data: { metadata: JsonObject | null }
+        }
         return (data.metadata?.['position'] ?? null) as unknown as ReaderPosition | null
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
@@ -23,7 +25,11 @@ export function serverCheckpoint(name: string, sendRequest: SendRequest): Checkp
     async save(position) {
       const { cursor, last } = position
       const progress = cursor !== null ? { cursor } : last !== null ? { updatedSince: last.updatedAt } : {}
-      await sendRequest(PATH, {}, undefined, { integrationKey: name, ...progress, metadata: { position: position as unknown as JsonObject } })
+      await sendRequest(PATH, {}, undefined, {
+        integrationKey: name,
+        ...progress,
+        metadata: { position: position as unknown as JsonObject },
+      })
     },
   }
 }

@@ -51,7 +51,11 @@ export class Transport {
   }
 
   /** Sends one request and parses the JSON response. */
-  async requestJson({ timeoutMs, signal, ...request }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
+  async requestJson({
+    timeoutMs,
+    signal,
+    ...request
+  }: TransportRequest & { readonly timeoutMs: number }): Promise<JsonObject> {
     const attempt = new LinkedAbortController(signal)
     const timer = setTimeout(() => attempt.abort(new Error('request timed out')), timeoutMs)
     try {
@@ -66,15 +70,29 @@ export class Transport {
   }
 
   /** Sends one request; the caller reads the body. */
-  async openResponse({ path, query = {}, accept = 'application/json', body, signal }: TransportRequest): Promise<Response> {
+  async openResponse({
+    path,
+    query = {},
+    accept = 'application/json',
+    body,
+    signal,
+  }: TransportRequest): Promise<Response> {
     const { url, key } = this.#options
-    const parameters = Object.entries(query).filter((entry): entry is [string, string | number] => entry[1] !== undefined)
-    const search = new URLSearchParams(Object.fromEntries(parameters.map(([name, value]) => [name, String(value)]))).toString()
+    const parameters = Object.entries(query).filter(
+      (entry): entry is [string, string | number] => entry[1] !== undefined,
+    )
+    const search = new URLSearchParams(
+      Object.fromEntries(parameters.map(([name, value]) => [name, String(value)])),
+    ).toString()
     const address = `${url.replace(/\/+$/, '')}${path}${search === '' ? '' : `?${search}`}`
     const authorization = `Bearer ${typeof key === 'function' ? await key() : key}`
     let response: Response
     try {
-      response = await (this.#options.fetch ?? fetch)(address, { headers: { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) }, signal, ...(body !== undefined && { method: 'POST', body: stringifyJson(body) }) })
+      response = await (this.#options.fetch ?? fetch)(address, {
+        headers: { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) },
+        signal,
+        ...(body !== undefined && { method: 'POST', body: stringifyJson(body) }),
+      })
     } catch (cause) {
       signal.throwIfAborted()
       throw new ClientError('NETWORK_FAILED', `${originOf(url)} is unreachable: ${describeCause(cause)}.`, { cause })
@@ -116,16 +134,28 @@ export function translateError(error: unknown, signal: AbortSignal, attempt: Abo
   return new ClientError('NETWORK_FAILED', `The response was interrupted: ${describeCause(error)}.`, { cause: error })
 }
 
-export function parseErrorResponse(text: string, { status, headers }: Pick<Response, 'status' | 'headers'>, now: number): ClientError {
+export function parseErrorResponse(
+  text: string,
+  { status, headers }: Pick<Response, 'status' | 'headers'>,
+  now: number,
+): ClientError {
   const body = tryParseObject(text)
   const details = (body?.['details'] ?? {}) as JsonObject
   const code = body?.['error']
   const requestId = String(body?.['requestId'] ?? headers.get('x-request-id') ?? '') || undefined
-  const known = typeof code === 'string' && Object.hasOwn(CLIENT_ERRORS, code) ? (code as ClientErrorCode) : codeForStatus(status)
-  const message = typeof body?.['message'] === 'string' ? body['message'] : `The server responded with ${status}: ${text.slice(0, BODY_EXCERPT_MAX)}`
+  const known =
+    typeof code === 'string' && Object.hasOwn(CLIENT_ERRORS, code) ? (code as ClientErrorCode) : codeForStatus(status)
+  const message =
+    typeof body?.['message'] === 'string'
+      ? body['message']
+      : `The server responded with ${status}: ${text.slice(0, BODY_EXCERPT_MAX)}`
   return new ClientError(known, message, {
-    status, requestId, reason: asString(details['reason']), retryAfterMs: parseRetryAfterMs(headers, now),
-    restart: details['restart'] === 'updatedSince' || details['restart'] === 'backfill' ? details['restart'] : undefined,
+    status,
+    requestId,
+    reason: asString(details['reason']),
+    retryAfterMs: parseRetryAfterMs(headers, now),
+    restart:
+      details['restart'] === 'updatedSince' || details['restart'] === 'backfill' ? details['restart'] : undefined,
   })
 }
 
@@ -141,7 +171,12 @@ function codeForStatus(status: number): ClientErrorCode {
 
 function parseResponseObject(text: string, { status, headers }: Response): JsonObject {
   const body = tryParseObject(text)
-  if (body === null) throw new ClientError('ANSWER_INVALID', `The response is not a JSON object: ${JSON.stringify(text.slice(0, BODY_EXCERPT_MAX))}`, { status, requestId: headers.get('x-request-id') ?? undefined })
+  if (body === null)
+    throw new ClientError(
+      'ANSWER_INVALID',
+      `The response is not a JSON object: ${JSON.stringify(text.slice(0, BODY_EXCERPT_MAX))}`,
+      { status, requestId: headers.get('x-request-id') ?? undefined },
+    )
   return body
 }
 

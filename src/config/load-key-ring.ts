@@ -1,6 +1,17 @@
 import { required } from '../values/required.ts'
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SyncError, type StoreLocation } from '../contract/index.ts'
 import { KeyRing, encodeMasterKey, generateMasterKey, parseKeyRing } from '../registry/key-ring.ts'
@@ -12,12 +23,21 @@ type KeyRingLocation = Pick<StoreLocation, 'product' | 'storage'>
  * Loads the keys that encrypt stored state: from TIDEMARK_KEY_FILE, from TIDEMARK_KEY, or from a file next to a
  * file-based store, which the first use creates. For a server no key is created, because other machines would lack it.
  */
-export function loadKeyRing(location: KeyRingLocation, environment: Environment, folder: string, isNew = true): KeyRing {
+export function loadKeyRing(
+  location: KeyRingLocation,
+  environment: Environment,
+  folder: string,
+  isNew = true,
+): KeyRing {
   const file = findKeyFile(location, environment, folder)
   if (file !== null && environment['TIDEMARK_KEY_FILE']) return readKeyFile(file)
   const inline = environment['TIDEMARK_KEY']
   if (inline !== undefined && inline !== '') return parseKeyRing(inline, 'TIDEMARK_KEY')
-  if (location.storage.kind === 'server') throw new SyncError('KEYS_MISSING', `A ${location.product} store needs an encryption key that all of its processes share. Create one with \`tidemark keys new\` and set TIDEMARK_KEY or TIDEMARK_KEY_FILE.`)
+  if (location.storage.kind === 'server')
+    throw new SyncError(
+      'KEYS_MISSING',
+      `A ${location.product} store needs an encryption key that all of its processes share. Create one with \`tidemark keys new\` and set TIDEMARK_KEY or TIDEMARK_KEY_FILE.`,
+    )
   return file === null ? new KeyRing([generateMasterKey(randomBytes)]) : loadOrCreateKeyFile(file, isNew)
 }
 
@@ -37,8 +57,15 @@ export function addKeyToFile(file: string): KeyRing {
 /** Keeps comments in the file. */
 export function removeKeyFromFile(file: string, id: string): void {
   const text = encodeMasterKey(required(readKeyFile(file).find(id), `key ${id}`))
-  replaceKeyFile(file, readFileSync(file, 'utf8').split('\n').filter((line) => line.trim() !== text).join('\n'))
-  if (readKeyFile(file).find(id) !== undefined) throw new SyncError('KEYS_MISSING', `Key ${id} shares a line with another key in ${file}. Remove it manually.`)
+  replaceKeyFile(
+    file,
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.trim() !== text)
+      .join('\n'),
+  )
+  if (readKeyFile(file).find(id) !== undefined)
+    throw new SyncError('KEYS_MISSING', `Key ${id} shares a line with another key in ${file}. Remove it manually.`)
 }
 
 function replaceKeyFile(file: string, text: string): void {
@@ -58,7 +85,11 @@ function loadOrCreateKeyFile(file: string, isNew: boolean): KeyRing {
     return readKeyFile(file)
   } catch (error) {
     if (!isNew) throw error
-    if ((error as SyncError).cause === undefined || ((error as SyncError).cause as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (
+      (error as SyncError).cause === undefined ||
+      ((error as SyncError).cause as NodeJS.ErrnoException).code !== 'ENOENT'
+    )
+      throw error
   }
   createKeyFile(file)
   return readKeyFile(file)
@@ -69,7 +100,11 @@ function readKeyFile(file: string): KeyRing {
   try {
     text = readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new SyncError('KEYS_MISSING', `The key file ${file} cannot be read (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
+    throw new SyncError(
+      'KEYS_MISSING',
+      `The key file ${file} cannot be read (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`,
+      { cause },
+    )
   }
   if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) {
     throw new SyncError('KEYS_MISSING', `The key file ${file} is readable by other users. Run: chmod 600 ${file}`)
@@ -82,13 +117,20 @@ function createKeyFile(file: string): void {
   const draft = draftPath(file)
   try {
     mkdirSync(dirname(file), { recursive: true })
-    writeDraft(draft, `# Encrypts the state of every sync in the store next to it. Keep a copy: without it the state cannot be read.\n${encodeMasterKey(generateMasterKey(randomBytes))}\n`)
+    writeDraft(
+      draft,
+      `# Encrypts the state of every sync in the store next to it. Keep a copy: without it the state cannot be read.\n${encodeMasterKey(generateMasterKey(randomBytes))}\n`,
+    )
     linkSync(draft, file)
     fsyncFolderOf(file)
   } catch (cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException
     if (code === 'EEXIST' && syscall === 'link') return
-    throw new SyncError(code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `The key file ${file} cannot be created (${code ?? 'unknown error'}).`, { cause })
+    throw new SyncError(
+      code === 'EROFS' || code === 'EACCES' || code === 'EPERM' ? 'STORE_READONLY' : 'STORE_UNAVAILABLE',
+      `The key file ${file} cannot be created (${code ?? 'unknown error'}).`,
+      { cause },
+    )
   } finally {
     rmSync(draft, { force: true })
   }

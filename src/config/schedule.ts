@@ -80,10 +80,12 @@ function parseCron(input: CronInput, subject: string): Schedule {
   const { cron, zone = 'UTC', ...rest } = input
   const unknown = Object.keys(rest)[0]
   if (unknown !== undefined) throw invalidSchedule(subject, `a cron schedule has no option ${describeValue(unknown)}`)
-  if (typeof cron !== 'string' || typeof zone !== 'string') throw invalidSchedule(subject, 'cron and zone must be strings')
+  if (typeof cron !== 'string' || typeof zone !== 'string')
+    throw invalidSchedule(subject, 'cron and zone must be strings')
   const text = cron.trim()
   // The library also accepts dates and fields for seconds and years; schedules here have minute precision.
-  if (!text.startsWith('@') && text.split(/\s+/).length !== 5) throw invalidSchedule(subject, `${describeValue(cron)} does not have five fields`)
+  if (!text.startsWith('@') && text.split(/\s+/).length !== 5)
+    throw invalidSchedule(subject, `${describeValue(cron)} does not have five fields`)
   const schedule = { kind: 'cron', cron: text, zone } as const
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone })

@@ -8,7 +8,11 @@ import { checkName } from './names.ts'
 
 export interface SettingsInput {
   /** The flags of the command line. */
-  readonly flags?: { readonly store?: string | undefined; readonly tenant?: string | undefined; readonly log?: string | undefined }
+  readonly flags?: {
+    readonly store?: string | undefined
+    readonly tenant?: string | undefined
+    readonly log?: string | undefined
+  }
   readonly environment: Environment
   /** The folder of the worker, for `.env` and a relative store path. */
   readonly folder: string
@@ -55,7 +59,11 @@ export function withEnvFile(environment: Environment, folder: string): Environme
     const code = (cause as NodeJS.ErrnoException).code
     // A folder named .env is a virtual environment.
     if (code === 'ENOENT' || code === 'EISDIR' || code === 'ENOTDIR') return environment
-    throw new SyncError('SECRET_MISSING', `${file} exists but cannot be read (${code ?? 'unknown error'}). Check its permissions.`, { cause })
+    throw new SyncError(
+      'SECRET_MISSING',
+      `${file} exists but cannot be read (${code ?? 'unknown error'}). Check its permissions.`,
+      { cause },
+    )
   }
   const set = Object.entries(environment).filter(([, value]) => value !== undefined)
   const whole = { ...parseEnv(text.replace(/^\uFEFF/, '')), ...Object.fromEntries(set) }

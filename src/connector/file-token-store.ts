@@ -34,7 +34,8 @@ class FileTokenStore implements TokenStore {
   readonly #cipher: () => Promise<TokenCipher>
 
   constructor(folder: string, account: string, cipher: () => Promise<TokenCipher>) {
-    if (!/^[\w-]{1,128}$/.test(account)) throw new SyncError('SYNC_INVALID', 'The account name is invalid. Use up to 128 letters, digits, - and _.')
+    if (!/^[\w-]{1,128}$/.test(account))
+      throw new SyncError('SYNC_INVALID', 'The account name is invalid. Use up to 128 letters, digits, - and _.')
     this.#folder = folder
     this.#account = account
     this.#cipher = cipher
@@ -86,13 +87,21 @@ class FileTokenStore implements TokenStore {
 
   async #listVersions(): Promise<number[]> {
     const names = await readdir(this.#folder)
-    return names.flatMap((name) => (name.startsWith(`${this.#account}.`) && /^\d+$/.test(name.slice(this.#account.length + 1)) ? [Number(name.slice(this.#account.length + 1))] : [])).toSorted((a, b) => a - b)
+    return names
+      .flatMap((name) =>
+        name.startsWith(`${this.#account}.`) && /^\d+$/.test(name.slice(this.#account.length + 1))
+          ? [Number(name.slice(this.#account.length + 1))]
+          : [],
+      )
+      .toSorted((a, b) => a - b)
   }
 
   /** Deletes older versions, and their drafts from crashed processes. */
   async #deleteVersionsBelow(below: number): Promise<void> {
     for (const name of await readdir(this.#folder)) {
-      const version = name.startsWith(`${this.#account}.`) ? Number(name.slice(this.#account.length + 1).split('.')[0]) : Number.NaN
+      const version = name.startsWith(`${this.#account}.`)
+        ? Number(name.slice(this.#account.length + 1).split('.')[0])
+        : Number.NaN
       if (version < below) await rm(join(this.#folder, name), { force: true })
     }
   }
@@ -111,7 +120,11 @@ class FileTokenStore implements TokenStore {
       return await act()
     } catch (error) {
       if (error instanceof SyncError) throw error
-      throw new SyncError('STORE_UNAVAILABLE', `The tokens in ${this.#folder} cannot be read or written (${getErrorCode(error) ?? 'unknown error'}). Check the permissions of the folder.`, { cause: error })
+      throw new SyncError(
+        'STORE_UNAVAILABLE',
+        `The tokens in ${this.#folder} cannot be read or written (${getErrorCode(error) ?? 'unknown error'}). Check the permissions of the folder.`,
+        { cause: error },
+      )
     }
   }
 }
@@ -128,7 +141,12 @@ async function loadCipher(folder: string, given: string | undefined): Promise<To
   await mkdir(folder, { recursive: true, mode: 0o700 })
   // An empty variable counts as unset.
   const secret = given || (await readOrCreateKey(join(folder, KEY_FILE)))
-  return { keys: secret.split(/[\s,]+/).filter((key) => key !== '').map((key) => scryptSync(key, 'tidemark tokens', 32)) }
+  return {
+    keys: secret
+      .split(/[\s,]+/)
+      .filter((key) => key !== '')
+      .map((key) => scryptSync(key, 'tidemark tokens', 32)),
+  }
 }
 
 /** The first process creates the key; all others read it. */
@@ -155,7 +173,10 @@ function unsealTokens({ keys }: TokenCipher, text: string, associatedData: strin
     const bytes = unseal(key, text, associatedData)
     if (bytes !== null) return JSON.parse(bytes.toString()) as Tokens
   }
-  throw new SyncError('STATE_UNREADABLE', `The tokens in ${file} were written with another key, or are damaged. Restore the key, or delete the file and authorize again.`)
+  throw new SyncError(
+    'STATE_UNREADABLE',
+    `The tokens in ${file} were written with another key, or are damaged. Restore the key, or delete the file and authorize again.`,
+  )
 }
 
 async function writeDurably(file: string, text: string): Promise<void> {

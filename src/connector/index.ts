@@ -2,7 +2,14 @@
 export { anonymous, apiKey, basic, bearer } from '../sources/kit/auth.ts'
 export type { Auth, Credentials, SecretSource } from '../sources/kit/auth.ts'
 export { createHttpClient } from '../sources/kit/http-client.ts'
-export type { HttpResponse, HttpClient, HttpClientOptions, HttpLimits, Query, RequestOptions } from '../sources/kit/http-client.ts'
+export type {
+  HttpResponse,
+  HttpClient,
+  HttpClientOptions,
+  HttpLimits,
+  Query,
+  RequestOptions,
+} from '../sources/kit/http-client.ts'
 export { isObject, classifyGraphqlResponse } from '../sources/kit/classify-response.ts'
 export type { ResponseClassifier, ResponseClass } from '../sources/kit/classify-response.ts'
 export { parseNextLink } from '../sources/kit/link-header.ts'

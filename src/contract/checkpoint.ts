@@ -59,9 +59,23 @@ export interface CheckpointSummary extends Omit<Checkpoint, 'committed' | 'commi
 
 /** The checkpoint of a sync that the store has no row for. */
 export const EMPTY_CHECKPOINT: Checkpoint = {
-  version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-  failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null,
-  heldBy: null, heldSince: null, heldUntil: null,
+  version: 0,
+  committed: null,
+  committedBy: null,
+  inflight: null,
+  scope: null,
+  tidemark: null,
+  paused: false,
+  triggeredAt: null,
+  failures: 0,
+  lastError: null,
+  retryAt: null,
+  lastSuccessAt: null,
+  completeSince: null,
+  backfillNeeded: null,
+  heldBy: null,
+  heldSince: null,
+  heldUntil: null,
 }
 
 /** A durable request for a backfill. Only a complete backfill that began after the request clears it. */

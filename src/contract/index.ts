@@ -1,14 +1,60 @@
 export type { JsonObject, JsonValue } from './json.ts'
 export type { Clock, Log, LogFields, Ports, Random } from './ports.ts'
 export { ATTRIBUTES, METRICS, NOOP_SPAN, SPANS } from './telemetry.ts'
-export type { AttributeName, Attributes, Meter, Metric, MetricName, Span, SpanIds, SpanName, Tracer } from './telemetry.ts'
+export type {
+  AttributeName,
+  Attributes,
+  Meter,
+  Metric,
+  MetricName,
+  Span,
+  SpanIds,
+  SpanName,
+  Tracer,
+} from './telemetry.ts'
 export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
 export { EMPTY_CHECKPOINT } from './checkpoint.ts'
-export type { BackfillRequest, Checkpoint, Inflight, LastError, Lease, CheckpointSummary, StateText, SyncRef } from './checkpoint.ts'
 export type {
-  LeaseAcquired, AcquireRequest, ChangeAction, BeginRequest, BeginResult, ChangesQuery, Column, ColumnKind, Commit,
-  CommitOutcome, CycleRecord, CycleReport, DatabaseInfo, Listener, EraseResult, LeaseHeld, Landing, LandingCounts, Subscription, ListingContext, LogEntry, StateTransition, TenantBusy,
-  Row, SyncStatusRow, SyncStatusList, SyncStatusQuery, StopReason, Store, Sweep,
+  BackfillRequest,
+  Checkpoint,
+  Inflight,
+  LastError,
+  Lease,
+  CheckpointSummary,
+  StateText,
+  SyncRef,
+} from './checkpoint.ts'
+export type {
+  LeaseAcquired,
+  AcquireRequest,
+  ChangeAction,
+  BeginRequest,
+  BeginResult,
+  ChangesQuery,
+  Column,
+  ColumnKind,
+  Commit,
+  CommitOutcome,
+  CycleRecord,
+  CycleReport,
+  DatabaseInfo,
+  Listener,
+  EraseResult,
+  LeaseHeld,
+  Landing,
+  LandingCounts,
+  Subscription,
+  ListingContext,
+  LogEntry,
+  StateTransition,
+  TenantBusy,
+  Row,
+  SyncStatusRow,
+  SyncStatusList,
+  SyncStatusQuery,
+  StopReason,
+  Store,
+  Sweep,
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
@@ -27,17 +73,51 @@ export type { WebhookStore } from './store/webhooks.ts'
 export type { SchemaStore } from './store/schemas.ts'
 export type { DeleteMode } from './delete-mode.ts'
 export type {
-  ColumnChange, SchemaChangeRequest, SchemaChangeState, SchemaColumn, SchemaDrift, SchemaInfo, SchemaMode, SchemaPhase, SchemaStepResult, ExtraMember,
+  ColumnChange,
+  SchemaChangeRequest,
+  SchemaChangeState,
+  SchemaColumn,
+  SchemaDrift,
+  SchemaInfo,
+  SchemaMode,
+  SchemaPhase,
+  SchemaStepResult,
+  ExtraMember,
 } from './schema.ts'
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
-export type { QuerySyntax, SelectResult, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from './store-driver.ts'
 export type {
-  ApiKey, CompactResult, CompactRequest, CursorSecret, CursorSecretCandidate, FeedEntry, FeedPage, FeedQuery,
+  QuerySyntax,
+  SelectResult,
+  SelectOptions,
+  StoreDriver,
+  StoreLocation,
+  StoreOpenOptions,
+} from './store-driver.ts'
+export type {
+  ApiKey,
+  CompactResult,
+  CompactRequest,
+  CursorSecret,
+  CursorSecretCandidate,
+  FeedEntry,
+  FeedPage,
+  FeedQuery,
 } from './feed.ts'
 export type {
-  Delivery, DeliveryReport, InboundClaim, InboundMessage, PendingInboundMessage, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings, WebhookProgress,
+  Delivery,
+  DeliveryReport,
+  InboundClaim,
+  InboundMessage,
+  PendingInboundMessage,
+  Webhook,
+  WebhookAllowance,
+  WebhookClaim,
+  WebhookEdit,
+  WebhookCursor,
+  WebhookSettings,
+  WebhookProgress,
 } from './webhooks.ts'
 export { ERROR_CODES, isSyncError, SyncError } from './errors.ts'
 export type { ErrorCategory, ErrorCode, Remedy, SyncErrorOptions } from './errors.ts'

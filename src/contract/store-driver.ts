@@ -18,7 +18,10 @@ export interface StoreLocation {
    * Where the rows are stored. For a file, the key that encrypts states is stored next to it; a server needs a key from
    * outside.
    */
-  readonly storage: { readonly kind: 'memory' } | { readonly kind: 'file'; readonly path: string } | { readonly kind: 'server' }
+  readonly storage:
+    | { readonly kind: 'memory' }
+    | { readonly kind: 'file'; readonly path: string }
+    | { readonly kind: 'server' }
   /** For display: without a password, and relative to `folder` if that is shorter. */
   describe(folder: string): string
   /** Creates the tables on first use, and migrates the tables of an older version. */

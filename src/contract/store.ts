@@ -27,9 +27,23 @@ import type { CommitShape } from './table-shape.ts'
  * Every `at` is the caller's clock in milliseconds. A store with its own clock (PostgreSQL) uses that clock for leases.
  * No guarantee depends on either clock, only on epochs.
  */
-export interface Store extends
-  Kernel, LeaseStore, SequenceStore, SyncDirectory, TenantDirectory, AuditLog, DataKeyStore, PacingStore,
-  QuarantineStore, ApiKeyStore, CursorSecretStore, ConsumerStore, WebhookStore, InboundStore, SchemaStore {}
+export interface Store
+  extends
+    Kernel,
+    LeaseStore,
+    SequenceStore,
+    SyncDirectory,
+    TenantDirectory,
+    AuditLog,
+    DataKeyStore,
+    PacingStore,
+    QuarantineStore,
+    ApiKeyStore,
+    CursorSecretStore,
+    ConsumerStore,
+    WebhookStore,
+    InboundStore,
+    SchemaStore {}
 
 export interface SyncStatusQuery {
   readonly at: number
@@ -203,7 +217,11 @@ export interface ListingContext {
   /** The database whose contested keys can be looked up. If there are any, the outcome is `contested`. */
   readonly lookupDatabase?: string
   /** The lookup results for contested keys of its database. */
-  readonly lookupAnswers?: { readonly database: string; readonly confirmed: readonly string[]; readonly refuted: readonly string[] }
+  readonly lookupAnswers?: {
+    readonly database: string
+    readonly confirmed: readonly string[]
+    readonly refuted: readonly string[]
+  }
 }
 
 export type StateTransition =

@@ -15,7 +15,19 @@ export type ColumnType = ScalarType | `${ScalarType}[]`
 export type ScalarType = (typeof SCALAR_TYPES)[number]
 
 export const SCALAR_TYPES = [
-  'bigint', 'boolean', 'bytes', 'date', 'datetime', 'decimal', 'double', 'json', 'numeric', 'text', 'time', 'timestamp', 'uuid',
+  'bigint',
+  'boolean',
+  'bytes',
+  'date',
+  'datetime',
+  'decimal',
+  'double',
+  'json',
+  'numeric',
+  'text',
+  'time',
+  'timestamp',
+  'uuid',
 ] as const
 
 /** The known types of the records of a database before they are read: from the source's metadata, or from a schema. */

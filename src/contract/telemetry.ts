@@ -24,7 +24,8 @@ export const ATTRIBUTES = {
   'tidemark.records.stale': 'Changes older than the stored version.',
   'tidemark.records.missing': 'Deletions of rows that do not exist.',
   'tidemark.records.quarantined': 'Records that could not be committed.',
-  'tidemark.outcome': 'The outcome. Page or commit: `landed`, `overlap`, `mass_delete_blocked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`.',
+  'tidemark.outcome':
+    'The outcome. Page or commit: `landed`, `overlap`, `mass_delete_blocked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`.',
   'tidemark.fate': 'The handling of an error: `retried` or `failed`.',
   'tidemark.reason': 'The cause of the wait: a slot of the `pacer`, the `source` or the `store`.',
   'tidemark.request_id': 'The vendor’s id of the request, for its support; for a delivery, the id of the message.',
@@ -42,33 +43,85 @@ export type Attributes = { readonly [Name in AttributeName]?: string | number | 
 
 const SYNC_ATTRIBUTES = ['tidemark.tenant', 'tidemark.worker', 'tidemark.sync'] as const
 const COUNT_ATTRIBUTES = [
-  'tidemark.records.created', 'tidemark.records.updated', 'tidemark.records.deleted', 'tidemark.records.swept',
-  'tidemark.records.unchanged', 'tidemark.records.stale', 'tidemark.records.missing', 'tidemark.records.quarantined',
+  'tidemark.records.created',
+  'tidemark.records.updated',
+  'tidemark.records.deleted',
+  'tidemark.records.swept',
+  'tidemark.records.unchanged',
+  'tidemark.records.stale',
+  'tidemark.records.missing',
+  'tidemark.records.quarantined',
 ] as const
-const REQUEST_ATTRIBUTES = ['http.request.method', 'server.address', 'server.port', 'http.response.status_code', 'tidemark.request_id', 'error.type'] as const
+const REQUEST_ATTRIBUTES = [
+  'http.request.method',
+  'server.address',
+  'server.port',
+  'http.response.status_code',
+  'tidemark.request_id',
+  'error.type',
+] as const
 
 export const SPANS = {
   cycle: {
-    name: 'tidemark.cycle', isRequest: false, within: 'the active span of the surrounding program', about: 'One run of a cycle, from acquiring the lease to releasing it.',
-    attributes: [...SYNC_ATTRIBUTES, 'tidemark.mode', 'tidemark.trigger', 'tidemark.cycle', 'tidemark.resumed', 'tidemark.stop_reason', 'tidemark.pages', 'tidemark.retries', 'tidemark.waited_ms', ...COUNT_ATTRIBUTES, 'error.type'],
+    name: 'tidemark.cycle',
+    isRequest: false,
+    within: 'the active span of the surrounding program',
+    about: 'One run of a cycle, from acquiring the lease to releasing it.',
+    attributes: [
+      ...SYNC_ATTRIBUTES,
+      'tidemark.mode',
+      'tidemark.trigger',
+      'tidemark.cycle',
+      'tidemark.resumed',
+      'tidemark.stop_reason',
+      'tidemark.pages',
+      'tidemark.retries',
+      'tidemark.waited_ms',
+      ...COUNT_ATTRIBUTES,
+      'error.type',
+    ],
   },
   page: {
-    name: 'tidemark.page', isRequest: false, within: 'the cycle', about: 'One page, from the request to the source to the commit. The next page is requested while this one is committed, so the spans of two pages may overlap.',
-    attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', 'tidemark.changes', 'tidemark.outcome', ...COUNT_ATTRIBUTES, 'error.type'],
+    name: 'tidemark.page',
+    isRequest: false,
+    within: 'the cycle',
+    about:
+      'One page, from the request to the source to the commit. The next page is requested while this one is committed, so the spans of two pages may overlap.',
+    attributes: [
+      ...SYNC_ATTRIBUTES,
+      'tidemark.cycle',
+      'tidemark.page',
+      'tidemark.changes',
+      'tidemark.outcome',
+      ...COUNT_ATTRIBUTES,
+      'error.type',
+    ],
   },
   fetch: {
-    name: '{method}', isRequest: true, within: 'its page; for the anchor of a backfill, the cycle', about: 'One request to the source, until the response headers arrive.',
+    name: '{method}',
+    isRequest: true,
+    within: 'its page; for the anchor of a backfill, the cycle',
+    about: 'One request to the source, until the response headers arrive.',
     attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', ...REQUEST_ATTRIBUTES],
   },
   commit: {
-    name: 'tidemark.commit', isRequest: false, within: 'its page', about: 'One transaction that commits a page, including waits for a busy database.',
+    name: 'tidemark.commit',
+    isRequest: false,
+    within: 'its page',
+    about: 'One transaction that commits a page, including waits for a busy database.',
     attributes: [...SYNC_ATTRIBUTES, 'tidemark.cycle', 'tidemark.page', 'tidemark.outcome', 'error.type'],
   },
   delivery: {
-    name: 'tidemark.delivery', isRequest: true, within: 'nothing: a separate trace', about: 'One attempt to deliver one message to one webhook.',
+    name: 'tidemark.delivery',
+    isRequest: true,
+    within: 'nothing: a separate trace',
+    about: 'One attempt to deliver one message to one webhook.',
     attributes: ['tidemark.tenant', 'tidemark.webhook', 'tidemark.attempt', 'tidemark.outcome', ...REQUEST_ATTRIBUTES],
   },
-} as const satisfies Record<string, { name: string; isRequest: boolean; within: string; about: string; attributes: readonly AttributeName[] }>
+} as const satisfies Record<
+  string,
+  { name: string; isRequest: boolean; within: string; about: string; attributes: readonly AttributeName[] }
+>
 
 export type SpanName = keyof typeof SPANS
 
@@ -76,22 +129,83 @@ const REQUEST_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 /** Labels never include the tenant: their number is unbounded, and readers of metrics must not learn their names. */
 export const METRICS = {
-  cycles: { name: 'tidemark.cycles', kind: 'counter', unit: '{cycle}', about: 'Cycles that ended, by reason.', labels: ['tidemark.worker', 'tidemark.sync', 'tidemark.stop_reason'] },
-  cycleDuration: { name: 'tidemark.cycle.duration', kind: 'histogram', unit: 's', about: 'Duration of cycles.', labels: ['tidemark.stop_reason'], buckets: [0.1, 1, 10, 60, 300, 1_800, 7_200] },
+  cycles: {
+    name: 'tidemark.cycles',
+    kind: 'counter',
+    unit: '{cycle}',
+    about: 'Cycles that ended, by reason.',
+    labels: ['tidemark.worker', 'tidemark.sync', 'tidemark.stop_reason'],
+  },
+  cycleDuration: {
+    name: 'tidemark.cycle.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Duration of cycles.',
+    labels: ['tidemark.stop_reason'],
+    buckets: [0.1, 1, 10, 60, 300, 1_800, 7_200],
+  },
   lag: {
-    name: 'tidemark.cycle.lag', kind: 'histogram', unit: 's', about: 'Age of the copy at the end of a cycle: since the start of a complete cycle, or since the last complete one if it failed.',
-    labels: ['tidemark.worker', 'tidemark.sync'], buckets: [1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800],
+    name: 'tidemark.cycle.lag',
+    kind: 'histogram',
+    unit: 's',
+    about:
+      'Age of the copy at the end of a cycle: since the start of a complete cycle, or since the last complete one if it failed.',
+    labels: ['tidemark.worker', 'tidemark.sync'],
+    buckets: [1, 10, 60, 300, 900, 3_600, 21_600, 86_400, 604_800],
   },
-  pages: { name: 'tidemark.pages', kind: 'counter', unit: '{page}', about: 'Pages committed.', labels: ['tidemark.worker', 'tidemark.sync'] },
-  records: { name: 'tidemark.records', kind: 'counter', unit: '{record}', about: 'Records, by outcome.', labels: ['tidemark.worker', 'tidemark.sync', 'tidemark.outcome'] },
-  errors: { name: 'tidemark.errors', kind: 'counter', unit: '{error}', about: 'Errors of cycles, by code: retried pages and failed cycles.', labels: ['error.type', 'tidemark.fate'] },
+  pages: {
+    name: 'tidemark.pages',
+    kind: 'counter',
+    unit: '{page}',
+    about: 'Pages committed.',
+    labels: ['tidemark.worker', 'tidemark.sync'],
+  },
+  records: {
+    name: 'tidemark.records',
+    kind: 'counter',
+    unit: '{record}',
+    about: 'Records, by outcome.',
+    labels: ['tidemark.worker', 'tidemark.sync', 'tidemark.outcome'],
+  },
+  errors: {
+    name: 'tidemark.errors',
+    kind: 'counter',
+    unit: '{error}',
+    about: 'Errors of cycles, by code: retried pages and failed cycles.',
+    labels: ['error.type', 'tidemark.fate'],
+  },
   fetchDuration: {
-    name: 'http.client.request.duration', kind: 'histogram', unit: 's', about: 'Time from a request to a source until the response headers arrive.',
-    labels: ['http.request.method', 'server.address', 'http.response.status_code', 'error.type'], buckets: REQUEST_BUCKETS,
+    name: 'http.client.request.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Time from a request to a source until the response headers arrive.',
+    labels: ['http.request.method', 'server.address', 'http.response.status_code', 'error.type'],
+    buckets: REQUEST_BUCKETS,
   },
-  commitDuration: { name: 'tidemark.commit.duration', kind: 'histogram', unit: 's', about: 'Time to commit a page.', labels: ['tidemark.outcome'], buckets: REQUEST_BUCKETS },
-  waitDuration: { name: 'tidemark.wait.duration', kind: 'histogram', unit: 's', about: 'Waits of cycles, by cause.', labels: ['tidemark.reason'], buckets: [0.1, 1, 5, 15, 60, 300, 900] },
-  deliveryDuration: { name: 'tidemark.delivery.duration', kind: 'histogram', unit: 's', about: 'Duration of a webhook delivery, by outcome.', labels: ['tidemark.outcome'], buckets: REQUEST_BUCKETS },
+  commitDuration: {
+    name: 'tidemark.commit.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Time to commit a page.',
+    labels: ['tidemark.outcome'],
+    buckets: REQUEST_BUCKETS,
+  },
+  waitDuration: {
+    name: 'tidemark.wait.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Waits of cycles, by cause.',
+    labels: ['tidemark.reason'],
+    buckets: [0.1, 1, 5, 15, 60, 300, 900],
+  },
+  deliveryDuration: {
+    name: 'tidemark.delivery.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Duration of a webhook delivery, by outcome.',
+    labels: ['tidemark.outcome'],
+    buckets: REQUEST_BUCKETS,
+  },
 } as const satisfies Record<string, Metric>
 
 export interface Metric {
@@ -132,4 +246,10 @@ export interface SpanIds {
 }
 
 /** The span used without a tracer. */
-export const NOOP_SPAN: Span = { ids: null, headers: {}, within: (act) => act(), setAttributes: () => {}, end: () => {} }
+export const NOOP_SPAN: Span = {
+  ids: null,
+  headers: {},
+  within: (act) => act(),
+  setAttributes: () => {},
+  end: () => {},
+}

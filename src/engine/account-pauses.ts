@@ -8,12 +8,19 @@ import type { SyncPlan } from './sync-plan.ts'
 export type PauseStore = Pick<Store, 'recordPause' | 'pauses'>
 
 /** For use without a store: pauses last as long as the AccountPauses instance. */
-export const NOOP_PAUSE_STORE: PauseStore = { recordPause: async () => {}, pauses: async ({ at }) => ({ now: at, pauses: [] }) }
+export const NOOP_PAUSE_STORE: PauseStore = {
+  recordPause: async () => {},
+  pauses: async ({ at }) => ({ now: at, pauses: [] }),
+}
 
 /** A pause of the account prevented a request. */
 export class PauseError extends SyncError {
   constructor(origin: string, ms: number, now: number) {
-    super('RATE_LIMITED', `${origin === '' ? 'The source' : origin} asked for a pause until ${formatPauseEnd(now, ms)}. Nothing was sent.`, { retryAfterMs: ms })
+    super(
+      'RATE_LIMITED',
+      `${origin === '' ? 'The source' : origin} asked for a pause until ${formatPauseEnd(now, ms)}. Nothing was sent.`,
+      { retryAfterMs: ms },
+    )
   }
 }
 
@@ -37,7 +44,11 @@ export class AccountPauses {
   readonly #unstoredOrigins = new Set<string>()
   #cachedPauses: { readonly at: number; readonly pauses: Promise<PauseList> } | null = null
 
-  constructor({ worker, pacers }: SyncPlan, { clock, log }: { readonly clock: Clock; readonly log: Log }, store: PauseStore) {
+  constructor(
+    { worker, pacers }: SyncPlan,
+    { clock, log }: { readonly clock: Clock; readonly log: Log },
+    store: PauseStore,
+  ) {
     this.#worker = worker
     this.#pacers = pacers.map(({ name }) => name)
     this.#clock = clock
@@ -76,16 +87,26 @@ export class AccountPauses {
     if (error.code !== 'RATE_LIMITED' || waitHintMs(error) > 0) return withRetryTime(error, this.#clock.now())
     await this.#record(origin ?? '', DEFAULT_PAUSE_MS)
     const until = formatPauseEnd(this.#clock.now(), DEFAULT_PAUSE_MS)
-    return new SyncError(error.code, `${error.message} The source gave no wait time; nothing is sent until ${until}.`, { cause: error, retryAfterMs: DEFAULT_PAUSE_MS })
+    return new SyncError(error.code, `${error.message} The source gave no wait time; nothing is sent until ${until}.`, {
+      cause: error,
+      retryAfterMs: DEFAULT_PAUSE_MS,
+    })
   }
 
   async #record(origin: string, ms: number): Promise<void> {
     const now = this.#clock.now()
     this.#localPauses.set(origin, { notedAt: now, until: now + Math.max(ms, this.#localPauseMs(origin)) })
-    await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now }).then(() => this.#unstoredOrigins.delete(origin), (thrown: unknown) => {
-      this.#unstoredOrigins.add(origin)
-      this.#log.warn('could not store a pause of the source; only this process observes it', { origin, ms, code: classifyError(thrown).code })
-    })
+    await this.#store.recordPause({ worker: this.#worker, pacers: this.#pacers, origin, ms, at: now }).then(
+      () => this.#unstoredOrigins.delete(origin),
+      (thrown: unknown) => {
+        this.#unstoredOrigins.add(origin)
+        this.#log.warn('could not store a pause of the source; only this process observes it', {
+          origin,
+          ms,
+          code: classifyError(thrown).code,
+        })
+      },
+    )
   }
 
   /**
@@ -105,9 +126,12 @@ export class AccountPauses {
 
   async #findLongestPause(origin: string | null): Promise<{ origin: string; ms: number }> {
     const { now, pauses } = await this.#readStoredPauses()
-    const stored = pauses.filter((pause) => this.#appliesToPacer(pause.pacer)).map((pause) => ({ origin: pause.origin, ms: pause.until - now }))
+    const stored = pauses
+      .filter((pause) => this.#appliesToPacer(pause.pacer))
+      .map((pause) => ({ origin: pause.origin, ms: pause.until - now }))
     const local = [...this.#localPauses.keys()].map((paused) => ({ origin: paused, ms: this.#localPauseMs(paused) }))
-    return [...stored, ...local].filter((pause) => pause.origin === '' || pause.origin === origin)
+    return [...stored, ...local]
+      .filter((pause) => pause.origin === '' || pause.origin === origin)
       .reduce((longest, pause) => (pause.ms > longest.ms ? pause : longest), { origin: '', ms: 0 })
   }
 
@@ -117,7 +141,8 @@ export class AccountPauses {
    */
   #readStoredPauses(): Promise<PauseList> {
     const at = this.#clock.now()
-    if (this.#cachedPauses !== null && at >= this.#cachedPauses.at && at - this.#cachedPauses.at < CACHE_TTL_MS) return this.#cachedPauses.pauses
+    if (this.#cachedPauses !== null && at >= this.#cachedPauses.at && at - this.#cachedPauses.at < CACHE_TTL_MS)
+      return this.#cachedPauses.pauses
     const pauses = this.#store.pauses({ worker: this.#worker, at })
     this.#cachedPauses = { at, pauses }
     pauses.catch(() => (this.#cachedPauses = null))
@@ -147,7 +172,10 @@ const DEFAULT_PAUSE_MS = 60_000
 export function withRetryTime(error: SyncError, now: number): SyncError {
   const ms = waitHintMs(error)
   if (ms <= 0 || error instanceof PauseError) return error
-  return new SyncError(error.code, `${error.message} The source asked to wait until ${formatPauseEnd(now, ms)}.`, { cause: error, retryAfterMs: ms })
+  return new SyncError(error.code, `${error.message} The source asked to wait until ${formatPauseEnd(now, ms)}.`, {
+    cause: error,
+    retryAfterMs: ms,
+  })
 }
 
 /** Empty for text that is not a URL; the transport rejects it. */

@@ -10,7 +10,13 @@ import type { SyncPlan } from './sync-plan.ts'
  * between would be in neither. A delta that already has a state keeps it. An undefined anchor means that the delta
  * reads from the beginning of the source.
  */
-export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader: PageReader, retryingStore: RetryingStore, cycle: CycleFacts): Promise<void> {
+export async function ensureAnchor(
+  plan: SyncPlan,
+  options: CycleOptions,
+  reader: PageReader,
+  retryingStore: RetryingStore,
+  cycle: CycleFacts,
+): Promise<void> {
   if (plan.pair?.role !== 'backfill' || plan.pair.anchor === null) return
   const { delta, anchor } = plan.pair
   const ref = { worker: plan.worker, sync: delta }
@@ -22,14 +28,30 @@ export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader
   const state = serializeState(delta, anchorState, plan.limits.stateBytesMax)
 
   for (let attempt = 1; ; attempt++) {
-    const result = await retryingStore.call((store) => store.acquire(ref, { holder: options.holder, ttlMs: plan.limits.leaseTtlMs, at: clock.now() }))
+    const result = await retryingStore.call((store) =>
+      store.acquire(ref, { holder: options.holder, ttlMs: plan.limits.leaseTtlMs, at: clock.now() }),
+    )
     if (result.kind === 'acquired') {
       const { lease, checkpoint } = result
       try {
         if (hasState(checkpoint)) return
         await retryingStore.commit({
-          lease, version: checkpoint.version, at: clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readAtSequence: 0,
-          upstreamToleranceMs: 0, transition: { kind: 'set', state, actor: 'engine', reason: `anchor taken before ${plan.sync} began`, completeSince },
+          lease,
+          version: checkpoint.version,
+          at: clock.now(),
+          owner: plan.owner,
+          landings: [],
+          quarantined: [],
+          columns: {},
+          readAtSequence: 0,
+          upstreamToleranceMs: 0,
+          transition: {
+            kind: 'set',
+            state,
+            actor: 'engine',
+            reason: `anchor taken before ${plan.sync} began`,
+            completeSince,
+          },
         })
         return
       } finally {
@@ -38,7 +60,11 @@ export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader
     }
     // The delta is running and may be storing its own first state; the backfill may begin only once it has one.
     if (!(await lacksState(ref, retryingStore))) return
-    if (attempt >= ATTEMPTS_MAX) throw new SyncError('LEASE_HELD', `${plan.sync} cannot start: ${delta} is being run by ${result.holder} and has no state yet.`)
+    if (attempt >= ATTEMPTS_MAX)
+      throw new SyncError(
+        'LEASE_HELD',
+        `${plan.sync} cannot start: ${delta} is being run by ${result.holder} and has no state yet.`,
+      )
     await clock.sleep(WAIT_MS)
   }
 }
@@ -47,16 +73,41 @@ export async function ensureAnchor(plan: SyncPlan, options: CycleOptions, reader
  * Handles the loss of the changes since the delta's state. One transaction clears the state and requests the backfill,
  * which takes a new anchor before it begins. Returns the error to report.
  */
-export async function requestBackfill(plan: SyncPlan, options: CycleOptions, retryingStore: RetryingStore, { lease, version, error: lost }: HistoryLoss): Promise<SyncError> {
+export async function requestBackfill(
+  plan: SyncPlan,
+  options: CycleOptions,
+  retryingStore: RetryingStore,
+  { lease, version, error: lost }: HistoryLoss,
+): Promise<SyncError> {
   if (plan.pair?.role !== 'delta') {
-    return new SyncError(lost.code, `${lost.message} ${plan.sync} has no backfill to read everything again: declare it with \`worker.track\`.`, { cause: lost })
+    return new SyncError(
+      lost.code,
+      `${lost.message} ${plan.sync} has no backfill to read everything again: declare it with \`worker.track\`.`,
+      { cause: lost },
+    )
   }
   const { backfill } = plan.pair
   await retryingStore.commit({
-    lease, version, at: options.ports.clock.now(), owner: plan.owner, landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
-    transition: { kind: 'set', state: null, actor: 'engine', reason: `history lost; ${backfill} was requested`, backfillRequest: { sync: backfill, reason: lost.message } },
+    lease,
+    version,
+    at: options.ports.clock.now(),
+    owner: plan.owner,
+    landings: [],
+    quarantined: [],
+    columns: {},
+    readAtSequence: 0,
+    upstreamToleranceMs: 0,
+    transition: {
+      kind: 'set',
+      state: null,
+      actor: 'engine',
+      reason: `history lost; ${backfill} was requested`,
+      backfillRequest: { sync: backfill, reason: lost.message },
+    },
   })
-  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was requested and reads everything again.`, { cause: lost })
+  return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was requested and reads everything again.`, {
+    cause: lost,
+  })
 }
 
 export interface HistoryLoss {

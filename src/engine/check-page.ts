@@ -1,4 +1,11 @@
-import { SyncError, type Change, type JsonValue, type Page, type StateText, type TableShape } from '../contract/index.ts'
+import {
+  SyncError,
+  type Change,
+  type JsonValue,
+  type Page,
+  type StateText,
+  type TableShape,
+} from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { findShapeFault } from './table-shapes.ts'
 
@@ -19,30 +26,59 @@ export interface CheckedPage {
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
-  if (typeof page !== 'object' || page === null) throw pageInvalidError(sync, `returned ${describeType(page)} instead of a page`)
-  if (!Array.isArray(page.changes)) throw pageInvalidError(sync, `returned a page whose \`changes\` is ${describeType(page.changes)} instead of an array`)
-  if (typeof page.hasMore !== 'boolean') throw pageInvalidError(sync, `returned a page whose \`hasMore\` is ${describeType(page.hasMore)} instead of true or false`)
-  if (page.scope !== undefined && typeof page.scope !== 'string') throw pageInvalidError(sync, `returned a page whose \`scope\` is ${describeType(page.scope)} instead of a string`)
-  if (page.endReason !== undefined && !(typeof page.endReason === 'string' && END_REASON_PATTERN.test(page.endReason))) {
-    throw pageInvalidError(sync, 'returned a page whose `endReason` is not a word of lower-case letters, digits and `_`')
+  if (typeof page !== 'object' || page === null)
+    throw pageInvalidError(sync, `returned ${describeType(page)} instead of a page`)
+  if (!Array.isArray(page.changes))
+    throw pageInvalidError(
+      sync,
+      `returned a page whose \`changes\` is ${describeType(page.changes)} instead of an array`,
+    )
+  if (typeof page.hasMore !== 'boolean')
+    throw pageInvalidError(
+      sync,
+      `returned a page whose \`hasMore\` is ${describeType(page.hasMore)} instead of true or false`,
+    )
+  if (page.scope !== undefined && typeof page.scope !== 'string')
+    throw pageInvalidError(sync, `returned a page whose \`scope\` is ${describeType(page.scope)} instead of a string`)
+  if (
+    page.endReason !== undefined &&
+    !(typeof page.endReason === 'string' && END_REASON_PATTERN.test(page.endReason))
+  ) {
+    throw pageInvalidError(
+      sync,
+      'returned a page whose `endReason` is not a word of lower-case letters, digits and `_`',
+    )
   }
-  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0)) throw pageInvalidError(sync, `returned a page whose \`left\` is not an integer of at least 0`)
+  if (page.left !== undefined && !(Number.isSafeInteger(page.left) && page.left >= 0))
+    throw pageInvalidError(sync, `returned a page whose \`left\` is not an integer of at least 0`)
   const shapeFault = page.tables === undefined ? null : findShapeFault(page.tables)
   if (shapeFault !== null) throw pageInvalidError(sync, `returned a page whose \`tables\` ${shapeFault}`)
-  const tidemark = page.tidemark === undefined || page.tidemark === null ? page.tidemark : parseTidemark(sync, page.tidemark)
+  const tidemark =
+    page.tidemark === undefined || page.tidemark === null ? page.tidemark : parseTidemark(sync, page.tidemark)
   if (page.hasMore && page.nextState === undefined) {
-    throw new SyncError('STATE_MISSING', `${sync}: the page has \`hasMore: true\` but no \`nextState\` for the next page.`)
+    throw new SyncError(
+      'STATE_MISSING',
+      `${sync}: the page has \`hasMore: true\` but no \`nextState\` for the next page.`,
+    )
   }
   const state = page.nextState === undefined ? null : serializeState(sync, page.nextState, stateBytesMax)
   return {
-    changes: page.changes, hasMore: page.hasMore, state, scope: page.scope ?? null, tidemark,
-    endReason: page.hasMore ? null : (page.endReason ?? null), isLog: page.isLog === true, left: page.left ?? null, tables: page.tables ?? [],
+    changes: page.changes,
+    hasMore: page.hasMore,
+    state,
+    scope: page.scope ?? null,
+    tidemark,
+    endReason: page.hasMore ? null : (page.endReason ?? null),
+    isLog: page.isLog === true,
+    left: page.left ?? null,
+    tables: page.tables ?? [],
   }
 }
 
 function parseTidemark(sync: string, tidemark: unknown): string {
   const instant = typeof tidemark === 'string' ? canonicalizeInstant(tidemark) : null
-  if (instant === null) throw pageInvalidError(sync, 'returned a page whose `tidemark` is not an RFC 3339 time with a zone')
+  if (instant === null)
+    throw pageInvalidError(sync, 'returned a page whose `tidemark` is not an RFC 3339 time with a zone')
   return instant
 }
 
@@ -55,7 +91,8 @@ export function serializeState(sync: string, state: unknown, bytesMax: number): 
   if (fault !== null) throw new SyncError('STATE_INVALID', `${sync}: ${fault}.`)
   const text = JSON.stringify(state)
   const bytes = Buffer.byteLength(text)
-  if (bytes > bytesMax) throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are allowed.`)
+  if (bytes > bytesMax)
+    throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are allowed.`)
   return text
 }
 
@@ -65,7 +102,11 @@ export function parseState(sync: string, state: StateText): JsonValue | undefine
   try {
     return JSON.parse(state) as JsonValue
   } catch (error) {
-    throw new SyncError('STATE_UNREADABLE', `${sync}: the stored state is not valid JSON (${state.length} characters).`, { cause: new Error((error as Error).name) })
+    throw new SyncError(
+      'STATE_UNREADABLE',
+      `${sync}: the stored state is not valid JSON (${state.length} characters).`,
+      { cause: new Error((error as Error).name) },
+    )
   }
 }
 
@@ -83,15 +124,21 @@ function findStateFault(value: unknown, path: string, depth: number): string | n
     case 'string':
       return value.isWellFormed() ? null : `${path} has a lone surrogate`
     case 'number':
-      return Number.isFinite(value) && !Object.is(value, -0) ? null : `${path} is ${Object.is(value, -0) ? '-0' : String(value)}`
+      return Number.isFinite(value) && !Object.is(value, -0)
+        ? null
+        : `${path} is ${Object.is(value, -0) ? '-0' : String(value)}`
     case 'boolean':
       return null
     case 'object': {
       if (value === null) return null
-      if (Array.isArray(value)) return findFirstFault(value, (item, index) => findStateFault(item, `${path}[${index}]`, depth + 1))
+      if (Array.isArray(value))
+        return findFirstFault(value, (item, index) => findStateFault(item, `${path}[${index}]`, depth + 1))
       const prototype: unknown = Object.getPrototypeOf(value)
-      if (prototype !== Object.prototype && prototype !== null) return `${path} is ${describeType(value)}, not a plain object`
-      return findFirstFault(Object.entries(value), ([name, member]) => findStateFault(member, `${path}.${FIELD_NAME_PATTERN.test(name) ? name : '…'}`, depth + 1))
+      if (prototype !== Object.prototype && prototype !== null)
+        return `${path} is ${describeType(value)}, not a plain object`
+      return findFirstFault(Object.entries(value), ([name, member]) =>
+        findStateFault(member, `${path}.${FIELD_NAME_PATTERN.test(name) ? name : '…'}`, depth + 1),
+      )
     }
     default:
       return `${path} is ${describeType(value)}`

@@ -12,7 +12,8 @@ export function findKeyFault(key: unknown): string | null {
   if (key === '') return 'the key is empty'
   if (key.includes('\0')) return 'the key contains NUL'
   if (!key.isWellFormed()) return 'the key has a lone surrogate'
-  if (key.length > KEY_BYTES_MAX / 3 && Buffer.byteLength(key) > KEY_BYTES_MAX) return `the key has ${Buffer.byteLength(key)} bytes; at most ${KEY_BYTES_MAX} are allowed`
+  if (key.length > KEY_BYTES_MAX / 3 && Buffer.byteLength(key) > KEY_BYTES_MAX)
+    return `the key has ${Buffer.byteLength(key)} bytes; at most ${KEY_BYTES_MAX} are allowed`
   return null
 }
 
@@ -23,12 +24,19 @@ export interface RecordFault {
 
 export function findRecordFault(record: unknown, limits: SyncLimits): RecordFault | null {
   // A source represents an unreadable record by an Error with its own message.
-  if (record instanceof Error) return { code: 'RECORD_INVALID', message: record.message.toWellFormed().replaceAll('\0', '\u2400') }
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) return { code: 'RECORD_INVALID', message: `the record is ${describeType(record)}, not an object` }
+  if (record instanceof Error)
+    return { code: 'RECORD_INVALID', message: record.message.toWellFormed().replaceAll('\0', '\u2400') }
+  if (typeof record !== 'object' || record === null || Array.isArray(record))
+    return { code: 'RECORD_INVALID', message: `the record is ${describeType(record)}, not an object` }
   return findValueFault(record, 1, limits, { members: 0 })
 }
 
-function findValueFault(value: unknown, depth: number, limits: SyncLimits, sum: { members: number }): RecordFault | null {
+function findValueFault(
+  value: unknown,
+  depth: number,
+  limits: SyncLimits,
+  sum: { members: number },
+): RecordFault | null {
   switch (typeof value) {
     case 'number':
       return Number.isFinite(value) ? null : { code: 'RECORD_INVALID', message: `the record contains ${value}` }
@@ -42,12 +50,24 @@ function findValueFault(value: unknown, depth: number, limits: SyncLimits, sum: 
   }
 }
 
-function findObjectFault(value: object, depth: number, limits: SyncLimits, sum: { members: number }): RecordFault | null {
-  if (depth > limits.recordDepthMax) return { code: 'RECORD_TOO_DEEP', message: `the record is nested more than ${limits.recordDepthMax} deep, or contains itself` }
+function findObjectFault(
+  value: object,
+  depth: number,
+  limits: SyncLimits,
+  sum: { members: number },
+): RecordFault | null {
+  if (depth > limits.recordDepthMax)
+    return {
+      code: 'RECORD_TOO_DEEP',
+      message: `the record is nested more than ${limits.recordDepthMax} deep, or contains itself`,
+    }
   if ('toJSON' in value && typeof value.toJSON === 'function') {
-    return value instanceof Date && Number.isNaN(value.getTime()) ? { code: 'RECORD_INVALID', message: 'the record contains an invalid Date' } : null
+    return value instanceof Date && Number.isNaN(value.getTime())
+      ? { code: 'RECORD_INVALID', message: 'the record contains an invalid Date' }
+      : null
   }
-  if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) return { code: 'RECORD_INVALID', message: `the record contains a ${describeType(value)}` }
+  if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value))
+    return { code: 'RECORD_INVALID', message: `the record contains a ${describeType(value)}` }
   if (Array.isArray(value)) {
     for (const item of value as unknown[]) {
       const fault = findValueFault(item, depth + 1, limits, sum)
@@ -57,7 +77,8 @@ function findObjectFault(value: object, depth: number, limits: SyncLimits, sum: 
   }
   const names = Object.keys(value)
   sum.members += names.length
-  if (sum.members > limits.recordMembersMax) return { code: 'RECORD_TOO_WIDE', message: `the record has more than ${limits.recordMembersMax} fields` }
+  if (sum.members > limits.recordMembersMax)
+    return { code: 'RECORD_TOO_WIDE', message: `the record has more than ${limits.recordMembersMax} fields` }
   for (const name of names) {
     const fault = findValueFault((value as Record<string, unknown>)[name], depth + 1, limits, sum)
     if (fault !== null) return fault

@@ -11,13 +11,27 @@ export function classifyError(thrown: unknown): SyncError {
     const message = maskSecrets(thrown.message)
     if (thrown instanceof SyncError && message === thrown.message) return thrown
     const retryAfterMs = (thrown as { retryAfterMs?: unknown }).retryAfterMs
-    return new SyncError(thrown.code, message, { cause: thrown, ...(typeof retryAfterMs === 'number' && { retryAfterMs }) })
+    return new SyncError(thrown.code, message, {
+      cause: thrown,
+      ...(typeof retryAfterMs === 'number' && { retryAfterMs }),
+    })
   }
-  const error = thrown as { name?: unknown; message?: unknown; retryAfter?: unknown; code?: unknown; cause?: { code?: unknown } } | null
-  const message = maskSecrets(typeof error?.message === 'string' && error.message !== '' ? error.message : `threw ${String(thrown)}`)
+  const error = thrown as {
+    name?: unknown
+    message?: unknown
+    retryAfter?: unknown
+    code?: unknown
+    cause?: { code?: unknown }
+  } | null
+  const message = maskSecrets(
+    typeof error?.message === 'string' && error.message !== '' ? error.message : `threw ${String(thrown)}`,
+  )
   if (error?.name === 'RateLimitError') {
     const seconds = Number(error.retryAfter)
-    return new SyncError('RATE_LIMITED', message, { cause: thrown, ...(Number.isFinite(seconds) && { retryAfterMs: seconds * 1_000 }) })
+    return new SyncError('RATE_LIMITED', message, {
+      cause: thrown,
+      ...(Number.isFinite(seconds) && { retryAfterMs: seconds * 1_000 }),
+    })
   }
   const code = error?.code ?? error?.cause?.code
   if (typeof code === 'string') {
@@ -29,5 +43,19 @@ export function classifyError(thrown: unknown): SyncError {
   return new SyncError('CONNECTOR_FAILED', site === null ? message : `${message} (at ${site})`, { cause: thrown })
 }
 
-const TIMEOUT_CODES = new Set(['ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
-const NETWORK_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_SOCKET'])
+const TIMEOUT_CODES = new Set([
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+])
+const NETWORK_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_SOCKET',
+])

@@ -1,4 +1,13 @@
-import type { ErrorCode, LandingCounts, Ports, Secrets, SpanIds, StopReason, Store, SyncRef } from '../contract/index.ts'
+import type {
+  ErrorCode,
+  LandingCounts,
+  Ports,
+  Secrets,
+  SpanIds,
+  StopReason,
+  Store,
+  SyncRef,
+} from '../contract/index.ts'
 import type { PauseStore } from './account-pauses.ts'
 
 export interface CycleOptions {
@@ -27,7 +36,15 @@ export interface CycleOptions {
 
 export type CycleProgress =
   | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
-  | { readonly kind: 'landed'; readonly cycle: number; readonly page: number; readonly counts: LandingCounts; readonly tidemark: string | null; readonly headSequence: number; readonly left?: number }
+  | {
+      readonly kind: 'landed'
+      readonly cycle: number
+      readonly page: number
+      readonly counts: LandingCounts
+      readonly tidemark: string | null
+      readonly headSequence: number
+      readonly left?: number
+    }
   | { readonly kind: 'waiting'; readonly cycle: number; readonly ms: number; readonly code: ErrorCode }
 
 /** Totals of this run; the cycle's record in the store also counts pages committed before a crash. */

@@ -42,7 +42,12 @@ export class CycleTidemark {
   readonly current: string | null
   readonly #bound: TidemarkBound
 
-  private constructor(committed: string | null, candidate: string | null, current: string | null, bound: TidemarkBound) {
+  private constructor(
+    committed: string | null,
+    candidate: string | null,
+    current: string | null,
+    bound: TidemarkBound,
+  ) {
     this.#committed = committed
     this.candidate = candidate
     this.current = current
@@ -130,7 +135,9 @@ function parseBound(guard: string | null): TidemarkBound {
  */
 export function isCoveredByBackfill(delta: Pick<Checkpoint, 'tidemark'>, backfill: Checkpoint): boolean {
   if (backfill.lastSuccessAt === null || backfill.backfillNeeded !== null) return false
-  return delta.tidemark !== null || (backfill.triggeredAt === null && backfill.inflight === null && backfill.failures === 0)
+  return (
+    delta.tidemark !== null || (backfill.triggeredAt === null && backfill.inflight === null && backfill.failures === 0)
+  )
 }
 
 /** A source may use whole seconds: a change later in the current second then has a time before now. */

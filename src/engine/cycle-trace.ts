@@ -1,4 +1,14 @@
-import { NOOP_SPAN, type Attributes, type CommitOutcome, type CycleFacts, type LandingCounts, type Meter, type Ports, type Span, type SpanName } from '../contract/index.ts'
+import {
+  NOOP_SPAN,
+  type Attributes,
+  type CommitOutcome,
+  type CycleFacts,
+  type LandingCounts,
+  type Meter,
+  type Ports,
+  type Span,
+  type SpanName,
+} from '../contract/index.ts'
 import { classifyError } from './classify-error.ts'
 import type { CycleResult } from './cycle-options.ts'
 import { buildRequestAttributes, readRequestId, computeElapsedSeconds } from '../telemetry/request-attributes.ts'
@@ -62,21 +72,33 @@ export class CycleTrace {
     return { facts, span: this.#span }
   }
 
-  async traceRequest({ facts, span: parent }: PageTrace, input: string | URL, init: RequestInit, send: (init: RequestInit) => Promise<Response>): Promise<Response> {
+  async traceRequest(
+    { facts, span: parent }: PageTrace,
+    input: string | URL,
+    init: RequestInit,
+    send: (init: RequestInit) => Promise<Response>,
+  ): Promise<Response> {
     if (!this.#isEnabled) return send(init)
     const { clock } = this.#ports
     const requestAttributes = buildRequestAttributes(input, init.method)
     const span = this.#startSpan('fetch', { ...toPageAttributes(facts), ...requestAttributes }, parent)
     const startedAt = clock.now()
     const settle = (answer: Attributes, more: Attributes, error: string | null): void => {
-      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), { ...requestAttributes, ...answer })
+      this.#meter?.record('fetchDuration', computeElapsedSeconds(startedAt, clock.now()), {
+        ...requestAttributes,
+        ...answer,
+      })
       span.setAttributes({ ...answer, ...more })
       span.end(error)
     }
     try {
       const response = await span.within(() => send(withHeaders(init, span.headers)))
       const { status } = response
-      settle({ 'http.response.status_code': status }, { 'tidemark.request_id': readRequestId(response) }, status >= 400 ? String(status) : null)
+      settle(
+        { 'http.response.status_code': status },
+        { 'tidemark.request_id': readRequestId(response) },
+        status >= 400 ? String(status) : null,
+      )
       return response
     } catch (thrown) {
       const { code } = classifyError(thrown)
@@ -85,12 +107,17 @@ export class CycleTrace {
     }
   }
 
-  async traceCommit<Outcome extends Pick<CommitOutcome, 'kind'>>(page: PageTrace, commit: () => Promise<Outcome>): Promise<Outcome> {
+  async traceCommit<Outcome extends Pick<CommitOutcome, 'kind'>>(
+    page: PageTrace,
+    commit: () => Promise<Outcome>,
+  ): Promise<Outcome> {
     const { clock } = this.#ports
     const span = this.#startSpan('commit', toPageAttributes(page.facts), page.span)
     const startedAt = clock.now()
     const settle = (outcome: string, error: string | null): void => {
-      this.#meter?.record('commitDuration', computeElapsedSeconds(startedAt, clock.now()), { 'tidemark.outcome': outcome })
+      this.#meter?.record('commitDuration', computeElapsedSeconds(startedAt, clock.now()), {
+        'tidemark.outcome': outcome,
+      })
       span.setAttributes({ 'tidemark.outcome': outcome })
       span.end(error)
     }
@@ -109,7 +136,8 @@ export class CycleTrace {
   endLandedPage(page: PageTrace, changes: number, counts: LandingCounts): void {
     if (!this.#isEnabled) return this.#endPage(page, {})
     this.#meter?.record('pages', 1, this.#syncLabels)
-    for (const [outcome, count] of Object.entries(counts)) if (count > 0) this.#meter?.record('records', count, { ...this.#syncLabels, 'tidemark.outcome': outcome })
+    for (const [outcome, count] of Object.entries(counts))
+      if (count > 0) this.#meter?.record('records', count, { ...this.#syncLabels, 'tidemark.outcome': outcome })
     this.#endPage(page, { 'tidemark.outcome': 'landed', 'tidemark.changes': changes, ...toCountAttributes(counts) })
   }
 
@@ -135,8 +163,17 @@ export class CycleTrace {
     this.#meter?.record('cycles', 1, { ...this.#syncLabels, ...reason })
     this.#meter?.record('cycleDuration', computeElapsedSeconds(startedAt, endedAt), reason)
     if (code !== null) this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
-    if (completeSince !== null) this.#meter?.record('lag', computeElapsedSeconds(completeSince, endedAt), this.#syncLabels)
-    this.#span.setAttributes({ ...reason, 'tidemark.cycle': cycle ?? undefined, 'tidemark.resumed': resumed, 'tidemark.pages': pages, 'tidemark.retries': retries, 'tidemark.waited_ms': waitedMs, ...toCountAttributes(counts) })
+    if (completeSince !== null)
+      this.#meter?.record('lag', computeElapsedSeconds(completeSince, endedAt), this.#syncLabels)
+    this.#span.setAttributes({
+      ...reason,
+      'tidemark.cycle': cycle ?? undefined,
+      'tidemark.resumed': resumed,
+      'tidemark.pages': pages,
+      'tidemark.retries': retries,
+      'tidemark.waited_ms': waitedMs,
+      ...toCountAttributes(counts),
+    })
     this.#span.end(code)
     return this.#span.ids === null ? result : { ...result, trace: this.#span.ids }
   }

@@ -1,5 +1,18 @@
 import {
-  SyncError, type Checkpoint, type Commit, type CommitOutcome, type CycleFacts, type Inflight, type Lease, type ListingContext, type Log, type StateTransition, type StateText, type StopReason, type Sweep, type SyncRef,
+  SyncError,
+  type Checkpoint,
+  type Commit,
+  type CommitOutcome,
+  type CycleFacts,
+  type Inflight,
+  type Lease,
+  type ListingContext,
+  type Log,
+  type StateTransition,
+  type StateText,
+  type StopReason,
+  type Sweep,
+  type SyncRef,
 } from '../contract/index.ts'
 import { AccountPauses, PauseError } from './account-pauses.ts'
 import { requestBackfill, ensureAnchor } from './anchor.ts'
@@ -18,7 +31,15 @@ import { Pacer } from './pacer.ts'
 import { PageReader, type PendingPage, type FetchedPage } from './page-reader.ts'
 import { cycleDelayMs, waitHintMs } from './retry.ts'
 import { RetryingStore } from './retrying-store.ts'
-import { ABSENT_LOOKUPS_MAX, assertDeletesSupported, buildCommitDeletes, findConcurrentListings, buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
+import {
+  ABSENT_LOOKUPS_MAX,
+  assertDeletesSupported,
+  buildCommitDeletes,
+  findConcurrentListings,
+  buildCommitOwners,
+  buildCommitSchemaModes,
+  type SyncPlan,
+} from './sync-plan.ts'
 import { noCounts, CycleCounters } from './cycle-counters.ts'
 import { CycleTidemark, isCoveredByBackfill, type PageTimes } from './cycle-tidemark.ts'
 import { required } from '../values/required.ts'
@@ -28,9 +49,22 @@ import { required } from '../values/required.ts'
  * page commits, the next one is already being read; a failed commit discards it.
  */
 export async function runCycle(plan: SyncPlan, options: CycleOptions): Promise<CycleResult> {
-  const { ports, store: { tenant }, trigger } = options
+  const {
+    ports,
+    store: { tenant },
+    trigger,
+  } = options
   const trace = new CycleTrace({ plan, ports, tenant, trigger })
-  return trace.traceCycle(() => acquireAndRun(plan, { ...options, ports: { ...ports, log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }) } }, trace))
+  return trace.traceCycle(() =>
+    acquireAndRun(
+      plan,
+      {
+        ...options,
+        ports: { ...ports, log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }) },
+      },
+      trace,
+    ),
+  )
 }
 
 async function acquireAndRun(plan: SyncPlan, options: CycleOptions, trace: CycleTrace): Promise<CycleResult> {
@@ -39,11 +73,23 @@ async function acquireAndRun(plan: SyncPlan, options: CycleOptions, trace: Cycle
   const retryingStore = new RetryingStore(options.store, options.ports, counters)
   const result = await acquireLease(plan, options, retryingStore)
   if (result.kind === 'held') {
-    return trace.endCycle(buildSkippedResult(plan, 'held', startedAt, options, new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}.`)), null)
+    return trace.endCycle(
+      buildSkippedResult(
+        plan,
+        'held',
+        startedAt,
+        options,
+        new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}.`),
+      ),
+      null,
+    )
   }
   if (result.checkpoint.paused) {
     await options.store.release(result.lease)
-    return trace.endCycle(buildSkippedResult(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`)), null)
+    return trace.endCycle(
+      buildSkippedResult(plan, 'paused', startedAt, options, new SyncError('PAUSED', `${plan.sync} is paused.`)),
+      null,
+    )
   }
   return new Cycle(plan, options, retryingStore, counters, trace, result.lease, result.checkpoint, startedAt).run()
 }
@@ -77,7 +123,16 @@ class Cycle {
   #scope: string | null
   #endReason: string | null = null
 
-  constructor(plan: SyncPlan, options: CycleOptions, retryingStore: RetryingStore, counters: CycleCounters, trace: CycleTrace, lease: Lease, checkpoint: Checkpoint, startedAt: number) {
+  constructor(
+    plan: SyncPlan,
+    options: CycleOptions,
+    retryingStore: RetryingStore,
+    counters: CycleCounters,
+    trace: CycleTrace,
+    lease: Lease,
+    checkpoint: Checkpoint,
+    startedAt: number,
+  ) {
     this.#plan = plan
     this.#options = options
     this.#lease = lease
@@ -96,17 +151,36 @@ class Cycle {
     const stop = (): void => this.#abortController.abort(new SyncError('CANCELLED', `${this.#plan.sync} was stopped.`))
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })
-    const heartbeat = startLeaseHeartbeat({ store, clock: ports.clock, lease: this.#lease, ttlMs: this.#plan.limits.leaseTtlMs, requestedAt: this.#startedAt, cycleAbort: this.#abortController })
+    const heartbeat = startLeaseHeartbeat({
+      store,
+      clock: ports.clock,
+      lease: this.#lease,
+      ttlMs: this.#plan.limits.leaseTtlMs,
+      requestedAt: this.#startedAt,
+      cycleAbort: this.#abortController,
+    })
     const pauseStore = this.#options.pauses ?? store
     const pauses = new AccountPauses(this.#plan, ports, {
-      recordPause: (request) => this.#retryingStore.call(() => pauseStore.recordPause(request)), pauses: (query) => this.#retryingStore.call(() => pauseStore.pauses(query)),
+      recordPause: (request) => this.#retryingStore.call(() => pauseStore.recordPause(request)),
+      pauses: (query) => this.#retryingStore.call(() => pauseStore.pauses(query)),
     })
     let stopReason: StopReason
     let error: SyncError | null = null
     try {
       const { pacers, worker } = this.#plan
-      const pacer = new Pacer(ports, this.#abortController.signal, pacers, (request) => this.#retryingStore.call(() => store.takeSlots({ worker, ...request })))
-      this.#reader = new PageReader(this.#plan, this.#options, pacer, pauses, heartbeat, this.#abortController.signal, this.#counters, this.#trace)
+      const pacer = new Pacer(ports, this.#abortController.signal, pacers, (request) =>
+        this.#retryingStore.call(() => store.takeSlots({ worker, ...request })),
+      )
+      this.#reader = new PageReader(
+        this.#plan,
+        this.#options,
+        pacer,
+        pauses,
+        heartbeat,
+        this.#abortController.signal,
+        this.#counters,
+        this.#trace,
+      )
       this.#lookups = new SourceLookups(this.#plan, this.#reader, this.#log)
       assertDeletesSupported(this.#plan, store)
       const inflight = await this.#beginCycle(this.#options.fresh === true || this.#isOutdated())
@@ -149,19 +223,30 @@ class Cycle {
       }
       oldPages = 0
       const { checked, prepared } = read
-      const step = checked.hasMore ? this.#guard.check(inflight, required(checked.state, 'state of a page with more to come'), prepared) : null
+      const step = checked.hasMore
+        ? this.#guard.check(inflight, required(checked.state, 'state of a page with more to come'), prepared)
+        : null
       const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null
       const next = checked.hasMore && budgetEnd === null ? this.#startRead(inflight, checked.state, 2) : null
 
-      const drift = checked.hasMore ? this.#driftDetector.detect(prepared.columns) : await this.#describeFinalDrift(prepared)
+      const drift = checked.hasMore
+        ? this.#driftDetector.detect(prepared.columns)
+        : await this.#describeFinalDrift(prepared)
       // If this fails, the end of the cycle also aborts the prefetched page.
-      const transition = step === null ? this.#buildFinalTransition(inflight, read, await this.#computeFinalTidemark(inflight, read)) : this.#buildPageTransition(inflight, read, step)
+      const transition =
+        step === null
+          ? this.#buildFinalTransition(inflight, read, await this.#computeFinalTidemark(inflight, read))
+          : this.#buildPageTransition(inflight, read, step)
       const outcome = await this.#commit(read, transition, drift)
       if (outcome.kind !== 'landed') {
         next?.discard()
         if (outcome.kind !== 'overlap') return this.#abandonCycle(inflight, read, outcome)
         this.#trace.endDroppedPage(read.trace, 'overlap')
-        if (++overlaps > OVERLAPS_MAX) throw new SyncError('OVERLAP_UNRESOLVED', `${this.#plan.sync}: another sync kept writing the same rows while page ${inflight.page + 1} was read.`)
+        if (++overlaps > OVERLAPS_MAX)
+          throw new SyncError(
+            'OVERLAP_UNRESOLVED',
+            `${this.#plan.sync}: another sync kept writing the same rows while page ${inflight.page + 1} was read.`,
+          )
         unordered = [...new Set([...unordered, ...outcome.keys])]
         this.#headSequence = await this.#retryingStore.call((store) => store.headSequence())
         reading = this.#startRead(inflight, inflight.state, 1, unordered)
@@ -184,9 +269,15 @@ class Cycle {
   async #beginCycle(fresh: boolean): Promise<Inflight> {
     const { ports, trigger, onProgress } = this.#options
     const { mode, databases, limits, sync } = this.#plan
-    const started = await this.#retryingStore.call((store) => store.beginCycle(this.#lease, {
-      at: ports.clock.now(), mode, trigger, fresh, databases: databases.map((database) => database.name),
-    }))
+    const started = await this.#retryingStore.call((store) =>
+      store.beginCycle(this.#lease, {
+        at: ports.clock.now(),
+        mode,
+        trigger,
+        fresh,
+        databases: databases.map((database) => database.name),
+      }),
+    )
     if (started === null) throw new SyncError('LEASE_LOST', `${sync}: another runner took over.`)
     this.#inflight = started.inflight
     this.#log = createChildLog(ports.log, { cycle: started.inflight.cycle })
@@ -198,9 +289,22 @@ class Cycle {
     this.#driftDetector = new DriftDetector(started.columns)
     this.#guard = new LoopGuard(sync, limits.emptyPagesMax, started.inflight, this.#checkpoint.lastError)
     this.#settledSequence = started.inflight.startSequence
-    if (this.#plan.mode === 'replace' && this.#plan.lagMs) await this.#loadSettledSequence(started.inflight, this.#plan.lagMs)
-    onProgress?.({ kind: 'begun', cycle: started.inflight.cycle, resumed: started.resumed, page: started.inflight.page })
-    if (started.inflight.page === 0) await ensureAnchor(this.#plan, this.#options, this.#reader, this.#retryingStore, toCycleFacts(started.inflight, 1))
+    if (this.#plan.mode === 'replace' && this.#plan.lagMs)
+      await this.#loadSettledSequence(started.inflight, this.#plan.lagMs)
+    onProgress?.({
+      kind: 'begun',
+      cycle: started.inflight.cycle,
+      resumed: started.resumed,
+      page: started.inflight.page,
+    })
+    if (started.inflight.page === 0)
+      await ensureAnchor(
+        this.#plan,
+        this.#options,
+        this.#reader,
+        this.#retryingStore,
+        toCycleFacts(started.inflight, 1),
+      )
     this.#historySince = await this.#findHistoryStart(started.inflight)
     this.#assertHistoryRetained()
     return started.inflight
@@ -226,7 +330,10 @@ class Cycle {
   async #findHistoryStart(inflight: Inflight): Promise<number> {
     const { worker, pair } = this.#plan
     if (getRetentionMs(this.#plan) === null || inflight.state === null) return Infinity
-    const backfill = pair?.role === 'delta' ? await this.#retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.backfill })) : null
+    const backfill =
+      pair?.role === 'delta'
+        ? await this.#retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.backfill }))
+        : null
     return findHistoryStart(this.#checkpoint, inflight, backfill)
   }
 
@@ -261,7 +368,9 @@ class Cycle {
    */
   #isHistoryLost({ code }: SyncError): boolean {
     if (this.#plan.mode !== 'incremental') return false
-    return code === 'HISTORY_LOST' || (code === 'CURSOR_REJECTED' && this.#restarted && this.#checkpoint.committed !== null)
+    return (
+      code === 'HISTORY_LOST' || (code === 'CURSOR_REJECTED' && this.#restarted && this.#checkpoint.committed !== null)
+    )
   }
 
   #findExceededBudget(): 'max_pages' | 'timeout' | null {
@@ -275,16 +384,27 @@ class Cycle {
     const { state, scope } = read.checked
     const tidemark = this.#applyReadTime(read).withPage(mode, toPageTimes(read))
     return {
-      kind: 'continue', cycle, page: page + 1, state, tidemark: tidemark.candidate, scope: this.#mergeScope(scope),
+      kind: 'continue',
+      cycle,
+      page: page + 1,
+      state,
+      tidemark: tidemark.candidate,
+      scope: this.#mergeScope(scope),
       guardState: tidemark.serializeWith(step.guardState),
     }
   }
 
-  #buildFinalTransition({ cycle, page, state: requestState }: Inflight, { checked }: FetchedPage, tidemark: string | null): CycleTransition {
+  #buildFinalTransition(
+    { cycle, page, state: requestState }: Inflight,
+    { checked }: FetchedPage,
+    tidemark: string | null,
+  ): CycleTransition {
     const scope = this.#mergeScope(checked.scope)
     const replace = this.#plan.mode === 'replace'
     return {
-      kind: 'complete', cycle, page: page + 1,
+      kind: 'complete',
+      cycle,
+      page: page + 1,
       // Replace: state is only for paging. Incremental without a new state: the state of this request is still valid.
       state: replace ? null : (checked.state ?? requestState),
       tidemark,
@@ -320,7 +440,11 @@ class Cycle {
     // With another account or filter, a missing row is not known to be deleted.
     const limits = this.#isScopeChanged(scope) ? { maxShare: 0, allowEmpty: false } : { maxShare, allowEmpty }
     const { database } = this.#lookups
-    return { ...limits, settledSequence, ...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } }) }
+    return {
+      ...limits,
+      settledSequence,
+      ...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } }),
+    }
   }
 
   #isScopeChanged(scope: string | null): boolean {
@@ -352,14 +476,19 @@ class Cycle {
   async #commit(read: FetchedPage, transition: StateTransition, drift: readonly string[] = []): Promise<PageOutcome> {
     const { request, trace, checked, prepared } = read
     let commit = this.#buildCommit(read, transition, drift)
-    if (checked.isLog || prepared.landings.length > 0) commit = { ...commit, ...(await this.#orderAgainstListings(read)) }
+    if (checked.isLog || prepared.landings.length > 0)
+      commit = { ...commit, ...(await this.#orderAgainstListings(read)) }
     for (;;) {
       const outcome = await this.#trace.traceCommit(trace, () => this.#retryingStore.commit(commit))
       if (outcome.kind === 'contested') {
         const answers = await this.#lookups.checkContested(request.cycle, outcome.keys, prepared.landings)
         const isDecided = answers.confirmed.length + answers.refuted.length === outcome.keys.length
         const next = isDecided ? commit.transition : this.#holdTidemark(commit.transition)
-        commit = { ...commit, transition: next, listing: { settledSequence: this.#settledSequence, lookupAnswers: answers } }
+        commit = {
+          ...commit,
+          transition: next,
+          listing: { settledSequence: this.#settledSequence, lookupAnswers: answers },
+        }
       } else if (outcome.kind === 'absent') {
         const key = await this.#lookups.findPresent(request.cycle, outcome.keys)
         if (key !== null) return { kind: 'incomplete', key, absent: outcome.count }
@@ -373,12 +502,17 @@ class Cycle {
    */
   #holdTidemark(transition: StateTransition): StateTransition {
     this.#tidemark = this.#tidemark.hold()
-    if (transition.kind === 'complete') return { ...transition, tidemark: this.#tidemark.applyHold(transition.tidemark) }
+    if (transition.kind === 'complete')
+      return { ...transition, tidemark: this.#tidemark.applyHold(transition.tidemark) }
     if (transition.kind !== 'continue' || transition.guardState === null) return transition
     return { ...transition, guardState: this.#tidemark.serializeWith(JSON.parse(transition.guardState) as object) }
   }
 
-  #buildCommit({ request, checked, prepared }: FetchedPage, transition: StateTransition, drift: readonly string[]): Commit {
+  #buildCommit(
+    { request, checked, prepared }: FetchedPage,
+    transition: StateTransition,
+    drift: readonly string[],
+  ): Commit {
     const text = this.#driftDetector.formatMessages(drift)
     return {
       lease: this.#lease,
@@ -411,8 +545,13 @@ class Cycle {
    * A listing's page may be older than the records that this sync reads concurrently. A record that changed and changed
    * back is logged even though it is equal: the listing, which saw it in between, must be ordered before it.
    */
-  async #orderAgainstListings({ request, checked: { isLog }, prepared: { landings } }: FetchedPage): Promise<Partial<Commit>> {
-    if (isLog && this.#plan.mode === 'replace') return { readAtSequence: this.#requireInflight().startSequence, isHistoricalLog: true }
+  async #orderAgainstListings({
+    request,
+    checked: { isLog },
+    prepared: { landings },
+  }: FetchedPage): Promise<Partial<Commit>> {
+    if (isLog && this.#plan.mode === 'replace')
+      return { readAtSequence: this.#requireInflight().startSequence, isHistoricalLog: true }
     const listingStart = await this.#findLatestListingStart()
     if (listingStart === null) return {}
     // Without a time, only an entry made after this page was requested is newer than every page of the listing.
@@ -427,29 +566,50 @@ class Cycle {
   async #findLatestListingStart(): Promise<number | null> {
     let listingStart: number | null = null
     for (const sync of findConcurrentListings(this.#plan)) {
-      const { inflight } = await this.#retryingStore.call((store) => store.readCheckpoint({ worker: this.#plan.worker, sync }))
+      const { inflight } = await this.#retryingStore.call((store) =>
+        store.readCheckpoint({ worker: this.#plan.worker, sync }),
+      )
       if (inflight !== null) listingStart = Math.max(listingStart ?? 0, inflight.startSequence)
     }
     return listingStart
   }
 
-  #recordLanding(read: FetchedPage, outcome: Extract<CommitOutcome, { kind: 'landed' }>, transition: CycleTransition, drift: readonly string[] = []): void {
+  #recordLanding(
+    read: FetchedPage,
+    outcome: Extract<CommitOutcome, { kind: 'landed' }>,
+    transition: CycleTransition,
+    drift: readonly string[] = [],
+  ): void {
     const { checked, prepared } = read
     const text = this.#driftDetector.formatMessages(drift)
     if (text !== null) this.#log.warn('records differ from earlier ones; they were committed', { drift: text })
-    if (outcome.drift !== undefined) this.#log.warn('some values do not fit their columns; the records were committed', { drift: outcome.drift.join('; ') })
-    for (const { database, key, code, message } of outcome.refused ?? []) this.#log.warn('a record does not fit its columns and was quarantined', { database, key, code, message })
+    if (outcome.drift !== undefined)
+      this.#log.warn('some values do not fit their columns; the records were committed', {
+        drift: outcome.drift.join('; '),
+      })
+    for (const { database, key, code, message } of outcome.refused ?? [])
+      this.#log.warn('a record does not fit its columns and was quarantined', { database, key, code, message })
     this.#driftDetector.recordLanded(prepared.columns, drift, outcome.drift)
     this.#reader.recordLanded(read)
     this.#counters.addPage(outcome.counts)
     this.#trace.endLandedPage(read.trace, checked.changes.length, outcome.counts)
     this.#headSequence = outcome.headSequence
-    if (transition.kind === 'continue') this.#tidemark = this.#tidemark.withPage(this.#requireInflight().mode, toPageTimes(read))
-    else if (transition.kind === 'complete') this.#tidemark = this.#tidemark.complete(this.#tidemark.applyHold(transition.tidemark))
+    if (transition.kind === 'continue')
+      this.#tidemark = this.#tidemark.withPage(this.#requireInflight().mode, toPageTimes(read))
+    else if (transition.kind === 'complete')
+      this.#tidemark = this.#tidemark.complete(this.#tidemark.applyHold(transition.tidemark))
     this.#scope = this.#mergeScope(checked.scope)
     this.#endReason = checked.endReason
     this.#checkpoint = { ...this.#checkpoint, version: outcome.version }
-    this.#options.onProgress?.({ kind: 'landed', cycle: transition.cycle, page: transition.page, counts: { ...this.#counters.counts }, tidemark: this.#tidemark.current, headSequence: outcome.headSequence, ...(checked.left !== null && { left: checked.left }) })
+    this.#options.onProgress?.({
+      kind: 'landed',
+      cycle: transition.cycle,
+      page: transition.page,
+      counts: { ...this.#counters.counts },
+      tidemark: this.#tidemark.current,
+      headSequence: outcome.headSequence,
+      ...(checked.left !== null && { left: checked.left }),
+    })
   }
 
   /**
@@ -468,7 +628,10 @@ class Cycle {
     const { sync } = this.#plan
     if (refusal.kind === 'incomplete') {
       const { key, absent } = refusal
-      return new SyncError('LISTING_INCOMPLETE', `${sync}: the source did not list ${absent} rows that it listed before, but still has ${JSON.stringify(key)}; none were deleted.`)
+      return new SyncError(
+        'LISTING_INCOMPLETE',
+        `${sync}: the source did not list ${absent} rows that it listed before, but still has ${JSON.stringify(key)}; none were deleted.`,
+      )
     }
     const { database, owned, toDelete } = refusal
     return new SyncError(
@@ -478,7 +641,11 @@ class Cycle {
   }
 
   async #requestBackfill(lost: SyncError): Promise<SyncError> {
-    return requestBackfill(this.#plan, this.#options, this.#retryingStore, { lease: this.#lease, version: this.#checkpoint.version, error: lost }).catch((problem: unknown) => {
+    return requestBackfill(this.#plan, this.#options, this.#retryingStore, {
+      lease: this.#lease,
+      version: this.#checkpoint.version,
+      error: lost,
+    }).catch((problem: unknown) => {
       // The state stays, so the next cycle detects the loss again.
       this.#log.warn('could not request the backfill', { code: classifyError(problem).code })
       return lost
@@ -492,27 +659,59 @@ class Cycle {
     const error = failure === null ? null : { code: failure.code, message: failure.message }
     const isBlockedByPause = failure instanceof PauseError
     // The end of a pause is known; an additional backoff would only delay the copy.
-    const delayMs = failure === null ? 0 : isBlockedByPause ? waitHintMs(failure) : cycleDelayMs(failure, this.#checkpoint.failures + 1, ports.random)
+    const delayMs =
+      failure === null
+        ? 0
+        : isBlockedByPause
+          ? waitHintMs(failure)
+          : cycleDelayMs(failure, this.#checkpoint.failures + 1, ports.random)
     const retryAt = failure === null ? null : endedAt + delayMs
     const totals = this.#counters.totals()
     // All pages are committed; a lease that cannot be released expires.
-    await store.release(this.#lease, { cycle: this.#inflight?.cycle ?? 0, stopReason, endedAt, ...totals, error, retryAt, isBlockedByPause }).catch((problem: unknown) => {
-      this.#log.warn('could not release the lease', { code: classifyError(problem).code })
-    })
-    const completeSince = this.#tidemark.completeSince ?? (stopReason === 'complete' ? this.#requireInflight().startedAt : this.#checkpoint.lastSuccessAt)
-    return this.#trace.endCycle({
-      ...this.#lease.ref, cycle: this.#inflight?.cycle ?? null, stopReason, endReason: stopReason === 'complete' ? this.#endReason : null, resumed: this.#resumed, ...totals, startedAt: this.#startedAt, endedAt,
-      version: this.#checkpoint.version, headSequence: this.#headSequence, tidemark: this.#tidemark.current, drift: [...this.#driftDetector.messages],
-      error: failure === null ? null : { code: failure.code, message: failure.message, advice: failure.advice },
-      retryAt,
-    }, completeSince)
+    await store
+      .release(this.#lease, {
+        cycle: this.#inflight?.cycle ?? 0,
+        stopReason,
+        endedAt,
+        ...totals,
+        error,
+        retryAt,
+        isBlockedByPause,
+      })
+      .catch((problem: unknown) => {
+        this.#log.warn('could not release the lease', { code: classifyError(problem).code })
+      })
+    const completeSince =
+      this.#tidemark.completeSince ??
+      (stopReason === 'complete' ? this.#requireInflight().startedAt : this.#checkpoint.lastSuccessAt)
+    return this.#trace.endCycle(
+      {
+        ...this.#lease.ref,
+        cycle: this.#inflight?.cycle ?? null,
+        stopReason,
+        endReason: stopReason === 'complete' ? this.#endReason : null,
+        resumed: this.#resumed,
+        ...totals,
+        startedAt: this.#startedAt,
+        endedAt,
+        version: this.#checkpoint.version,
+        headSequence: this.#headSequence,
+        tidemark: this.#tidemark.current,
+        drift: [...this.#driftDetector.messages],
+        error: failure === null ? null : { code: failure.code, message: failure.message, advice: failure.advice },
+        retryAt,
+      },
+      completeSince,
+    )
   }
 }
 
 /** A transition that commits a page. */
 type CycleTransition = Extract<StateTransition, { readonly cycle: number }>
 
-type SweepRefusal = Extract<CommitOutcome, { kind: 'massDeleteBlocked' }> | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
+type SweepRefusal =
+  | Extract<CommitOutcome, { kind: 'massDeleteBlocked' }>
+  | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
 type PageOutcome = Extract<CommitOutcome, { kind: 'landed' | 'overlap' }> | SweepRefusal
 
 /** The absences are confirmed, so the sweep may delete. */
@@ -533,12 +732,22 @@ const AUDIT_LOOKBACK_MAX = 1_000
 /** Triggers without a person behind them. */
 const AUTOMATIC_TRIGGERS: readonly string[] = ['schedule', 'webhook']
 
-async function acquireLease(plan: SyncPlan, { ports, holder, isHolderGone, trigger }: CycleOptions, retryingStore: RetryingStore): ReturnType<CycleOptions['store']['acquire']> {
+async function acquireLease(
+  plan: SyncPlan,
+  { ports, holder, isHolderGone, trigger }: CycleOptions,
+  retryingStore: RetryingStore,
+): ReturnType<CycleOptions['store']['acquire']> {
   const ref: SyncRef = { worker: plan.worker, sync: plan.sync }
-  const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now(), automatic: AUTOMATIC_TRIGGERS.includes(trigger) }
+  const request = {
+    holder,
+    ttlMs: plan.limits.leaseTtlMs,
+    at: ports.clock.now(),
+    automatic: AUTOMATIC_TRIGGERS.includes(trigger),
+  }
   const first = await retryingStore.call((store) => store.acquire(ref, request))
   // Our own name means that a response was lost: holder names are unique per cycle.
-  if (first.kind === 'held' && (first.holder === holder || isHolderGone?.(first.holder) === true)) return retryingStore.call((store) => store.acquire(ref, { ...request, evictHolder: first.holder }))
+  if (first.kind === 'held' && (first.holder === holder || isHolderGone?.(first.holder) === true))
+    return retryingStore.call((store) => store.acquire(ref, { ...request, evictHolder: first.holder }))
   return first
 }
 
@@ -567,9 +776,31 @@ function toPageTimes({ checked, prepared }: FetchedPage): PageTimes {
   return { stated: checked.tidemark, newest: prepared.newestUpstreamAt, lastCursor: prepared.lastCursor }
 }
 
-function buildSkippedResult({ worker, sync }: SyncPlan, stopReason: 'held' | 'paused', startedAt: number, { ports }: CycleOptions, { code, message, advice }: SyncError): CycleResult {
+function buildSkippedResult(
+  { worker, sync }: SyncPlan,
+  stopReason: 'held' | 'paused',
+  startedAt: number,
+  { ports }: CycleOptions,
+  { code, message, advice }: SyncError,
+): CycleResult {
   return {
-    worker, sync, cycle: null, stopReason, endReason: null, resumed: false, pages: 0, counts: noCounts(), retries: 0, waitedMs: 0, startedAt, endedAt: ports.clock.now(),
-    version: 0, headSequence: 0, tidemark: null, drift: [], error: { code, message, advice }, retryAt: null,
+    worker,
+    sync,
+    cycle: null,
+    stopReason,
+    endReason: null,
+    resumed: false,
+    pages: 0,
+    counts: noCounts(),
+    retries: 0,
+    waitedMs: 0,
+    startedAt,
+    endedAt: ports.clock.now(),
+    version: 0,
+    headSequence: 0,
+    tidemark: null,
+    drift: [],
+    error: { code, message, advice },
+    retryAt: null,
   }
 }

@@ -31,7 +31,9 @@ export class DriftDetector {
 
   /** The drift of a page, as text. A database without records has no baseline. */
   detect(columns: ColumnsByDatabase): string[] {
-    return Object.entries(columns).flatMap(([database, seen]) => (this.#hasBaseline(database) ? seen.flatMap((column) => this.#describeColumn(database, column)) : []))
+    return Object.entries(columns).flatMap(([database, seen]) =>
+      this.#hasBaseline(database) ? seen.flatMap((column) => this.#describeColumn(database, column)) : [],
+    )
   }
 
   /**
@@ -39,22 +41,29 @@ export class DriftDetector {
    */
   detectRemoved(columns: ColumnsByDatabase): string[] {
     for (const [database, seen] of Object.entries(columns)) this.#markSeen(database, seen)
-    return Object.entries(this.#baseline).filter(([database]) => this.#seenDatabases.has(database)).flatMap(([database, known]) => (
-      known.filter(({ name }) => !this.#seenMembers.has(toMemberId(database, name))).map(({ name }) => `gone ${formatMember(database, name)}`)
-    ))
+    return Object.entries(this.#baseline)
+      .filter(([database]) => this.#seenDatabases.has(database))
+      .flatMap(([database, known]) =>
+        known
+          .filter(({ name }) => !this.#seenMembers.has(toMemberId(database, name)))
+          .map(({ name }) => `gone ${formatMember(database, name)}`),
+      )
   }
 
   /** The text to record for a page; null if there is none, or if too much has been reported. */
   formatMessages(messages: readonly string[]): string | null {
     if (messages.length === 0 || this.#reportedPages >= REPORTED_PAGES_MAX) return null
-    return messages.length <= MESSAGES_PER_PAGE_MAX ? messages.join('; ') : `${messages.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${messages.length - MESSAGES_PER_PAGE_MAX} more`
+    return messages.length <= MESSAGES_PER_PAGE_MAX
+      ? messages.join('; ')
+      : `${messages.slice(0, MESSAGES_PER_PAGE_MAX).join('; ')}; and ${messages.length - MESSAGES_PER_PAGE_MAX} more`
   }
 
   /** Legal only after the commit: a page that is read again is inspected again. */
   recordLanded(columns: ColumnsByDatabase, messages: readonly string[], storeDrift: readonly string[] = []): void {
     this.#addKnownColumns(columns)
     for (const [database, seen] of Object.entries(columns)) this.#markSeen(database, seen)
-    if (messages.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX) this.messages.push(...messages.slice(0, MESSAGES_PER_PAGE_MAX))
+    if (messages.length > 0 && ++this.#reportedPages <= REPORTED_PAGES_MAX)
+      this.messages.push(...messages.slice(0, MESSAGES_PER_PAGE_MAX))
     // The store reports each of them once.
     this.messages.push(...storeDrift.slice(0, MESSAGES_PER_PAGE_MAX))
   }
@@ -75,7 +84,10 @@ export class DriftDetector {
     for (const [database, seen] of Object.entries(columns)) {
       for (const { name, kinds } of seen) {
         const id = toMemberId(database, name)
-        this.#knownFamilies.set(id, kinds.reduce((bits, kind) => bits | getKindFamily(kind), this.#knownFamilies.get(id) ?? 0))
+        this.#knownFamilies.set(
+          id,
+          kinds.reduce((bits, kind) => bits | getKindFamily(kind), this.#knownFamilies.get(id) ?? 0),
+        )
       }
     }
   }
@@ -86,7 +98,14 @@ export class DriftDetector {
   }
 }
 
-const KIND_FAMILIES: Readonly<Record<ColumnKind, number>> = { bigint: 1, integer: 1, number: 1, boolean: 2, json: 4, string: 8 }
+const KIND_FAMILIES: Readonly<Record<ColumnKind, number>> = {
+  bigint: 1,
+  integer: 1,
+  number: 1,
+  boolean: 2,
+  json: 4,
+  string: 8,
+}
 
 function getKindFamily(kind: ColumnKind): number {
   return KIND_FAMILIES[kind]

@@ -31,16 +31,29 @@ export class LateRowMonitor {
   }
 
   /** Call after each committed page: `after` is the head sequence before it. */
-  async inspectPage({ counts, headSequence }: Extract<CommitOutcome, { kind: 'landed' }>, after: number, landings: readonly Landing[]): Promise<void> {
+  async inspectPage(
+    { counts, headSequence }: Extract<CommitOutcome, { kind: 'landed' }>,
+    after: number,
+    landings: readonly Landing[],
+  ): Promise<void> {
     if (counts.created + counts.updated === 0) return
     // These times are not times of a change, so they do not show lateness.
     if (landings.some((landing) => landing.type === 'upsert' && landing.asOf !== undefined)) return
     const { worker, sync } = this.#plan
     // The page is committed. A failure to measure lateness must not fail the cycle.
-    const entries = await this.#store.call((store) => store.changes({ after, limit: headSequence - after })).catch(() => [])
+    const entries = await this.#store
+      .call((store) => store.changes({ after, limit: headSequence - after }))
+      .catch(() => [])
     for (const entry of entries) {
       const { upstreamAt } = entry
-      if (entry.worker !== worker || entry.sync !== sync || entry.action === 'deleted' || upstreamAt === null || upstreamAt >= this.#deltaTidemark) continue
+      if (
+        entry.worker !== worker ||
+        entry.sync !== sync ||
+        entry.action === 'deleted' ||
+        upstreamAt === null ||
+        upstreamAt >= this.#deltaTidemark
+      )
+        continue
       this.#count++
       if (this.#oldest === null || upstreamAt < this.#oldest) this.#oldest = upstreamAt
     }
@@ -50,6 +63,10 @@ export class LateRowMonitor {
   report(log: Log, nowMs: number): void {
     if (this.#oldest === null) return
     const { pair } = this.#plan
-    log.warn('late_beyond_window: the backfill found rows that the delta had missed', { delta: pair?.role === 'backfill' ? pair.delta : null, rows: this.#count, lagMs: nowMs - instantToMs(this.#oldest) })
+    log.warn('late_beyond_window: the backfill found rows that the delta had missed', {
+      delta: pair?.role === 'backfill' ? pair.delta : null,
+      rows: this.#count,
+      lagMs: nowMs - instantToMs(this.#oldest),
+    })
   }
 }

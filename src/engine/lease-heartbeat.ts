@@ -25,7 +25,14 @@ export interface LeaseHeartbeat {
 }
 
 /** Renews the lease in the background, three times per TTL. */
-export function startLeaseHeartbeat({ store, clock, lease, ttlMs, requestedAt, cycleAbort }: LeaseHeartbeatOptions): LeaseHeartbeat {
+export function startLeaseHeartbeat({
+  store,
+  clock,
+  lease,
+  ttlMs,
+  requestedAt,
+  cycleAbort,
+}: LeaseHeartbeatOptions): LeaseHeartbeat {
   const stopController = new AbortController()
   let renewedAt = requestedAt
   const isExpired = (): boolean => clock.now() - renewedAt >= ttlMs

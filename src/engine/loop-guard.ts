@@ -46,25 +46,41 @@ export class LoopGuard {
   #state: LoopGuardState
   #isConfirmingStandstill = false
 
-  constructor(sync: string, emptyPagesMax: number, { state, guardState: storedGuard }: Pick<Inflight, 'state' | 'guardState'>, lastError: LastError | null) {
+  constructor(
+    sync: string,
+    emptyPagesMax: number,
+    { state, guardState: storedGuard }: Pick<Inflight, 'state' | 'guardState'>,
+    lastError: LastError | null,
+  ) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
     const start = state === null ? null : digest(state)
     if (start !== null) this.#visited.add(start)
     const failedAt = lastError !== null && LOOP_ERROR_CODES.includes(lastError.code) ? lastError.at : null
     const resumed = storedGuard === null ? null : (JSON.parse(storedGuard) as LoopGuardState)
-    this.#state = resumed?.failedAt === failedAt ? resumed : { failedAt, anchor: start, emptyPages: 0, standstill: null }
+    this.#state =
+      resumed?.failedAt === failedAt ? resumed : { failedAt, anchor: start, emptyPages: 0, standstill: null }
   }
 
   /** Call before committing a page with `hasMore`. A page that is read again may be checked again. */
-  check({ state: requestState, page: committedPages }: Pick<Inflight, 'state' | 'page'>, next: string, page: PageContent): LoopGuardStep {
+  check(
+    { state: requestState, page: committedPages }: Pick<Inflight, 'state' | 'page'>,
+    next: string,
+    page: PageContent,
+  ): LoopGuardStep {
     const { failedAt, anchor, emptyPages } = this.#state
     if (isEmpty(page) && emptyPages >= this.#emptyPagesMax) {
-      throw new SyncError('EMPTY_PAGES', `${this.#sync}: ${emptyPages + 1} empty pages in a row, each with \`hasMore: true\`.`)
+      throw new SyncError(
+        'EMPTY_PAGES',
+        `${this.#sync}: ${emptyPages + 1} empty pages in a row, each with \`hasMore: true\`.`,
+      )
     }
     const stateDigest = digest(next)
     if (next !== requestState && (stateDigest === anchor || this.#visited.has(stateDigest))) {
-      throw new SyncError('CURSOR_CYCLE', `${this.#sync}: the source returned a state that this cycle has already used.`)
+      throw new SyncError(
+        'CURSOR_CYCLE',
+        `${this.#sync}: the source returned a state that this cycle has already used.`,
+      )
     }
     const guardState = {
       failedAt,
@@ -90,7 +106,8 @@ export class LoopGuard {
     if (next !== requestState) return null
     const content = digestContent(page)
     const runs = content === this.#state.standstill?.content ? this.#state.standstill.runs : 0
-    if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX)) throw new SyncError('CURSOR_STALLED', `${this.#sync}: two requests with the same state returned the same page.`)
+    if (runs >= (this.#isConfirmingStandstill ? 1 : STANDSTILL_RUNS_MAX))
+      throw new SyncError('CURSOR_STALLED', `${this.#sync}: two requests with the same state returned the same page.`)
     return { content, runs: runs + 1 }
   }
 }
@@ -109,6 +126,10 @@ function isEmpty({ landings, quarantined }: PageContent): boolean {
 }
 
 function digestContent({ landings, quarantined }: PageContent): string {
-  const landed = landings.map((landing) => [landing.database, landing.key, landing.type === 'upsert' ? landing.hash : null])
+  const landed = landings.map((landing) => [
+    landing.database,
+    landing.key,
+    landing.type === 'upsert' ? landing.hash : null,
+  ])
   return digest(JSON.stringify([landed, quarantined]))
 }

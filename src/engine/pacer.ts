@@ -1,4 +1,12 @@
-import { SyncError, type Clock, type Meter, type Pacing, type Ports, type SlotRequest, type SlotGrant } from '../contract/index.ts'
+import {
+  SyncError,
+  type Clock,
+  type Meter,
+  type Pacing,
+  type Ports,
+  type SlotRequest,
+  type SlotGrant,
+} from '../contract/index.ts'
 import type { PacerPlan } from './sync-plan.ts'
 
 /** The provider of slots: the store, which is shared by all users of a rate limit, or a substitute. */
@@ -14,7 +22,12 @@ export class Pacer implements Pacing {
   readonly #meter: Meter | undefined
   readonly #queues: ReadonlyMap<string, SlotQueue>
 
-  constructor({ clock, meter }: Pick<Ports, 'clock' | 'meter'>, signal: AbortSignal, plans: readonly PacerPlan[], takeSlots: SlotProvider) {
+  constructor(
+    { clock, meter }: Pick<Ports, 'clock' | 'meter'>,
+    signal: AbortSignal,
+    plans: readonly PacerPlan[],
+    takeSlots: SlotProvider,
+  ) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
@@ -27,7 +40,8 @@ export class Pacer implements Pacing {
       return
     }
     const queue = this.#queues.get(name)
-    if (queue === undefined) throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
+    if (queue === undefined)
+      throw new SyncError('PACER_UNKNOWN', `This sync does not use a pacer named ${JSON.stringify(name)}.`)
     const ms = (await queue.nextSlot()) - this.#clock.now()
     if (ms <= 0) return
     this.#meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'pacer' })
@@ -112,9 +126,15 @@ class SlotQueue {
   async #takeBatch(): Promise<number[]> {
     const wanted = Math.max(this.#waiting.length, Math.floor(this.#onTimeCount / REQUESTS_PER_SPARE_SLOT))
     const count = Math.max(1, Math.min(wanted, Math.floor(LOOKAHEAD_MS / this.#paceMs)))
-    const { now, firstSlotAt } = await this.#takeSlots({ pacer: this.#plan.name, count, paceMs: this.#paceMs, at: this.#clock.now() })
+    const { now, firstSlotAt } = await this.#takeSlots({
+      pacer: this.#plan.name,
+      count,
+      paceMs: this.#paceMs,
+      at: this.#clock.now(),
+    })
     // Other processes reserved so many slots in between that ours come too rarely: smaller batches come sooner.
-    if (this.#lastTakenSlot !== null && firstSlotAt - this.#lastTakenSlot > 2 * LOOKAHEAD_MS) this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
+    if (this.#lastTakenSlot !== null && firstSlotAt - this.#lastTakenSlot > 2 * LOOKAHEAD_MS)
+      this.#onTimeCount = Math.floor(this.#onTimeCount / 2)
     this.#lastTakenSlot = firstSlotAt + (count - 1) * this.#paceMs
     const start = this.#clock.now() + (firstSlotAt - now)
     return Array.from({ length: count }, (_, i) => start + i * this.#paceMs)

@@ -1,6 +1,14 @@
 import { hash } from 'node:crypto'
 import {
-  SyncError, type Change, type Column, type CommitShape, type ErrorCode, type JsonObject, type Landing, type QuarantinedRecord, type TableShape,
+  SyncError,
+  type Change,
+  type Column,
+  type CommitShape,
+  type ErrorCode,
+  type JsonObject,
+  type Landing,
+  type QuarantinedRecord,
+  type TableShape,
 } from '../contract/index.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
@@ -68,7 +76,8 @@ export class PagePreparer {
         if (serialized === null) recordShapes.addRecord(database.name, change.record, this.#landedShapes)
         else recordShapes.addColumns(database.name, serialized.shape.columns, this.#landedShapes)
         if (change.cursor !== undefined) lastCursor = change.cursor
-        if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt
+        if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest))
+          newest = prepared.upstreamAt
       }
 
       // The same key twice on a page: the newer one wins, or the later one if the source's times do not order them.
@@ -77,7 +86,14 @@ export class PagePreparer {
       const earlier = indexByKey.get(prepared.key)
       if (earlier !== undefined) {
         const first = landings[earlier]
-        if (first !== undefined && first !== null && first.upstreamAt !== null && prepared.upstreamAt !== null && first.upstreamAt > prepared.upstreamAt) continue
+        if (
+          first !== undefined &&
+          first !== null &&
+          first.upstreamAt !== null &&
+          prepared.upstreamAt !== null &&
+          first.upstreamAt > prepared.upstreamAt
+        )
+          continue
         landings[earlier] = null
       }
       indexByKey.set(prepared.key, landings.push(prepared) - 1)
@@ -87,7 +103,14 @@ export class PagePreparer {
     }
     const columns = recordShapes.columns()
     const shapes = this.#tableShapes.collectUncommitted(tables, columns)
-    return { landings: landings.filter((landing) => landing !== null), quarantined, columns, shapes, newestUpstreamAt: newest, lastCursor }
+    return {
+      landings: landings.filter((landing) => landing !== null),
+      quarantined,
+      columns,
+      shapes,
+      newestUpstreamAt: newest,
+      lastCursor,
+    }
   }
 
   /** Legal only after the commit: a page that is read again reports its fields again. */
@@ -104,12 +127,18 @@ export class PagePreparer {
 
   #findDatabase(change: Change): DatabasePlan {
     if (typeof change !== 'object' || change === null || (change.type !== 'upsert' && change.type !== 'delete')) {
-      throw new SyncError('PAGE_INVALID', `${this.#sync}: a change must have the type "upsert" or "delete"; one has ${describeType((change as Change | null)?.type)}.`)
+      throw new SyncError(
+        'PAGE_INVALID',
+        `${this.#sync}: a change must have the type "upsert" or "delete"; one has ${describeType((change as Change | null)?.type)}.`,
+      )
     }
     const name = change.database ?? this.#defaultDatabase
     const database = this.#databases.get(name)
     if (database === undefined) {
-      throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a change names the database ${JSON.stringify(name)}, which this sync does not write to.`)
+      throw new SyncError(
+        'DATABASE_UNKNOWN',
+        `${this.#sync}: a change names the database ${JSON.stringify(name)}, which this sync does not write to.`,
+      )
     }
     return database
   }
@@ -121,7 +150,14 @@ export class PagePreparer {
     let upstreamAt: string | null = null
     if (change.upstreamUpdatedAt !== undefined && change.upstreamUpdatedAt !== null) {
       upstreamAt = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
-      if (upstreamAt === null) return quarantine(change, database.name, key, 'TIMESTAMP_INVALID', '`upstreamUpdatedAt` is not an RFC 3339 time with a zone')
+      if (upstreamAt === null)
+        return quarantine(
+          change,
+          database.name,
+          key,
+          'TIMESTAMP_INVALID',
+          '`upstreamUpdatedAt` is not an RFC 3339 time with a zone',
+        )
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
@@ -129,17 +165,39 @@ export class PagePreparer {
     const fault = serialized === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
     const text = serialized === null ? serializeRecord(change.record) : serialized.text
-    if (text === null) return quarantine(change, database.name, key, 'RECORD_INVALID', 'the record cannot be serialized as a JSON object')
+    if (text === null)
+      return quarantine(
+        change,
+        database.name,
+        key,
+        'RECORD_INVALID',
+        'the record cannot be serialized as a JSON object',
+      )
     const textFault = findTextFault(text)
     if (textFault !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', textFault)
     if (text.length > this.#limits.recordBytesMax / 3) {
       const bytes = Buffer.byteLength(text)
       if (bytes > this.#limits.recordBytesMax) {
-        return quarantine(change, database.name, key, 'RECORD_TOO_LARGE', `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are allowed`)
+        return quarantine(
+          change,
+          database.name,
+          key,
+          'RECORD_TOO_LARGE',
+          `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are allowed`,
+        )
       }
     }
     const cursor = typeof change.cursor === 'string' ? change.cursor : null
-    return { type: 'upsert', database: database.name, key, text, hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH), cursor, upstreamAt, ...(change.asOf !== undefined && { asOf: change.asOf }) }
+    return {
+      type: 'upsert',
+      database: database.name,
+      key,
+      text,
+      hash: hash('sha1', text, 'base64').slice(0, HASH_LENGTH),
+      cursor,
+      upstreamAt,
+      ...(change.asOf !== undefined && { asOf: change.asOf }),
+    }
   }
 }
 
@@ -148,7 +206,13 @@ const HASH_LENGTH = 16
 
 const QUARANTINE_TEXT_MAX = 65_536
 
-function quarantine(change: Change, database: string, key: string | null, code: ErrorCode, message: string): QuarantinedRecord {
+function quarantine(
+  change: Change,
+  database: string,
+  key: string | null,
+  code: ErrorCode,
+  message: string,
+): QuarantinedRecord {
   // A record that only a schema rejects is kept whole, because another schema may accept it; its size is already
   // checked.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX

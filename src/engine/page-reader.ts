@@ -61,7 +61,14 @@ export class PageReader {
   readonly #preparer: PagePreparer
 
   constructor(
-    plan: SyncPlan, options: CycleOptions, pacer: Pacer, pauses: AccountPauses, lease: LeaseHeartbeat, cycleSignal: AbortSignal, counters: CycleCounters, trace: CycleTrace,
+    plan: SyncPlan,
+    options: CycleOptions,
+    pacer: Pacer,
+    pauses: AccountPauses,
+    lease: LeaseHeartbeat,
+    cycleSignal: AbortSignal,
+    counters: CycleCounters,
+    trace: CycleTrace,
   ) {
     this.#plan = plan
     this.#options = options
@@ -78,12 +85,14 @@ export class PageReader {
     const discardController = new AbortController()
     const trace = this.#trace.startPage(request.cycle)
     const signal = AbortSignal.any([this.#cycleSignal, discardController.signal])
-    const page = trace.span.within(() => this.#callWithRetries(trace, signal, async (context, sourceCall) => {
-      const { unordered } = request
-      const pageContext = unordered.length === 0 ? context : { ...context, unordered }
-      const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
-      return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
-    }))
+    const page = trace.span.within(() =>
+      this.#callWithRetries(trace, signal, async (context, sourceCall) => {
+        const { unordered } = request
+        const pageContext = unordered.length === 0 ? context : { ...context, unordered }
+        const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
+        return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
+      }),
+    )
     page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
     return {
       page,
@@ -105,11 +114,19 @@ export class PageReader {
   }
 
   async #callWithRetries<T>(
-    trace: PageTrace, signal: AbortSignal, call: (context: SyncContext, sourceCall: SourceCall) => Promise<T>,
+    trace: PageTrace,
+    signal: AbortSignal,
+    call: (context: SyncContext, sourceCall: SourceCall) => Promise<T>,
   ): Promise<T> {
     const { clock, random, meter } = this.#options.ports
     const { retriesMax, waitMaxMs } = this.#plan.limits
-    const sourceCall: SourceCall = { trace, log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }), requestId: undefined, origin: null, times: null }
+    const sourceCall: SourceCall = {
+      trace,
+      log: createChildLog(this.#options.ports.log, { cycle: trace.facts.id, page: trace.facts.page }),
+      requestId: undefined,
+      origin: null,
+      times: null,
+    }
     for (let attempt = 1; ; attempt++) {
       try {
         sourceCall.times = null
@@ -124,14 +141,23 @@ export class PageReader {
         this.#counters.addRetry(ms)
         meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
         meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
-        sourceCall.log.warn('page failed, retrying', { code: error.code, attempt, waitMs: ms, requestId: sourceCall.requestId })
+        sourceCall.log.warn('page failed, retrying', {
+          code: error.code,
+          attempt,
+          waitMs: ms,
+          requestId: sourceCall.requestId,
+        })
         this.#options.onProgress?.({ kind: 'waiting', cycle: trace.facts.id, ms, code: error.code })
         await clock.sleep(ms, signal)
       }
     }
   }
 
-  async #callOnce<T>(sourceCall: SourceCall, signal: AbortSignal, call: (context: SyncContext) => Promise<T>): Promise<T> {
+  async #callOnce<T>(
+    sourceCall: SourceCall,
+    signal: AbortSignal,
+    call: (context: SyncContext) => Promise<T>,
+  ): Promise<T> {
     if (this.#lease.isExpired()) await this.#lease.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
@@ -152,7 +178,12 @@ export class PageReader {
     }
   }
 
-  async #checkAndPrepare(request: PageRequest, trace: PageTrace, page: Page, times: ResponseTimes | null): Promise<FetchedPage> {
+  async #checkAndPrepare(
+    request: PageRequest,
+    trace: PageTrace,
+    page: Page,
+    times: ResponseTimes | null,
+  ): Promise<FetchedPage> {
     const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
@@ -167,27 +198,41 @@ export class PageReader {
       secrets,
       pacer: this.#pacer,
       cycle: sourceCall.trace.facts,
-      fetch: (input, init = {}) => this.#fetch(sourceCall, input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal }, signal),
+      fetch: (input, init = {}) =>
+        this.#fetch(
+          sourceCall,
+          input,
+          { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal },
+          signal,
+        ),
     }
   }
 
   async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
     if (this.#lease.isExpired()) await this.#lease.renew()
-    const origin = sourceCall.origin = parseOrigin(input)
+    const origin = (sourceCall.origin = parseOrigin(input))
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()
     const { clock } = this.#options.ports
     const requestedAt = clock.now()
-    const response = await this.#trace.traceRequest(sourceCall.trace, input, init, (sent) => this.#options.fetch(input, sent))
+    const response = await this.#trace.traceRequest(sourceCall.trace, input, init, (sent) =>
+      this.#options.fetch(input, sent),
+    )
     await this.#pauses.recordResponse(origin, response)
     sourceCall.requestId = readRequestId(response)
     const dateHeaderMs = Date.parse(response.headers.get('date') ?? '')
     // If the clock was set back meanwhile, the duration is unknown: at most the deadline of a page.
     const elapsedMs = clock.now() >= requestedAt ? clock.now() - requestedAt : this.#plan.limits.deadlineMs
-    if (Number.isFinite(dateHeaderMs)) sourceCall.times = earliestTimes(sourceCall.times, { dateHeaderMs, readSinceMs: dateHeaderMs - elapsedMs })
+    if (Number.isFinite(dateHeaderMs))
+      sourceCall.times = earliestTimes(sourceCall.times, { dateHeaderMs, readSinceMs: dateHeaderMs - elapsedMs })
     const { 'http.request.method': method, 'server.address': host } = buildRequestAttributes(input, init.method)
-    sourceCall.log.debug('the source responded', { method, host, status: response.status, requestId: sourceCall.requestId })
+    sourceCall.log.debug('the source responded', {
+      method,
+      host,
+      status: response.status,
+      requestId: sourceCall.requestId,
+    })
     return response
   }
 }
@@ -211,6 +256,7 @@ function earliestTimes(a: ResponseTimes | null, b: ResponseTimes): ResponseTimes
 
 /** A connector may return an error instead of throwing it. */
 function unwrapResult(returned: Page | { error: unknown }): Page {
-  if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned) throw returned.error
+  if (typeof returned === 'object' && returned !== null && !('changes' in returned) && 'error' in returned)
+    throw returned.error
   return returned as Page
 }

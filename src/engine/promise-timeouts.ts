@@ -14,7 +14,12 @@ export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Prom
 }
 
 /** Rejects after a delay, unless cancelled. */
-export function rejectAfter(clock: Clock, ms: number, signal: AbortSignal, reason: () => unknown): { promise: Promise<never>; cancel(): void } {
+export function rejectAfter(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  reason: () => unknown,
+): { promise: Promise<never>; cancel(): void } {
   const cancelController = new AbortController()
   const promise = clock.sleep(ms, AbortSignal.any([signal, cancelController.signal])).then((): never => {
     throw reason()

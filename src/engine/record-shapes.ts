@@ -39,9 +39,12 @@ export class RecordShapes {
   }
 
   columns(): Record<string, Column[]> {
-    return Object.fromEntries([...this.#shapes].map(([database, shape]) => [
-      database, [...shape].map(([name, bits]) => ({ name, kinds: KINDS.filter((_, bit) => (bits & (1 << bit)) !== 0) })),
-    ]))
+    return Object.fromEntries(
+      [...this.#shapes].map(([database, shape]) => [
+        database,
+        [...shape].map(([name, bits]) => ({ name, kinds: KINDS.filter((_, bit) => (bits & (1 << bit)) !== 0) })),
+      ]),
+    )
   }
 }
 

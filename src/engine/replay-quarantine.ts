@@ -1,4 +1,16 @@
-import { SyncError, type Change, type JsonObject, type JsonValue, type Landing, type Lease, type LogEntry, type Ports, type QuarantinedRecord, type QuarantineEntry, type Store } from '../contract/index.ts'
+import {
+  SyncError,
+  type Change,
+  type JsonObject,
+  type JsonValue,
+  type Landing,
+  type Lease,
+  type LogEntry,
+  type Ports,
+  type QuarantinedRecord,
+  type QuarantineEntry,
+  type Store,
+} from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { parseJson } from '../values/json.ts'
 import { PagePreparer, type PreparedPage } from './page-preparer.ts'
@@ -50,15 +62,29 @@ export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOp
   const { store, ports, holder, isHolderGone, database, dryRun = false } = options
   const ref = { worker: plan.worker, sync: plan.sync }
   const retryingStore = new RetryingStore(store, ports, new CycleCounters())
-  const entries = (await store.quarantineEntries({ ref, limit: REPLAY_MAX })).filter((entry) => database === undefined || entry.database === database)
+  const entries = (await store.quarantineEntries({ ref, limit: REPLAY_MAX })).filter(
+    (entry) => database === undefined || entry.database === database,
+  )
   if (entries.length === 0) return []
-  if (dryRun) return new QuarantineReplay(plan, options, retryingStore, null, 0, await findLastListing(plan, store)).run(entries)
+  if (dryRun)
+    return new QuarantineReplay(plan, options, retryingStore, null, 0, await findLastListing(plan, store)).run(entries)
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
   let result = await retryingStore.call(() => store.acquire(ref, request))
-  if (result.kind === 'held' && isHolderGone?.(result.holder) === true) result = await retryingStore.call(() => store.acquire(ref, { ...request, evictHolder: (result as { holder: string }).holder }))
-  if (result.kind === 'held') throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was replayed.`)
+  if (result.kind === 'held' && isHolderGone?.(result.holder) === true)
+    result = await retryingStore.call(() =>
+      store.acquire(ref, { ...request, evictHolder: (result as { holder: string }).holder }),
+    )
+  if (result.kind === 'held')
+    throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was replayed.`)
   try {
-    return await new QuarantineReplay(plan, options, retryingStore, result.lease, result.checkpoint.version, await findLastListing(plan, store)).run(entries)
+    return await new QuarantineReplay(
+      plan,
+      options,
+      retryingStore,
+      result.lease,
+      result.checkpoint.version,
+      await findLastListing(plan, store),
+    ).run(entries)
   } finally {
     await store.release(result.lease).catch(() => {})
   }
@@ -75,7 +101,14 @@ class QuarantineReplay {
   readonly #preparer: PagePreparer
   readonly #results: ReplayResult[] = []
 
-  constructor(plan: SyncPlan, options: ReplayOptions, retryingStore: RetryingStore, lease: Lease | null, version: number, lastListing: number) {
+  constructor(
+    plan: SyncPlan,
+    options: ReplayOptions,
+    retryingStore: RetryingStore,
+    lease: Lease | null,
+    version: number,
+    lastListing: number,
+  ) {
     this.#plan = plan
     this.#options = options
     this.#retryingStore = retryingStore
@@ -88,7 +121,11 @@ class QuarantineReplay {
   async run(entries: readonly QuarantineEntry[]): Promise<ReplayResult[]> {
     const { store, ports } = this.#options
     for (const page of groupByPage(entries)) {
-      if (this.#lease !== null && !(await store.renew(this.#lease, { ttlMs: this.#plan.limits.leaseTtlMs, at: ports.clock.now() }))) throw new SyncError('LEASE_LOST', `${this.#plan.sync}: another runner took over.`)
+      if (
+        this.#lease !== null &&
+        !(await store.renew(this.#lease, { ttlMs: this.#plan.limits.leaseTtlMs, at: ports.clock.now() }))
+      )
+        throw new SyncError('LEASE_LOST', `${this.#plan.sync}: another runner took over.`)
       await this.#replayPage(page)
     }
     return this.#results
@@ -101,8 +138,10 @@ class QuarantineReplay {
     const superseded: number[] = []
     for (const entry of entries) {
       const change = restoreChange(entry)
-      if (change === null) this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
-      else if (!this.#plan.databases.some(({ name }) => name === entry.database)) this.#report(entry, 'lost', 'the sync no longer writes to this database')
+      if (change === null)
+        this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
+      else if (!this.#plan.databases.some(({ name }) => name === entry.database))
+        this.#report(entry, 'lost', 'the sync no longer writes to this database')
       else {
         const newest = (await this.#options.store.history(entry.database, change.key)).at(-1)
         if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change))) {
@@ -120,11 +159,19 @@ class QuarantineReplay {
   async #land(items: readonly ReplayItem[], superseded: readonly number[], readAtSequence: number): Promise<void> {
     if (items.length + superseded.length === 0) return
     const prepared = await this.#preparer.prepare(items.map(({ change }) => change))
-    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry => required(items.find(({ entry }) => entry.key === item.key && entry.database === item.database), 'quarantine entry').entry
+    const entryOf = (item: { database: string; key: string | null }): QuarantineEntry =>
+      required(
+        items.find(({ entry }) => entry.key === item.key && entry.database === item.database),
+        'quarantine entry',
+      ).entry
     for (const item of prepared.quarantined) this.#report(entryOf(item), 'refused', item.message)
-    const { late, refused } = this.#lease === null
-      ? { late: [], refused: [] }
-      : await this.#commit(this.#lease, prepared, readAtSequence, (overlapping) => [...superseded, ...overlapping.map((landing) => entryOf(landing).id)])
+    const { late, refused } =
+      this.#lease === null
+        ? { late: [], refused: [] }
+        : await this.#commit(this.#lease, prepared, readAtSequence, (overlapping) => [
+            ...superseded,
+            ...overlapping.map((landing) => entryOf(landing).id),
+          ])
     for (const landing of prepared.landings) {
       const refusal = refused.find(({ database, key }) => database === landing.database && key === landing.key)
       if (late.includes(landing)) this.#report(entryOf(landing), 'superseded', 'another sync has written it since')
@@ -135,19 +182,37 @@ class QuarantineReplay {
 
   /** `late` records cannot be ordered against later writes of other syncs: they count as older. */
   async #commit(
-    lease: Lease, { landings, quarantined, columns }: PreparedPage, readAtSequence: number, supersededBy: (late: readonly Landing[]) => number[],
+    lease: Lease,
+    { landings, quarantined, columns }: PreparedPage,
+    readAtSequence: number,
+    supersededBy: (late: readonly Landing[]) => number[],
   ): Promise<{ late: readonly Landing[]; refused: readonly QuarantinedRecord[] }> {
     const { ports, actor } = this.#options
     const late: Landing[] = []
     for (;;) {
       const rest = landings.filter((landing) => !late.includes(landing))
       const outcome = await this.#retryingStore.commit({
-        lease, version: this.#version, at: ports.clock.now(), owner: this.#plan.owner, landings: rest, quarantined, columns, readAtSequence,
-        upstreamToleranceMs: this.#plan.upstreamToleranceMs, owners: buildCommitOwners(this.#plan), ...buildCommitSchemaModes(this.#plan),
-        transition: { kind: 'replay', actor, reason: `${rest.length} replayed from quarantine`, superseded: supersededBy(late) },
+        lease,
+        version: this.#version,
+        at: ports.clock.now(),
+        owner: this.#plan.owner,
+        landings: rest,
+        quarantined,
+        columns,
+        readAtSequence,
+        upstreamToleranceMs: this.#plan.upstreamToleranceMs,
+        owners: buildCommitOwners(this.#plan),
+        ...buildCommitSchemaModes(this.#plan),
+        transition: {
+          kind: 'replay',
+          actor,
+          reason: `${rest.length} replayed from quarantine`,
+          superseded: supersededBy(late),
+        },
       })
       if (outcome.kind === 'landed') return { late, refused: outcome.refused ?? [] }
-      if (outcome.kind !== 'overlap') throw new SyncError('INTERNAL', `A replay had the unexpected outcome ${outcome.kind}.`)
+      if (outcome.kind !== 'overlap')
+        throw new SyncError('INTERNAL', `A replay had the unexpected outcome ${outcome.kind}.`)
       late.push(...rest.filter(({ key }) => outcome.keys.includes(key)))
     }
   }
@@ -168,7 +233,8 @@ interface ReplayItem {
  * versions without times the one that was read later.
  */
 function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): boolean {
-  if (newest.worker === entry.worker && newest.sync === entry.sync) return newest.action === 'deleted' && newest.cycle > entry.cycle
+  if (newest.worker === entry.worker && newest.sync === entry.sync)
+    return newest.action === 'deleted' && newest.cycle > entry.cycle
   if (newest.committedAt < entry.at) return false
   const time = change.upstreamUpdatedAt === undefined ? null : canonicalizeInstant(change.upstreamUpdatedAt)
   return newest.action === 'deleted' || newest.upstreamAt === null || time === null
@@ -177,7 +243,10 @@ function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): bool
 /** The last complete listing. A record that a later listing did not contain is deleted in the source. */
 async function findLastListing({ worker, sync, mode }: SyncPlan, store: Store): Promise<number> {
   if (mode !== 'replace') return 0
-  return (await store.cycles({ worker, sync }, { limit: 100 })).find(({ stopReason }) => stopReason === 'complete')?.cycle ?? 0
+  return (
+    (await store.cycles({ worker, sync }, { limit: 100 })).find(({ stopReason }) => stopReason === 'complete')?.cycle ??
+    0
+  )
 }
 
 /** Groups entries by the page they were read on, oldest first: a page was read at one time. */
@@ -206,7 +275,11 @@ function restoreChange({ code, key, database, text }: QuarantineEntry): Change |
   const { record, cursor, upstreamUpdatedAt } = stored
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return null
   return {
-    type: 'upsert', key, database, record: record as JsonObject,
-    ...(typeof cursor === 'string' && { cursor }), ...(upstreamUpdatedAt !== undefined && { upstreamUpdatedAt: upstreamUpdatedAt as string }),
+    type: 'upsert',
+    key,
+    database,
+    record: record as JsonObject,
+    ...(typeof cursor === 'string' && { cursor }),
+    ...(upstreamUpdatedAt !== undefined && { upstreamUpdatedAt: upstreamUpdatedAt as string }),
   }
 }

@@ -1,4 +1,11 @@
-import { SyncError, type Checkpoint, type Commit, type CommitOutcome, type Ports, type Store } from '../contract/index.ts'
+import {
+  SyncError,
+  type Checkpoint,
+  type Commit,
+  type CommitOutcome,
+  type Ports,
+  type Store,
+} from '../contract/index.ts'
 import { classifyError } from './classify-error.ts'
 import { storeDelayMs } from './retry.ts'
 import { noCounts, type CycleCounters } from './cycle-counters.ts'
@@ -49,7 +56,8 @@ export class RetryingStore {
         const error = classifyError(thrown)
         isResponseLost ||= error.code === 'COMMIT_UNKNOWN'
         // If the retry itself fails, the outcome of the first commit is still unknown.
-        if (isResponseLost && error.code !== 'STORE_BUSY') throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
+        if (isResponseLost && error.code !== 'STORE_BUSY')
+          throw new SyncError('COMMIT_UNKNOWN', error.message, { cause: error })
         throw error
       }
     })
@@ -57,15 +65,29 @@ export class RetryingStore {
     if (outcome.kind !== 'conflict') return outcome
     if (isResponseLost && hasLanded(outcome.checkpoint, commit)) {
       const headSequence = await this.call((store) => store.headSequence())
-      return { kind: 'landed', version: outcome.checkpoint.version, headSequence, counts: noCounts(), paused: outcome.checkpoint.paused }
+      return {
+        kind: 'landed',
+        version: outcome.checkpoint.version,
+        headSequence,
+        counts: noCounts(),
+        paused: outcome.checkpoint.paused,
+      }
     }
-    throw new SyncError('VERSION_CONFLICT', `${sync}: the checkpoint is at version ${outcome.checkpoint.version}; this cycle expected version ${commit.version}.`)
+    throw new SyncError(
+      'VERSION_CONFLICT',
+      `${sync}: the checkpoint is at version ${outcome.checkpoint.version}; this cycle expected version ${commit.version}.`,
+    )
   }
 }
 
 function hasLanded(checkpoint: Checkpoint, { transition, version }: Commit): boolean {
-  if (transition.kind === 'continue') return checkpoint.inflight?.cycle === transition.cycle && checkpoint.inflight.page === transition.page
-  if (transition.kind === 'complete') return checkpoint.version === version + 1 && checkpoint.committedBy === transition.cycle
-  if (transition.kind === 'set') return checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === transition.state
+  if (transition.kind === 'continue')
+    return checkpoint.inflight?.cycle === transition.cycle && checkpoint.inflight.page === transition.page
+  if (transition.kind === 'complete')
+    return checkpoint.version === version + 1 && checkpoint.committedBy === transition.cycle
+  if (transition.kind === 'set')
+    return (
+      checkpoint.version === version + 1 && checkpoint.committedBy === null && checkpoint.committed === transition.state
+    )
   return checkpoint.inflight === null && checkpoint.version === version
 }

@@ -38,9 +38,15 @@ export class SourceLookups {
   }
 
   /** Checks whether the source really has the listed versions of these keys. */
-  async checkContested(cycle: CycleFacts, keys: readonly string[], landings: readonly Landing[]): Promise<ContestedLookupResult> {
+  async checkContested(
+    cycle: CycleFacts,
+    keys: readonly string[],
+    landings: readonly Landing[],
+  ): Promise<ContestedLookupResult> {
     const database = required(this.database, 'lookup')
-    const listed = new Map(landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]))
+    const listed = new Map(
+      landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]),
+    )
     const confirmed: string[] = []
     const refuted: string[] = []
     // If times are only bounds, any row of the page may differ, and the next cycle would know no more.
@@ -68,9 +74,14 @@ export class SourceLookups {
         const error = classifyError(thrown)
         const { code, retryAfterMs } = error
         if (code === 'CANCELLED' || code === 'LEASE_LOST') throw error
-        throw new SyncError(code, `${this.#plan.sync}: a lookup to confirm a deletion failed, and nothing was deleted. ${error.message}`, {
-          cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }),
-        })
+        throw new SyncError(
+          code,
+          `${this.#plan.sync}: a lookup to confirm a deletion failed, and nothing was deleted. ${error.message}`,
+          {
+            cause: error,
+            ...(retryAfterMs !== undefined && { retryAfterMs }),
+          },
+        )
       })
       if (answer?.type === 'upsert') return key
     }
@@ -79,18 +90,30 @@ export class SourceLookups {
 
   /** Null if the source has no record with the key. */
   async #lookUpLanding(cycle: CycleFacts, key: string): Promise<Landing | null> {
-    const change = await this.#reader.callSource(cycle, (context) => required(this.#plan.lookup, 'lookup')(key, context))
+    const change = await this.#reader.callSource(cycle, (context) =>
+      required(this.#plan.lookup, 'lookup')(key, context),
+    )
     if (change === null || change === undefined) return null
     const { landings, quarantined } = await this.#preparer.prepare([change])
     // A record that cannot be stored still exists in the source.
-    if (quarantined.length > 0) return { type: 'upsert', database: required(this.database, 'lookup'), key, text: '', hash: '', cursor: null, upstreamAt: null }
+    if (quarantined.length > 0)
+      return {
+        type: 'upsert',
+        database: required(this.database, 'lookup'),
+        key,
+        text: '',
+        hash: '',
+        cursor: null,
+        upstreamAt: null,
+      }
     return required(landings[0], 'landing of the lookup')
   }
 }
 
 /** Undefined if the lookup result has no time and another form than the listing, so that it proves neither. */
 function agreesWithListing(listed: Landing, answer: Landing | null): boolean | undefined {
-  if (answer === null || answer.type === 'delete' || listed.type === 'delete') return (answer?.type ?? 'delete') === listed.type
+  if (answer === null || answer.type === 'delete' || listed.type === 'delete')
+    return (answer?.type ?? 'delete') === listed.type
   if (answer.hash === listed.hash) return true
   if (hasReadTime(listed)) return false
   return answer.upstreamAt === null ? undefined : answer.upstreamAt === listed.upstreamAt

@@ -1,4 +1,10 @@
-import { SyncError, type BackfillRequest, type Checkpoint, type Inflight, type CheckpointSummary } from '../contract/index.ts'
+import {
+  SyncError,
+  type BackfillRequest,
+  type Checkpoint,
+  type Inflight,
+  type CheckpointSummary,
+} from '../contract/index.ts'
 import type { SyncPlan } from './sync-plan.ts'
 
 /**
@@ -6,13 +12,13 @@ import type { SyncPlan } from './sync-plan.ts'
  * complete cycle of the delta does: both leave the copy as the source was when they began.
  */
 export function findHistoryStart(delta: Checkpoint, { startedAt }: Inflight, backfill: Checkpoint | null): number {
-  const own = delta.committed === null ? startedAt : delta.completeSince ?? startedAt
+  const own = delta.committed === null ? startedAt : (delta.completeSince ?? startedAt)
   return Math.max(own, backfill?.completeSince ?? own)
 }
 
 /** As declared for the sync, else for its `execute`. Null for no limit: a replace cycle reads everything anyway. */
 export function getRetentionMs({ mode, retentionMs, execute }: SyncPlan): number | null {
-  return mode === 'incremental' ? retentionMs ?? execute.retentionMs ?? null : null
+  return mode === 'incremental' ? (retentionMs ?? execute.retentionMs ?? null) : null
 }
 
 /**
@@ -22,7 +28,10 @@ export function getRetentionMs({ mode, retentionMs, execute }: SyncPlan): number
 export function assertHistoryRetained(plan: SyncPlan, sinceMs: number, nowMs: number): void {
   const retentionMs = getRetentionMs(plan)
   if (!isBeyondRetention(retentionMs, sinceMs, nowMs)) return
-  throw new SyncError('HISTORY_LOST', `${plan.sync} was last complete ${formatSpan(nowMs - sinceMs)} ago, and ${describeRetention(retentionMs)}`)
+  throw new SyncError(
+    'HISTORY_LOST',
+    `${plan.sync} was last complete ${formatSpan(nowMs - sinceMs)} ago, and ${describeRetention(retentionMs)}`,
+  )
 }
 
 /** The checkpoints of a delta, of a pair or a standalone sync. */
@@ -39,7 +48,10 @@ export interface DeltaFacts {
  * changes. Null while nothing is lost, and while a cycle is running that began after the loss and was not rejected: it
  * reads from the beginning.
  */
-export function detectHistoryLoss({ sync, retentionMs, delta, backfill }: DeltaFacts, nowMs: number): BackfillRequest | null {
+export function detectHistoryLoss(
+  { sync, retentionMs, delta, backfill }: DeltaFacts,
+  nowMs: number,
+): BackfillRequest | null {
   const { completeSince, inflight, failures } = delta
   if (completeSince === null) return null
   const sinceMs = Math.max(completeSince, backfill?.completeSince ?? completeSince)
@@ -47,7 +59,11 @@ export function detectHistoryLoss({ sync, retentionMs, delta, backfill }: DeltaF
   const lostAt = sinceMs + retentionMs
   if (inflight !== null && inflight.startedAt > lostAt && failures === 0) return null
   // The text does not depend on the current time.
-  return { since: lostAt, cycle: null, reason: `${sync} was last complete at ${toIso(sinceMs)}, and ${describeRetention(retentionMs)}` }
+  return {
+    since: lostAt,
+    cycle: null,
+    reason: `${sync} was last complete at ${toIso(sinceMs)}, and ${describeRetention(retentionMs)}`,
+  }
 }
 
 function isBeyondRetention(retentionMs: number | null, sinceMs: number, nowMs: number): retentionMs is number {
@@ -68,4 +84,8 @@ function formatSpan(ms: number): string {
 }
 
 const SMALLEST_UNIT = ['seconds', 1_000] as const
-const UNITS: ReadonlyArray<readonly [string, number]> = [['days', 86_400_000], ['hours', 3_600_000], ['minutes', 60_000]]
+const UNITS: ReadonlyArray<readonly [string, number]> = [
+  ['days', 86_400_000],
+  ['hours', 3_600_000],
+  ['minutes', 60_000],
+]

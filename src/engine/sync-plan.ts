@@ -1,4 +1,16 @@
-import { SyncError, type Commit, type DeleteMode, type Execute, type JsonObject, type Lookup, type Mode, type SchemaMode, type Store, type SyncContext, type TableShape } from '../contract/index.ts'
+import {
+  SyncError,
+  type Commit,
+  type DeleteMode,
+  type Execute,
+  type JsonObject,
+  type Lookup,
+  type Mode,
+  type SchemaMode,
+  type Store,
+  type SyncContext,
+  type TableShape,
+} from '../contract/index.ts'
 
 /** A sync as the engine runs it: all options are resolved to values. */
 export interface SyncPlan {
@@ -40,7 +52,11 @@ export type PairPlan =
    * `anchor` returns the current end of the change feed. It is stored as the delta's state before the backfill reads
    * its first page.
    */
-  | { readonly role: 'backfill'; readonly delta: string; readonly anchor: ((context: SyncContext) => Promise<unknown>) | null }
+  | {
+      readonly role: 'backfill'
+      readonly delta: string
+      readonly anchor: ((context: SyncContext) => Promise<unknown>) | null
+    }
   | { readonly role: 'delta'; readonly backfill: string }
 
 export interface DatabasePlan {
@@ -61,7 +77,9 @@ export interface DatabasePlan {
 
 /** The schema modes for a commit; empty if every database evolves. */
 export function buildCommitSchemaModes({ databases }: SyncPlan): Pick<Commit, 'schemaModes'> {
-  const modes = databases.flatMap(({ name, schemaChanges }) => (schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const]))
+  const modes = databases.flatMap(({ name, schemaChanges }) =>
+    schemaChanges === undefined || schemaChanges === 'evolve' ? [] : [[name, schemaChanges] as const],
+  )
   return modes.length === 0 ? {} : { schemaModes: Object.fromEntries(modes) }
 }
 
@@ -74,7 +92,10 @@ export function buildCommitDeletes({ databases }: SyncPlan): Pick<Commit, 'delet
 export function assertDeletesSupported({ databases, sync }: SyncPlan, store: Pick<Store, 'supportsSoftDeletes'>): void {
   const soft = databases.find(({ deletes }) => deletes === 'soft')
   if (soft === undefined || store.supportsSoftDeletes === true) return
-  throw new SyncError('STORE_UNSUPPORTED', `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, but this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`)
+  throw new SyncError(
+    'STORE_UNSUPPORTED',
+    `${sync}: database "${soft.name}" has \`deletes: 'soft'\`, but this store does not keep deleted rows. Use \`deletes: 'hard'\`, or another store.`,
+  )
 }
 
 export interface PacerPlan {

@@ -1,4 +1,11 @@
-import { SCALAR_TYPES, SyncError, type Column, type CommitShape, type ShapeColumn, type TableShape } from '../contract/index.ts'
+import {
+  SCALAR_TYPES,
+  SyncError,
+  type Column,
+  type CommitShape,
+  type ShapeColumn,
+  type TableShape,
+} from '../contract/index.ts'
 import type { DatabasePlan } from './sync-plan.ts'
 import { required } from '../values/required.ts'
 
@@ -20,7 +27,10 @@ export class TableShapes {
    * The shapes that are not committed yet, including those of the page. Metadata counts only for fields that records
    * have: a transformation between the source and the copy may have renamed or removed them.
    */
-  collectUncommitted(tables: readonly TableShape[], columns: Readonly<Record<string, readonly Column[]>>): CommitShape[] {
+  collectUncommitted(
+    tables: readonly TableShape[],
+    columns: Readonly<Record<string, readonly Column[]>>,
+  ): CommitShape[] {
     for (const [database, seen] of Object.entries(columns)) {
       const names = this.#seenMembers.get(database) ?? new Set()
       for (const { name } of seen) names.add(name)
@@ -29,7 +39,10 @@ export class TableShapes {
     for (const table of tables) {
       const name = table.database ?? required(this.#databases[0], 'database of the sync').name
       if (!this.#databases.some((database) => database.name === name)) {
-        throw new SyncError('DATABASE_UNKNOWN', `${this.#sync}: a page has columns of the database ${JSON.stringify(name)}, which this sync does not write to.`)
+        throw new SyncError(
+          'DATABASE_UNKNOWN',
+          `${this.#sync}: a page has columns of the database ${JSON.stringify(name)}, which this sync does not write to.`,
+        )
       }
       this.#sourceShapes.set(name, table)
     }
@@ -45,9 +58,15 @@ export class TableShapes {
 }
 
 /** Null if nothing is known. */
-function mergeShapes(database: string, declared: TableShape | undefined, fromSource: TableShape | undefined, seen: ReadonlySet<string> = new Set()): CommitShape | null {
+function mergeShapes(
+  database: string,
+  declared: TableShape | undefined,
+  fromSource: TableShape | undefined,
+  seen: ReadonlySet<string> = new Set(),
+): CommitShape | null {
   const columns = new Map<string, CommitShape['columns'][number]>()
-  for (const column of fromSource?.columns ?? []) if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
+  for (const column of fromSource?.columns ?? [])
+    if (seen.has(column.name)) columns.set(column.name, { ...column, from: 'source' })
   for (const column of declared?.columns ?? []) columns.set(column.name, { ...column, from: 'schema' })
   const key = declared?.key ?? (fromSource?.key?.every((name) => seen.has(name)) === true ? fromSource.key : [])
   return columns.size === 0 && key.length === 0 ? null : { database, columns: [...columns.values()], key }
@@ -59,13 +78,19 @@ export function findShapeFault(tables: unknown): string | null {
   for (const table of tables as unknown[]) {
     const { database, columns, key } = (table ?? {}) as Partial<Record<keyof TableShape, unknown>>
     if (database !== undefined && typeof database !== 'string') return 'has a `database` that is not a string'
-    if (!Array.isArray(columns) || !columns.every(isColumn)) return 'has `columns` that lack a `name` or a column `type`'
-    if (key !== undefined && !(Array.isArray(key) && key.every((name) => typeof name === 'string'))) return 'has a `key` that is not an array of names'
+    if (!Array.isArray(columns) || !columns.every(isColumn))
+      return 'has `columns` that lack a `name` or a column `type`'
+    if (key !== undefined && !(Array.isArray(key) && key.every((name) => typeof name === 'string')))
+      return 'has a `key` that is not an array of names'
   }
   return null
 }
 
 function isColumn(column: unknown): boolean {
   const { name, type } = (column ?? {}) as Partial<Record<keyof ShapeColumn, unknown>>
-  return typeof name === 'string' && typeof type === 'string' && SCALAR_TYPES.some((scalar) => type === scalar || type === `${scalar}[]`)
+  return (
+    typeof name === 'string' &&
+    typeof type === 'string' &&
+    SCALAR_TYPES.some((scalar) => type === scalar || type === `${scalar}[]`)
+  )
 }

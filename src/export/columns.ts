@@ -38,18 +38,27 @@ const ENVELOPE_COLUMNS: readonly ExportColumn[] = [
 ]
 
 export const LOG_COLUMNS: readonly ExportColumn[] = [
-  ...ENVELOPE_COLUMNS, { name: '_database', type: 'text', value: ({ database }) => database }, { name: 'record', type: 'text', value: ({ text }) => text },
+  ...ENVELOPE_COLUMNS,
+  { name: '_database', type: 'text', value: ({ database }) => database },
+  { name: 'record', type: 'text', value: ({ text }) => text },
 ]
 
 /** The envelope columns, then one column per stored field. `wide` lists fields with integers that a double cannot hold. */
 export function toExportColumns(columns: readonly Column[], wide: ReadonlySet<string>): ExportColumn[] {
   const taken = new Set(ENVELOPE_COLUMNS.map(({ name }) => name))
-  return [...ENVELOPE_COLUMNS, ...columns.map(({ name, kinds }): ExportColumn => {
-    let own = name
-    while (taken.has(own)) own = `${own}_`
-    taken.add(own)
-    return { name: own, type: chooseCellType(kinds, wide.has(name)), value: ({ record }) => (record !== null && Object.hasOwn(record, name) ? record[name] : null) }
-  })]
+  return [
+    ...ENVELOPE_COLUMNS,
+    ...columns.map(({ name, kinds }): ExportColumn => {
+      let own = name
+      while (taken.has(own)) own = `${own}_`
+      taken.add(own)
+      return {
+        name: own,
+        type: chooseCellType(kinds, wide.has(name)),
+        value: ({ record }) => (record !== null && Object.hasOwn(record, name) ? record[name] : null),
+      }
+    }),
+  ]
 }
 
 export function isMixedNumeric({ kinds }: Column): boolean {
@@ -65,7 +74,14 @@ function chooseCellType(kinds: readonly ColumnKind[], isWide: boolean): CellType
 }
 
 /** Integers beyond 64 bits are exported with all digits. */
-const CELL_TYPE_BY_KIND: Record<ColumnKind, CellType> = { bigint: 'json', boolean: 'boolean', integer: 'integer', json: 'json', number: 'double', string: 'text' }
+const CELL_TYPE_BY_KIND: Record<ColumnKind, CellType> = {
+  bigint: 'json',
+  boolean: 'boolean',
+  integer: 'integer',
+  json: 'json',
+  number: 'double',
+  string: 'text',
+}
 
 /** Converts the value to the type without loss, or throws ShapeChangedError. */
 export function toCell(column: ExportColumn, item: ExportItem): string | number | bigint | boolean | null {
@@ -87,7 +103,8 @@ export function toCell(column: ExportColumn, item: ExportItem): string | number 
       if (typeof value === 'number') return value
       break
     case 'integer':
-      if (typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value)) return BigInt(value as number | bigint)
+      if (typeof value === 'bigint' ? BigInt.asIntN(64, value) === value : Number.isSafeInteger(value))
+        return BigInt(value as number | bigint)
       break
     default:
       column.type satisfies never

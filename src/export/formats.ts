@@ -16,7 +16,9 @@ export function openWriter(format: ExportFormat, file: string, columns: readonly
     case 'parquet':
       return openParquetWriter(file, columns)
     case 'csv':
-      return openLineWriter(file, `${columns.map(({ name }) => quoteCsv(name)).join(',')}\n`, (item) => columns.map((column) => formatCsvCell(column, item)).join(','))
+      return openLineWriter(file, `${columns.map(({ name }) => quoteCsv(name)).join(',')}\n`, (item) =>
+        columns.map((column) => formatCsvCell(column, item)).join(','),
+      )
     case 'ndjson':
       return openLineWriter(file, '', formatJsonLine)
     default:
@@ -39,7 +41,14 @@ function writeAll(descriptor: number, bytes: Buffer): void {
 
 /** Copies the JSON text of the record, so that its numbers are not parsed. */
 function formatJsonLine({ database, key, action, sequence, committedAt, upstreamAt, text }: ExportItem): string {
-  const envelope = JSON.stringify({ _key: key, _action: action, _sequence: sequence, _committed_at: formatInstant(committedAt), _upstream_at: upstreamAt, _database: database })
+  const envelope = JSON.stringify({
+    _key: key,
+    _action: action,
+    _sequence: sequence,
+    _committed_at: formatInstant(committedAt),
+    _upstream_at: upstreamAt,
+    _database: database,
+  })
   return `${envelope.slice(0, -1)},"record":${text ?? 'null'}}`
 }
 
@@ -76,14 +85,23 @@ const PARQUET_TYPES = {
 } as const satisfies Record<CellType, object>
 
 function openParquetWriter(file: string, columns: readonly ExportColumn[]): ItemWriter {
-  const schema = [{ name: 'root', num_children: columns.length }, ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...PARQUET_TYPES[type] }))]
+  const schema = [
+    { name: 'root', num_children: columns.length },
+    ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...PARQUET_TYPES[type] })),
+  ]
   const parquet = new ParquetWriter({ writer: fileWriter(file), schema, statistics: true })
   let pending: ExportItem[] = []
   const flush = (): void => {
     if (pending.length === 0) return
     const group = pending
     pending = []
-    void parquet.write({ rowGroupSize: group.length, columnData: columns.map((column) => ({ name: column.name, data: group.map((item) => toParquetCell(column, item)) })) })
+    void parquet.write({
+      rowGroupSize: group.length,
+      columnData: columns.map((column) => ({
+        name: column.name,
+        data: group.map((item) => toParquetCell(column, item)),
+      })),
+    })
   }
   return {
     write: (items) => {

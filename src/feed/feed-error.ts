@@ -25,5 +25,6 @@ export class FeedError extends Error {
   }
 }
 
-export const RESTART_FROM_TIME = 'Restart with `updatedSince` set to the newest `updatedAt` you have processed, or without a cursor for a fresh backfill.'
+export const RESTART_FROM_TIME =
+  'Restart with `updatedSince` set to the newest `updatedAt` you have processed, or without a cursor for a fresh backfill.'
 export const RESTART_FROM_START = 'Restart without `cursor` and `updatedSince` for a fresh backfill.'

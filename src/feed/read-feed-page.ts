@@ -1,7 +1,15 @@
 import type { FeedEntry, Store } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import { FeedError, RESTART_FROM_START } from './feed-error.ts'
-import { checkContinuity, checkCursorUse, resolveDatabases, decodeCursor, encodeCursor, type FeedEndpoint, type FeedCursor } from './feed-cursor.ts'
+import {
+  checkContinuity,
+  checkCursorUse,
+  resolveDatabases,
+  decodeCursor,
+  encodeCursor,
+  type FeedEndpoint,
+  type FeedCursor,
+} from './feed-cursor.ts'
 import type { CursorCipher } from './cursor-cipher.ts'
 
 export interface FeedPageRequest {
@@ -47,20 +55,37 @@ const CURSOR_REUSE_MS = 24 * 3_600_000
  * sequence, so a full listing is an incremental one that starts at 0: concurrent changes appear later, and the last
  * cursor continues without a gap (A10).
  */
-export async function readFeedPage(store: Store, cipher: CursorCipher, request: FeedPageRequest, now: number): Promise<FeedPageResult> {
+export async function readFeedPage(
+  store: Store,
+  cipher: CursorCipher,
+  request: FeedPageRequest,
+  now: number,
+): Promise<FeedPageResult> {
   const { endpoint, cursor, updatedSince, limit } = request
   const position = cursor === undefined ? null : decodeCursor(cipher, cursor, now)
   if (position !== null) checkCursorUse(position, endpoint, request.databases)
   const databases = position === null ? (request.databases ?? null) : resolveDatabases(position, request.databases)
   const since = position !== null || updatedSince === undefined ? null : parseTime(updatedSince)
-  const after = position?.sequence ?? (since === null ? request.after ?? 0 : await store.sequenceBefore(since))
+  const after = position?.sequence ?? (since === null ? (request.after ?? 0) : await store.sequenceBefore(since))
 
-  const page = await store.feed({ after, limit: limit + 1, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(databases !== null && { databases }), ...(endpoint === 'list' && { liveOnly: true }) })
+  const page = await store.feed({
+    after,
+    limit: limit + 1,
+    scanMax: SCAN_MAX,
+    bytesMax: PAGE_BYTES_MAX,
+    ...(databases !== null && { databases }),
+    ...(endpoint === 'list' && { liveOnly: true }),
+  })
   // A replica may lag behind: the cursor is not expired, and the reader continues once the replica has caught up.
-  if (position !== null && cursor !== undefined && position.sequence > page.headSequence && store.isReplica === true) return buildEmptyPage(cipher, position, databases, cursor, now)
+  if (position !== null && cursor !== undefined && position.sequence > page.headSequence && store.isReplica === true)
+    return buildEmptyPage(cipher, position, databases, cursor, now)
   if (position !== null) checkContinuity(position, page)
   if (endpoint === 'changes' && since !== null && page.floor > 0 && since <= page.floorCommittedAt) {
-    throw new FeedError('time_expired', `The log no longer contains every change since ${updatedSince}, only those since ${toIsoTime(page.floorCommittedAt + 1)}. ${RESTART_FROM_START}`, 'backfill')
+    throw new FeedError(
+      'time_expired',
+      `The log no longer contains every change since ${updatedSince}, only those since ${toIsoTime(page.floorCommittedAt + 1)}. ${RESTART_FROM_START}`,
+      'backfill',
+    )
   }
   const entries = page.entries.slice(0, limit)
   // One entry more than the limit is read, so `hasMore` is exact.
@@ -68,15 +93,43 @@ export async function readFeedPage(store: Store, cipher: CursorCipher, request: 
   const hasMore = last !== null || page.scannedSequence < page.headSequence
   const sequence = last?.sequence ?? page.scannedSequence
   const floor = position !== null && position.sequence < page.floor ? position.floor : page.floor
-  const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string => encodeCursor(cipher, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
-  const nextCursor = position !== null && cursor !== undefined && sequence === position.sequence && isCursorReusable(position, now) ? cursor : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
-  return { entries, nextCursor, hasMore, syncMode: position === null && since === null ? 'full' : 'incremental', databases, isImmutable: endpoint === 'changes' && last !== null && position !== null, headSequence: page.headSequence, cursorAt }
+  const cursorAt = (at: Pick<FeedEntry, 'sequence' | 'committedAt'>): string =>
+    encodeCursor(cipher, { endpoint, databases, floor, sequence: at.sequence, committedAt: at.committedAt }, now)
+  const nextCursor =
+    position !== null && cursor !== undefined && sequence === position.sequence && isCursorReusable(position, now)
+      ? cursor
+      : cursorAt({ sequence, committedAt: last?.committedAt ?? page.scannedCommittedAt })
+  return {
+    entries,
+    nextCursor,
+    hasMore,
+    syncMode: position === null && since === null ? 'full' : 'incremental',
+    databases,
+    isImmutable: endpoint === 'changes' && last !== null && position !== null,
+    headSequence: page.headSequence,
+    cursorAt,
+  }
 }
 
 /** Keeps the cursor: it is ahead of this replica. */
-function buildEmptyPage(cipher: CursorCipher, position: FeedCursor, databases: readonly string[] | null, cursor: string, now: number): FeedPageResult {
+function buildEmptyPage(
+  cipher: CursorCipher,
+  position: FeedCursor,
+  databases: readonly string[] | null,
+  cursor: string,
+  now: number,
+): FeedPageResult {
   const nextCursor = isCursorReusable(position, now) ? cursor : encodeCursor(cipher, position, now)
-  return { entries: [], nextCursor, hasMore: false, syncMode: 'incremental', databases, isImmutable: false, headSequence: position.sequence, cursorAt: () => nextCursor }
+  return {
+    entries: [],
+    nextCursor,
+    hasMore: false,
+    syncMode: 'incremental',
+    databases,
+    isImmutable: false,
+    headSequence: position.sequence,
+    cursorAt: () => nextCursor,
+  }
 }
 
 function isCursorReusable({ issuedAt }: FeedCursor, now: number): boolean {
@@ -87,7 +140,10 @@ function isCursorReusable({ issuedAt }: FeedCursor, now: number): boolean {
 export function parseTime(text: string, name = 'updatedSince'): number {
   const canonical = RFC3339_PATTERN.test(text) ? canonicalizeInstant(text) : null
   if (canonical === null) {
-    throw new FeedError('time_invalid', `\`${name}\` is not an RFC 3339 timestamp with a time zone, such as 2026-01-31T12:00:00.123Z. In a URL, encode + as %2B.`)
+    throw new FeedError(
+      'time_invalid',
+      `\`${name}\` is not an RFC 3339 timestamp with a time zone, such as 2026-01-31T12:00:00.123Z. In a URL, encode + as %2B.`,
+    )
   }
   return instantToMs(canonical) + (canonical.slice(23, 26) === '000' ? 0 : 1)
 }

@@ -28,7 +28,11 @@ export function serializeChanges(entries: readonly FeedEntry[], { fields, resour
   let [database, type, committedAt, time] = ['', '', -1, '']
   return entries.map((entry) => {
     const { key, action, text } = entry
-    if (entry.database !== database) [database, type] = [entry.database, `"resourceType":${JSON.stringify(resourceTypeOf(entry.database, resourceTypes))},"database":${JSON.stringify(entry.database)}`]
+    if (entry.database !== database)
+      [database, type] = [
+        entry.database,
+        `"resourceType":${JSON.stringify(resourceTypeOf(entry.database, resourceTypes))},"database":${JSON.stringify(entry.database)}`,
+      ]
     if (entry.committedAt !== committedAt) [committedAt, time] = [entry.committedAt, toIsoTime(entry.committedAt)]
     const snapshot = text === null ? 'null' : fields === undefined ? text : selectFields(text, fields)
     return `{"eventId":"${formatEventId(entry)}",${type},"resourceId":${JSON.stringify(key)},"action":"${action}","updatedAt":"${time}","snapshot":${snapshot}}`
@@ -36,7 +40,10 @@ export function serializeChanges(entries: readonly FeedEntry[], { fields, resour
 }
 
 /** Accepts a live entry or a row. */
-export function serializeRow({ key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null }, { fields }: ItemOptions = {}): string {
+export function serializeRow(
+  { key, text, committedAt }: Pick<Row, 'key' | 'committedAt'> & { readonly text: string | null },
+  { fields }: ItemOptions = {},
+): string {
   const content = required(text, 'the record of a live row')
   const record = fields === undefined ? content : selectFields(content, fields)
   return `{"id":${JSON.stringify(key)},"updatedAt":"${toIsoTime(committedAt)}","record":${record}}`
@@ -44,8 +51,12 @@ export function serializeRow({ key, text, committedAt }: Pick<Row, 'key' | 'comm
 
 function selectFields(text: string, fields: readonly string[]): string {
   const record = parseJson(text) as JsonObject
-  return stringifyJson(Object.fromEntries(fields.flatMap((name) => {
-    const value = Object.hasOwn(record, name) ? record[name] : undefined
-    return value === undefined ? [] : [[name, value]]
-  })))
+  return stringifyJson(
+    Object.fromEntries(
+      fields.flatMap((name) => {
+        const value = Object.hasOwn(record, name) ? record[name] : undefined
+        return value === undefined ? [] : [[name, value]]
+      }),
+    ),
+  )
 }

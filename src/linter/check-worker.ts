@@ -31,7 +31,10 @@ export interface CheckOptions extends ObserveOptions {
 
 export async function checkWorker(worker: WorkerLike, options: CheckOptions): Promise<WorkerCheck> {
   const text = readWorkerText(readFileSync(options.workerFile, 'utf8'))
-  const names = options.syncs === undefined || options.syncs.length === 0 ? worker.manifest.syncs.map(({ name }) => name) : options.syncs
+  const names =
+    options.syncs === undefined || options.syncs.length === 0
+      ? worker.manifest.syncs.map(({ name }) => name)
+      : options.syncs
   // Resolves all names first, so that an unknown name fails before the first request.
   const plans = names.map((name) => worker.plan(name))
   const syncs: SyncCheck[] = []
@@ -41,7 +44,11 @@ export async function checkWorker(worker: WorkerLike, options: CheckOptions): Pr
     const pages = observation.cycles.flatMap((cycle) => cycle.pages)
     const found = lintObservation(observation)
     syncs.push({
-      sync: plan.sync, mode: plan.mode, pages: pages.length, requests: observation.requests, changes: pages.reduce((sum, { changes }) => sum + changes.length, 0),
+      sync: plan.sync,
+      mode: plan.mode,
+      pages: pages.length,
+      requests: observation.requests,
+      changes: pages.reduce((sum, { changes }) => sum + changes.length, 0),
       findings: found.filter(({ finding }) => !text.isIgnored(plan.sync, finding)),
       ignored: found.filter(({ finding }) => text.isIgnored(plan.sync, finding)),
     })
@@ -51,7 +58,12 @@ export async function checkWorker(worker: WorkerLike, options: CheckOptions): Pr
 
 function environmentOf(worker: WorkerLike, name: string, mentionsDeletes: boolean): DatabaseEnvironment {
   const { syncs } = worker.manifest
-  const own = required(syncs.find((sync) => sync.name === name), `sync ${name}`)
-  const others = syncs.filter((sync) => sync !== own && sync.databases.some((database) => own.databases.includes(database)))
+  const own = required(
+    syncs.find((sync) => sync.name === name),
+    `sync ${name}`,
+  )
+  const others = syncs.filter(
+    (sync) => sync !== own && sync.databases.some((database) => own.databases.includes(database)),
+  )
   return { otherWriters: others.length, isSwept: mentionsDeletes || others.some(({ mode }) => mode === 'replace') }
 }

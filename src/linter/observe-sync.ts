@@ -8,7 +8,14 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { openSqliteStore } from '../stores/sqlite/store.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { isSamePage } from './lint-observation.ts'
-import type { ObservedChange, ObservedCycle, ObservedPage, Observation, PageRepeat, GlobalAccess } from './observation.ts'
+import type {
+  ObservedChange,
+  ObservedCycle,
+  ObservedPage,
+  Observation,
+  PageRepeat,
+  GlobalAccess,
+} from './observation.ts'
 import { watchGlobals } from './watch-globals.ts'
 
 export interface ObserveOptions {
@@ -33,7 +40,11 @@ const REPEATED_PAGES_MAX = 2
  * Runs one cycle of the production engine on an in-memory store, and for an incremental sync the start of the next
  * one. Nothing is persisted.
  */
-export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironment, options: ObserveOptions): Promise<Observation> {
+export async function observeSync(
+  plan: SyncPlan,
+  environment: DatabaseEnvironment,
+  options: ObserveOptions,
+): Promise<Observation> {
   const store = await openSqliteStore({ file: ':memory:' })
   const cycles: ObservedCycle[] = []
   const repeats: PageRepeat[] = []
@@ -49,7 +60,10 @@ export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironme
     try {
       page = await ask()
     } catch (error) {
-      failedOnFirstRun = state === undefined && error instanceof TypeError && /of undefined|undefined is not|is undefined/.test(error.message)
+      failedOnFirstRun =
+        state === undefined &&
+        error instanceof TypeError &&
+        /of undefined|undefined is not|is undefined/.test(error.message)
       throw error
     }
     const observed = toObservedPage(plan, state, page)
@@ -59,16 +73,27 @@ export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironme
       const repeat = await repeatPage(plan, context.cycle.page, observed.changes, ask)
       if (repeat !== null) repeats.push(repeat)
     }
-    if (cycles.length === 0 && !observed.hasMore && page.nextState !== undefined) changesAfterEnd = await readPastEnd(plan, page.nextState, context)
+    if (cycles.length === 0 && !observed.hasMore && page.nextState !== undefined)
+      changesAfterEnd = await readPastEnd(plan, page.nextState, context)
     return page
   }
   // The anchor is not taken, because it may change the source, such as creating a replication slot.
   const pair = plan.pair?.role === 'backfill' ? { pair: { ...plan.pair, anchor: null } } : {}
-  const watched: SyncPlan = { ...plan, ...pair, execute, limits: { ...plan.limits, pagesMax: options.pagesMax, waitMaxMs: Math.min(plan.limits.waitMaxMs, 15_000) } }
+  const watched: SyncPlan = {
+    ...plan,
+    ...pair,
+    execute,
+    limits: { ...plan.limits, pagesMax: options.pagesMax, waitMaxMs: Math.min(plan.limits.waitMaxMs, 15_000) },
+  }
   const run = async (number: number): Promise<void> => {
     pages = []
     const result = await runCycle(watched, {
-      store, pauses: options.pauses ?? NOOP_PAUSE_STORE, ports: options.ports, secrets: options.secrets, holder: `check-${number}`, trigger: 'check',
+      store,
+      pauses: options.pauses ?? NOOP_PAUSE_STORE,
+      ports: options.ports,
+      secrets: options.secrets,
+      holder: `check-${number}`,
+      trigger: 'check',
       ...(options.signal === undefined ? {} : { signal: options.signal }),
       fetch: (input, init) => {
         requests++
@@ -77,17 +102,37 @@ export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironme
     })
     const { committed } = await store.readCheckpoint({ worker: plan.worker, sync: plan.sync })
     cycles.push({
-      startedAt: result.startedAt, endedAt: result.endedAt, pages, stopReason: result.stopReason, error: result.error, failedOnFirstRun,
-      quarantined: await countQuarantined(store), committed,
+      startedAt: result.startedAt,
+      endedAt: result.endedAt,
+      pages,
+      stopReason: result.stopReason,
+      error: result.error,
+      failedOnFirstRun,
+      quarantined: await countQuarantined(store),
+      committed,
     })
   }
   try {
-    await watchGlobals(options.workerFile, (access) => globalAccesses.push(access), async () => {
-      await run(1)
-      // The start of the next cycle shows which state the first one left.
-      if (plan.mode === 'incremental' && cycles.at(0)?.stopReason === 'complete') await run(2)
-    })
-    return { sync: plan.sync, mode: plan.mode, ...environment, pagesMax: options.pagesMax, cycles, repeats, changesAfterEnd, globalAccesses, requests }
+    await watchGlobals(
+      options.workerFile,
+      (access) => globalAccesses.push(access),
+      async () => {
+        await run(1)
+        // The start of the next cycle shows which state the first one left.
+        if (plan.mode === 'incremental' && cycles.at(0)?.stopReason === 'complete') await run(2)
+      },
+    )
+    return {
+      sync: plan.sync,
+      mode: plan.mode,
+      ...environment,
+      pagesMax: options.pagesMax,
+      cycles,
+      repeats,
+      changesAfterEnd,
+      globalAccesses,
+      requests,
+    }
   } finally {
     await store.close()
   }
@@ -97,7 +142,13 @@ export async function observeSync(plan: SyncPlan, environment: DatabaseEnvironme
 function toObservedPage(plan: SyncPlan, requestedState: unknown, page: Page): ObservedPage | null {
   try {
     const { changes, hasMore, state } = checkPage(plan.sync, page, plan.limits.stateBytesMax)
-    return { requestedState: requestedState === undefined ? null : serializeState(plan.sync, requestedState, plan.limits.stateBytesMax), nextState: state, hasMore, changes: changes.map((change) => toObservedChange(plan, change)) }
+    return {
+      requestedState:
+        requestedState === undefined ? null : serializeState(plan.sync, requestedState, plan.limits.stateBytesMax),
+      nextState: state,
+      hasMore,
+      changes: changes.map((change) => toObservedChange(plan, change)),
+    }
   } catch {
     return null
   }
@@ -107,20 +158,36 @@ function toObservedChange(plan: SyncPlan, change: Change): ObservedChange {
   const key = String(change.key)
   const content = change.type === 'upsert' ? digest(change.record) : ''
   const at = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
-  return { type: change.type, key, rowId: `${change.database ?? plan.databases[0]?.name} ${key}`, contentDigest: content, upstreamAt: at }
+  return {
+    type: change.type,
+    key,
+    rowId: `${change.database ?? plan.databases[0]?.name} ${key}`,
+    contentDigest: content,
+    upstreamAt: at,
+  }
 }
 
 function digest(record: unknown): string {
   try {
-    return hash('sha1', JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)) ?? '', 'base64')
+    return hash(
+      'sha1',
+      JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value)) ?? '',
+      'base64',
+    )
   } catch {
     return ''
   }
 }
 
-async function repeatPage(plan: SyncPlan, page: number, first: readonly ObservedChange[], ask: () => Promise<Page>): Promise<PageRepeat | null> {
+async function repeatPage(
+  plan: SyncPlan,
+  page: number,
+  first: readonly ObservedChange[],
+  ask: () => Promise<Page>,
+): Promise<PageRepeat | null> {
   try {
-    const again = async (): Promise<readonly ObservedChange[]> => (await ask()).changes.map((change) => toObservedChange(plan, change))
+    const again = async (): Promise<readonly ObservedChange[]> =>
+      (await ask()).changes.map((change) => toObservedChange(plan, change))
     const second = await again()
     return { page, first, second, third: isSamePage(first, second) ? null : await again() }
   } catch {
@@ -129,7 +196,11 @@ async function repeatPage(plan: SyncPlan, page: number, first: readonly Observed
   }
 }
 
-async function readPastEnd(plan: SyncPlan, state: unknown, context: SyncContext): Promise<readonly ObservedChange[] | null> {
+async function readPastEnd(
+  plan: SyncPlan,
+  state: unknown,
+  context: SyncContext,
+): Promise<readonly ObservedChange[] | null> {
   try {
     return (await plan.execute(structuredClone(state), context)).changes.map((change) => toObservedChange(plan, change))
   } catch {

@@ -9,7 +9,11 @@ const PACKAGE_ROOT = fileURLToPath(new URL('..', import.meta.url))
  * Reports when code in the folder of the worker file uses the global clock, randomness or fetch while `work` runs. The
  * caller is taken from the stack, so that libraries are not reported.
  */
-export async function watchGlobals<T>(workerFile: string, onAccess: (access: GlobalAccess) => void, work: () => Promise<T>): Promise<T> {
+export async function watchGlobals<T>(
+  workerFile: string,
+  onAccess: (access: GlobalAccess) => void,
+  work: () => Promise<T>,
+): Promise<T> {
   const original = { Date: globalThis.Date, random: Math.random, fetch: globalThis.fetch }
   const folder = dirname(workerFile) + sep
   const note = (kind: GlobalAccess['kind']): void => {
@@ -49,13 +53,22 @@ export async function watchGlobals<T>(workerFile: string, onAccess: (access: Glo
 /** The nearest caller outside this file, if it is in the folder and in neither this package nor an installed one. */
 function findCallerIn(folder: string): string | null {
   const own = fileURLToPath(import.meta.url)
-  const frames = (new Error('where').stack ?? '').split('\n').slice(1).map((line) => /\(?((?:file:\/\/)?\/[^()]*?|[A-Za-z]:\\[^()]*?):(\d+):\d+\)?$/.exec(line.trim()))
+  const frames = (new Error('where').stack ?? '')
+    .split('\n')
+    .slice(1)
+    .map((line) => /\(?((?:file:\/\/)?\/[^()]*?|[A-Za-z]:\\[^()]*?):(\d+):\d+\)?$/.exec(line.trim()))
   const callers = frames.map((match) => {
     if (match === null) return null
     const [, file = '', line = ''] = match
     return { file: file.startsWith('file://') ? fileURLToPath(file) : file, line }
   })
   const caller = callers.find((frame) => frame === null || frame.file !== own)
-  if (caller == null || !caller.file.startsWith(folder) || caller.file.startsWith(PACKAGE_ROOT) || caller.file.includes(`${sep}node_modules${sep}`)) return null
+  if (
+    caller == null ||
+    !caller.file.startsWith(folder) ||
+    caller.file.startsWith(PACKAGE_ROOT) ||
+    caller.file.includes(`${sep}node_modules${sep}`)
+  )
+    return null
   return `${basename(caller.file)}:${caller.line}`
 }

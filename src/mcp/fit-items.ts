@@ -43,7 +43,8 @@ function clipItem(value: JsonValue): JsonValue {
 }
 
 function clipValue(value: JsonValue): JsonValue {
-  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' || value === null) return value
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean' || value === null)
+    return value
   const text = typeof value === 'string' ? value : stringifyJson(value)
   if (text.length <= VALUE_CHARACTERS_MAX) return value
   return `${text.slice(0, VALUE_CHARACTERS_MAX).toWellFormed()}… (${text.length - VALUE_CHARACTERS_MAX} more characters)`

@@ -9,7 +9,8 @@ export const systemClock: Clock = {
     signal?.throwIfAborted()
     // Uses the monotonic clock: a change of the wall clock must not lengthen or end a wait.
     const end = performance.now() + ms
-    for (let left = ms; left > 0; left = end - performance.now()) await waitForTimer(Math.min(Math.ceil(left), TIMER_MAX_MS), signal)
+    for (let left = ms; left > 0; left = end - performance.now())
+      await waitForTimer(Math.min(Math.ceil(left), TIMER_MAX_MS), signal)
   },
 }
 

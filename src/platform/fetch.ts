@@ -53,8 +53,13 @@ export function createFetch(options: FetchOptions = {}): Fetch {
       const next = init.redirect === 'manual' ? null : resolveRedirect(response, hop)
       if (next === null) return response
       await response.body?.cancel()
-      if (init.redirect === 'error') throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} responded with a redirect, which this request does not allow.`)
-      if (redirects === limits.redirectsMax) throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} redirects too many times.`)
+      if (init.redirect === 'error')
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `${stripQuery(hop.url)} responded with a redirect, which this request does not allow.`,
+        )
+      if (redirects === limits.redirectsMax)
+        throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} redirects too many times.`)
       hop = next
     }
   }
@@ -66,26 +71,41 @@ export const systemFetch: Fetch = createFetch()
 /** Not undici's fetch: it decodes any chain of encodings without a limit, and is slower. */
 async function createHttpClient(limits: Required<FetchOptions>): Promise<SendRequest> {
   const undici = await import('undici')
-  const agent = (connect: { lookup?: LookupFunction }): Dispatcher => new undici.Agent({
-    connect: { timeout: limits.connectTimeoutMs, ...connect },
-    headersTimeout: limits.headersTimeoutMs,
-    bodyTimeout: limits.bodyIdleMs,
-    pipelining: 1,
-    maxResponseSize: limits.wireBytesMax,
-  })
+  const agent = (connect: { lookup?: LookupFunction }): Dispatcher =>
+    new undici.Agent({
+      connect: { timeout: limits.connectTimeoutMs, ...connect },
+      headersTimeout: limits.headersTimeoutMs,
+      bodyTimeout: limits.bodyIdleMs,
+      pipelining: 1,
+      maxResponseSize: limits.wireBytesMax,
+    })
   const own = agent({})
-  const foreign = agent({ lookup: createCheckedLookup(limits.resolve, isPublicAddress, () => Object.assign(new Error('not a public address'), { code: NOT_PUBLIC })) })
+  const foreign = agent({
+    lookup: createCheckedLookup(limits.resolve, isPublicAddress, () =>
+      Object.assign(new Error('not a public address'), { code: NOT_PUBLIC }),
+    ),
+  })
   return async ({ url, method, headers, body, isCrossOrigin }, signal) => {
     const dispatcher = isCrossOrigin ? foreign : own
     const sent = encodeRequestBody(body)
     for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
-    return undici.request(url, { dispatcher, method: method as Dispatcher.HttpMethod, headers: [...headers].flat(), body: sent.body, signal })
+    return undici.request(url, {
+      dispatcher,
+      method: method as Dispatcher.HttpMethod,
+      headers: [...headers].flat(),
+      body: sent.body,
+      signal,
+    })
   }
 }
 
 const NOT_PUBLIC = 'ADDRESS_NOT_PUBLIC'
 
-const STANDARD_HEADERS = [['accept', '*/*'], ['accept-encoding', 'gzip, br'], ['user-agent', 'tidemark']] as const
+const STANDARD_HEADERS = [
+  ['accept', '*/*'],
+  ['accept-encoding', 'gzip, br'],
+  ['user-agent', 'tidemark'],
+] as const
 
 function createFirstHop(input: string | URL, init: RequestInit): Hop {
   const url = URL.canParse(String(input)) ? new URL(input) : null
@@ -94,13 +114,25 @@ function createFirstHop(input: string | URL, init: RequestInit): Hop {
   }
   // Refused, because URLs end up in logs; a header does not.
   if (url.username !== '' || url.password !== '') {
-    throw new SyncError('CONNECTOR_FAILED', `The URL of a request to ${stripQuery(url)} contains credentials. Send them in a header.`)
+    throw new SyncError(
+      'CONNECTOR_FAILED',
+      `The URL of a request to ${stripQuery(url)} contains credentials. Send them in a header.`,
+    )
   }
   try {
-    return { url, method: init.method?.toUpperCase() ?? 'GET', headers: new Headers(init.headers), body: init.body ?? null, isCrossOrigin: false }
+    return {
+      url,
+      method: init.method?.toUpperCase() ?? 'GET',
+      headers: new Headers(init.headers),
+      body: init.body ?? null,
+      isCrossOrigin: false,
+    }
   } catch {
     // The cause is left out because it quotes the value, which may be a token.
-    throw new SyncError('CONNECTOR_FAILED', `A header of the request to ${stripQuery(url)} is invalid. Check for line breaks and characters outside Latin-1.`)
+    throw new SyncError(
+      'CONNECTOR_FAILED',
+      `A header of the request to ${stripQuery(url)} is invalid. Check for line breaks and characters outside Latin-1.`,
+    )
   }
 }
 
@@ -110,7 +142,10 @@ async function sendHop(hop: Hop, signal: AbortSignal | null, ask: SendRequest, l
     data = await ask(hop, signal)
   } catch (error) {
     if (hop.isCrossOrigin && (error as { code?: unknown } | null)?.code === NOT_PUBLIC) {
-      throw new SyncError('SOURCE_INVALID', `A redirect to ${hop.url.origin} was not followed because its address is not public.`)
+      throw new SyncError(
+        'SOURCE_INVALID',
+        `A redirect to ${hop.url.origin} was not followed because its address is not public.`,
+      )
     }
     throw toRequestError(error, hop.url, signal, 'head')
   }
@@ -123,7 +158,12 @@ async function sendHop(hop: Hop, signal: AbortSignal | null, ask: SendRequest, l
   if (status < 200 || status > 599) throw refuse(`responded with the invalid status ${status}`)
   const headers = toHeaders(data)
   if (headers === null) throw refuse('responded with invalid headers')
-  const stream = decodeBody({ body, headers, isEmpty: hop.method === 'HEAD' || EMPTY_STATUSES.has(status) }, limits, refuse, (error) => toRequestError(error, hop.url, signal, 'body'))
+  const stream = decodeBody(
+    { body, headers, isEmpty: hop.method === 'HEAD' || EMPTY_STATUSES.has(status) },
+    limits,
+    refuse,
+    (error) => toRequestError(error, hop.url, signal, 'body'),
+  )
   const response = new Response(stream, { status, statusText, headers })
   if (stream !== null) unreadResponses.register(response, new WeakRef(stream))
   // The Response constructor cannot set the URL.
@@ -132,7 +172,11 @@ async function sendHop(hop: Hop, signal: AbortSignal | null, ask: SendRequest, l
 
 function toHeaders({ headers }: Dispatcher.ResponseData): Headers | null {
   try {
-    return new Headers(Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((text): [string, string] => [name, text])))
+    return new Headers(
+      Object.entries(headers).flatMap(([name, value]) =>
+        [value ?? []].flat().map((text): [string, string] => [name, text]),
+      ),
+    )
   } catch {
     return null
   }

@@ -14,13 +14,23 @@ export class LabelLimiter {
   readonly #seen = { syncs: new Set<string>(), hosts: new Set<string>(), statuses: new Set<string>() }
 
   limit(labels: Attributes): Attributes {
-    const { 'tidemark.worker': worker, 'tidemark.sync': sync, 'server.address': host, 'http.response.status_code': status } = labels
+    const {
+      'tidemark.worker': worker,
+      'tidemark.sync': sync,
+      'server.address': host,
+      'http.response.status_code': status,
+    } = labels
     return {
       ...labels,
       // Replaces both labels or neither: one alone would aggregate unrelated syncs.
-      ...(sync !== undefined && !this.#isKnown('syncs', `${worker}\n${sync}`) && { 'tidemark.worker': OTHER_LABEL, 'tidemark.sync': OTHER_LABEL }),
+      ...(sync !== undefined &&
+        !this.#isKnown('syncs', `${worker}\n${sync}`) && {
+          'tidemark.worker': OTHER_LABEL,
+          'tidemark.sync': OTHER_LABEL,
+        }),
       ...(host !== undefined && !this.#isKnown('hosts', String(host)) && { 'server.address': OTHER_LABEL }),
-      ...(status !== undefined && !this.#isKnown('statuses', String(status)) && { 'http.response.status_code': OTHER_LABEL }),
+      ...(status !== undefined &&
+        !this.#isKnown('statuses', String(status)) && { 'http.response.status_code': OTHER_LABEL }),
     }
   }
 
@@ -35,10 +45,14 @@ export class LabelLimiter {
 
 /** Keeps only the labels of the metric. */
 export function pickLabels(names: readonly AttributeName[], labels: Attributes): Attributes {
-  return maskAttributes(Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]]))))
+  return maskAttributes(
+    Object.fromEntries(names.flatMap((name) => (labels[name] === undefined ? [] : [[name, labels[name]]]))),
+  )
 }
 
 /** A host name may contain a key, and a vendor may use a token as a request name. */
 export function maskAttributes(attributes: Attributes): Attributes {
-  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, typeof value === 'string' ? maskSecrets(value) : value]))
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, typeof value === 'string' ? maskSecrets(value) : value]),
+  )
 }

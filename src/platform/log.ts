@@ -24,7 +24,8 @@ export function createLog(options: LogOptions = {}): Log {
   const threshold = LOG_LEVELS.indexOf(level)
   function writer(name: Exclude<LogLevel, 'silent'>): (message: string, fields?: LogFields) => void {
     if (LOG_LEVELS.indexOf(name) < threshold) return () => {}
-    return (message, fields) => write(formatLine(name, message, context === undefined ? fields : { ...fields, ...context() }, now()))
+    return (message, fields) =>
+      write(formatLine(name, message, context === undefined ? fields : { ...fields, ...context() }, now()))
   }
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
@@ -33,7 +34,10 @@ export function createLog(options: LogOptions = {}): Log {
 export function parseLogLevel(text: string): LogLevel {
   const level = LOG_LEVELS.find((known) => known === text.trim().toLowerCase())
   if (level !== undefined) return level
-  throw new SyncError('ARGUMENT_INVALID', `TIDEMARK_LOG is ${JSON.stringify(text.slice(0, 40))}, but it must be one of ${LOG_LEVELS.join(', ')}.`)
+  throw new SyncError(
+    'ARGUMENT_INVALID',
+    `TIDEMARK_LOG is ${JSON.stringify(text.slice(0, 40))}, but it must be one of ${LOG_LEVELS.join(', ')}.`,
+  )
 }
 
 function formatLine(level: string, message: string, fields: LogFields = {}, at: number): string {
@@ -55,7 +59,9 @@ function toPlainValue(value: unknown): string | number | boolean | null {
 
 function maskAndTruncate(given: string): string {
   const text = maskSecrets(given)
-  return text.length <= TEXT_CHARACTERS_MAX ? text : `${text.slice(0, TEXT_CHARACTERS_MAX)}… (${text.length} characters)`
+  return text.length <= TEXT_CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, TEXT_CHARACTERS_MAX)}… (${text.length} characters)`
 }
 
 function writeToStandardError(text: string): void {

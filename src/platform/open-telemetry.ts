@@ -1,7 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attributes as ApiAttributes, Context, Counter, Histogram, Span as ApiSpan } from '@opentelemetry/api'
-import { METRICS, NOOP_SPAN, SPANS, type Attributes, type LogFields, type Meter, type Metric, type MetricName, type Span, type SpanIds, type SpanName, type Tracer } from '../contract/index.ts'
+import {
+  METRICS,
+  NOOP_SPAN,
+  SPANS,
+  type Attributes,
+  type LogFields,
+  type Meter,
+  type Metric,
+  type MetricName,
+  type Span,
+  type SpanIds,
+  type SpanName,
+  type Tracer,
+} from '../contract/index.ts'
 import { LabelLimiter, pickLabels, maskAttributes } from './label-limiter.ts'
 
 type Api = typeof import('@opentelemetry/api')
@@ -41,7 +54,10 @@ export async function flushTelemetry(): Promise<void> {
   const api = await loadApi()
   if (api === null) return
   const tracers = api.trace.getTracerProvider() as FlushableProvider & { getDelegate?(): FlushableProvider }
-  const providers: readonly FlushableProvider[] = [tracers.getDelegate?.() ?? tracers, api.metrics.getMeterProvider() as FlushableProvider]
+  const providers: readonly FlushableProvider[] = [
+    tracers.getDelegate?.() ?? tracers,
+    api.metrics.getMeterProvider() as FlushableProvider,
+  ]
   const flushed = Promise.allSettled(providers.map(async (provider) => provider.forceFlush?.()))
   await Promise.race([flushed, sleep(FLUSH_MAX_MS)])
 }
@@ -107,14 +123,27 @@ class ActiveSpan implements Span {
   }
 }
 
-function startSpan(api: Api, name: SpanName, attributes: Attributes, parent: Span | null, sendTraceparent: boolean): Span {
+function startSpan(
+  api: Api,
+  name: SpanName,
+  attributes: Attributes,
+  parent: Span | null,
+  sendTraceparent: boolean,
+): Span {
   const { name: shown, isRequest } = SPANS[name]
   const context = parent instanceof ActiveSpan ? parent.context : api.context.active()
-  const span = api.trace.getTracer(INSTRUMENTATION_SCOPE).startSpan(shown.replace('{method}', String(attributes['http.request.method'])), {
-    kind: isRequest ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL, attributes: maskAttributes(attributes) as ApiAttributes,
-  }, context)
+  const span = api.trace.getTracer(INSTRUMENTATION_SCOPE).startSpan(
+    shown.replace('{method}', String(attributes['http.request.method'])),
+    {
+      kind: isRequest ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL,
+      attributes: maskAttributes(attributes) as ApiAttributes,
+    },
+    context,
+  )
   // The program may have registered metrics without tracing.
-  return api.isSpanContextValid(span.spanContext()) ? new ActiveSpan(api, span, context, isRequest, sendTraceparent) : NOOP_SPAN
+  return api.isSpanContextValid(span.spanContext())
+    ? new ActiveSpan(api, span, context, isRequest, sendTraceparent)
+    : NOOP_SPAN
 }
 
 class ApiMeter implements Meter {
@@ -143,7 +172,11 @@ class ApiMeter implements Meter {
       const counter: Counter = own.createCounter(name, { unit, description: about })
       return (value, labels) => counter.add(value, labels)
     }
-    const histogram: Histogram = own.createHistogram(name, { unit, description: about, advice: { explicitBucketBoundaries: [...(buckets ?? [])] } })
+    const histogram: Histogram = own.createHistogram(name, {
+      unit,
+      description: about,
+      advice: { explicitBucketBoundaries: [...(buckets ?? [])] },
+    })
     return (value, labels) => histogram.record(value, labels)
   }
 }

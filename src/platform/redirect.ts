@@ -12,7 +12,16 @@ export interface Hop {
 }
 
 /** Headers without credentials. All others, such as `x-api-key` and Authorization, are not sent to another origin. */
-const CROSS_ORIGIN_HEADERS = new Set(['accept', 'accept-encoding', 'accept-language', 'cache-control', 'if-modified-since', 'if-none-match', 'range', 'user-agent'])
+const CROSS_ORIGIN_HEADERS = new Set([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'cache-control',
+  'if-modified-since',
+  'if-none-match',
+  'range',
+  'user-agent',
+])
 
 /** The next request of the chain; null if the response is final. Throws SOURCE_INVALID for an unsafe redirect. */
 export function resolveRedirect(response: Response, hop: Hop): Hop | null {
@@ -28,11 +37,23 @@ export function resolveRedirect(response: Response, hop: Hop): Hop | null {
   const method = drops ? 'GET' : hop.method
   const body = drops ? null : hop.body
   const headers = new Headers(hop.headers)
-  if (drops) for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
+  if (drops)
+    for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
   if (url.origin === hop.url.origin) return { url, method, headers, body, isCrossOrigin: hop.isCrossOrigin }
   // A request body may contain a client secret.
-  if (body !== null) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects a ${method} with its body to ${url.origin}.`)
+  if (body !== null)
+    throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects a ${method} with its body to ${url.origin}.`)
   // SSRF: a source must not redirect into a private network and read its data through the synced rows.
-  if (!isPublicHost(url.hostname)) throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to ${url.origin}, which was not followed because its address is not public.`)
-  return { url, method, headers: new Headers([...headers].filter(([name]) => CROSS_ORIGIN_HEADERS.has(name))), body, isCrossOrigin: true }
+  if (!isPublicHost(url.hostname))
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `${hop.url.origin} redirects to ${url.origin}, which was not followed because its address is not public.`,
+    )
+  return {
+    url,
+    method,
+    headers: new Headers([...headers].filter(([name]) => CROSS_ORIGIN_HEADERS.has(name))),
+    body,
+    isCrossOrigin: true,
+  }
 }

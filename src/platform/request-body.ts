@@ -10,9 +10,13 @@ export interface EncodedRequestBody {
 export function encodeRequestBody(body: RequestInit['body'] | null): EncodedRequestBody {
   if (body === null || body === undefined) return { headers: [], body: null }
   if (typeof body === 'string') return { headers: [['content-type', 'text/plain;charset=UTF-8']], body }
-  if (body instanceof URLSearchParams) return { headers: [['content-type', 'application/x-www-form-urlencoded;charset=UTF-8']], body: body.toString() }
+  if (body instanceof URLSearchParams)
+    return { headers: [['content-type', 'application/x-www-form-urlencoded;charset=UTF-8']], body: body.toString() }
   if (body instanceof Uint8Array) return { headers: [], body }
   const carrier = new Response(body)
   const type = carrier.headers.get('content-type')
-  return { headers: type === null ? [] : [['content-type', type]], body: carrier.body === null ? null : Readable.fromWeb(carrier.body as NodeReadableStream) }
+  return {
+    headers: type === null ? [] : [['content-type', type]],
+    body: carrier.body === null ? null : Readable.fromWeb(carrier.body as NodeReadableStream),
+  }
 }

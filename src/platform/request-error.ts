@@ -8,8 +8,14 @@ export function toRequestError(error: unknown, url: URL, signal: AbortSignal | n
   if (signal?.aborted === true) return signal.reason
   if (error instanceof SyncError) return error
   const isParserError = error instanceof Error && error.name === 'HTTPParserError'
-  const code = isParserError ? 'HPE_INVALID' : (readErrorCode(error) ?? readErrorCode(error instanceof Error ? error.cause : undefined))
-  const [kind, what] = classifyErrorCode(code ?? '') ?? (during === 'head' ? ['SOURCE_UNAVAILABLE', 'could not be reached'] : ['SOURCE_INVALID', 'ended its response early'])
+  const code = isParserError
+    ? 'HPE_INVALID'
+    : (readErrorCode(error) ?? readErrorCode(error instanceof Error ? error.cause : undefined))
+  const [kind, what] =
+    classifyErrorCode(code ?? '') ??
+    (during === 'head'
+      ? ['SOURCE_UNAVAILABLE', 'could not be reached']
+      : ['SOURCE_INVALID', 'ended its response early'])
   // The parser error contains the unparsed bytes, which may hold data of another request.
   const cause = isParserError ? undefined : error
   return new SyncError(kind, `${stripQuery(url)} ${what} (${code ?? 'connection failed'}).`, { cause })
@@ -18,10 +24,14 @@ export function toRequestError(error: unknown, url: URL, signal: AbortSignal | n
 function classifyErrorCode(code: string): [ErrorCode, string] | null {
   if (code.endsWith('_TIMEOUT') || code === 'ETIMEDOUT') return ['SOURCE_TIMEOUT', 'did not respond in time']
   if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return ['SOURCE_INVALID', 'sent a response larger than allowed']
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return ['SOURCE_INVALID', 'sent a body that does not match its content-length']
-  if (code === 'HPE_INVALID' || code === 'UND_ERR_HEADERS_OVERFLOW') return ['SOURCE_INVALID', 'sent an invalid HTTP response']
-  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || code.startsWith('ERR__ERROR_FORMAT')) return ['SOURCE_INVALID', 'sent a body that cannot be decompressed']
-  if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED') return ['CONNECTOR_FAILED', 'was not contacted because the request is invalid']
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
+    return ['SOURCE_INVALID', 'sent a body that does not match its content-length']
+  if (code === 'HPE_INVALID' || code === 'UND_ERR_HEADERS_OVERFLOW')
+    return ['SOURCE_INVALID', 'sent an invalid HTTP response']
+  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || code.startsWith('ERR__ERROR_FORMAT'))
+    return ['SOURCE_INVALID', 'sent a body that cannot be decompressed']
+  if (code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED')
+    return ['CONNECTOR_FAILED', 'was not contacted because the request is invalid']
   return null
 }
 
@@ -31,5 +41,7 @@ export function stripQuery(url: URL): string {
 }
 
 function readErrorCode(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
 }

@@ -10,5 +10,7 @@ export type ResolveHost = (hostname: string) => Promise<readonly ResolvedAddress
 
 export const systemResolveHost: ResolveHost = (hostname) =>
   new Promise((resolve, reject) => {
-    lookup(hostname, { all: true, verbatim: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error)))
+    lookup(hostname, { all: true, verbatim: true }, (error, addresses) =>
+      error === null ? resolve(addresses) : reject(error),
+    )
   })

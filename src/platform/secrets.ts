@@ -5,7 +5,9 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** A tenant's own secret, such as `TOKEN__acme`, takes precedence over the shared one. */
 export function createSecrets(environment: Environment, tenant?: string): Secrets {
-  return createSecretLookup(environment, (name) => (tenant === undefined ? [name] : [tenantVariableName(name, tenant), name]))
+  return createSecretLookup(environment, (name) =>
+    tenant === undefined ? [name] : [tenantVariableName(name, tenant), name],
+  )
 }
 
 /** Only the tenant's own secrets. */
@@ -25,7 +27,10 @@ function createSecretLookup(environment: Environment, variablesOf: (name: string
         registerNamedSecret(name, value)
         return value
       }
-      throw new SyncError('SECRET_MISSING', `The secret ${variables.at(-1)} is not set. Set it in the environment or in .env.`)
+      throw new SyncError(
+        'SECRET_MISSING',
+        `The secret ${variables.at(-1)} is not set. Set it in the environment or in .env.`,
+      )
     },
   }
 }

@@ -5,7 +5,8 @@ import { maskSecrets } from '../redaction/known-secrets.ts'
  * unknown, so the rejection is only reported.
  */
 export function guardStrayRejections(report: (message: string) => void): { remove(): void } {
-  const onRejection = (reason: unknown): void => report(reason instanceof Error ? maskSecrets(`${reason.name}: ${reason.message}`) : typeof reason)
+  const onRejection = (reason: unknown): void =>
+    report(reason instanceof Error ? maskSecrets(`${reason.name}: ${reason.message}`) : typeof reason)
   process.on('unhandledRejection', onRejection)
   return { remove: () => void process.off('unhandledRejection', onRejection) }
 }

@@ -30,7 +30,9 @@ export class KnownSecrets {
       this.#forms.set(value, known)
       return
     }
-    const forms = extractSecretParts(value).filter((part) => part.length >= SECRET_LENGTH_MIN).flatMap(listEncodedForms)
+    const forms = extractSecretParts(value)
+      .filter((part) => part.length >= SECRET_LENGTH_MIN)
+      .flatMap(listEncodedForms)
     if (forms.length === 0) return
     this.#forms.set(value, forms)
     const [oldest] = this.#forms.keys()
@@ -65,7 +67,8 @@ export function maskSecrets(text: string): string {
 /** Registers environment variables that are secrets by name or by form. */
 export function registerEnvironmentSecrets(environment: Readonly<Record<string, string | undefined>>): void {
   for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && (SECRET_NAME.test(name) || looksSecret(value)) && !NON_SECRET_NAME.test(name)) registerSecret(value)
+    if (value !== undefined && (SECRET_NAME.test(name) || looksSecret(value)) && !NON_SECRET_NAME.test(name))
+      registerSecret(value)
   }
 }
 
@@ -77,7 +80,8 @@ export function registerNamedSecret(name: string, value: string): void {
 }
 
 const SECRET_NAME = /key|token|secret|pass(?!ive)|pwd|credential|auth|private|signature|dsn|cookie|session|bearer|pat$/i
-const NON_SECRET_NAME = /^(?:old)?pwd$|(?:^|_)(?:user(?:name)?|login|hosts?|hostname|brokers?|servers?|port|address|region|bucket|database|db|schema|file|folder|dir|path|home|domain|locale|tz|env|environment|level|mode|sock|socket|type|name|(?:tenant|account|base|org|project|site|workspace)(?:_id)?)$/i
+const NON_SECRET_NAME =
+  /^(?:old)?pwd$|(?:^|_)(?:user(?:name)?|login|hosts?|hostname|brokers?|servers?|port|address|region|bucket|database|db|schema|file|folder|dir|path|home|domain|locale|tz|env|environment|level|mode|sock|socket|type|name|(?:tenant|account|base|org|project|site|workspace)(?:_id)?)$/i
 
 /** A URL with credentials, or a long word of letters and digits. */
 function looksSecret(value: string): boolean {
@@ -97,14 +101,32 @@ function extractSecretParts(value: string): string[] {
   const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? extractUrlSecrets(text) : null
   if (address !== null) return address
   const [, word] = /^\w+ (\S+)$/.exec(text) ?? []
-  return [text, ...(word === undefined ? [] : [word]), ...(text.includes('\n') ? text.split('\n').map((line) => line.trim()).filter(isToken) : [])]
+  return [
+    text,
+    ...(word === undefined ? [] : [word]),
+    ...(text.includes('\n')
+      ? text
+          .split('\n')
+          .map((line) => line.trim())
+          .filter(isToken)
+      : []),
+  ]
 }
 
 function extractUrlSecrets(text: string): string[] {
   const password = /^[^/]*\/\/[^/?#]*?:([^/?#]*)@/.exec(text)?.[1]
-  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].flatMap(([, name = '', value = '']) => (SECRET_NAME.test(name) || isToken(value) ? [value] : []))
-  const segments = text.replace(/[?#].*$/s, '').split('/').slice(3).filter(isToken)
-  return [...(password === undefined ? [] : [password]), ...queries, ...segments].flatMap((part) => [part, decodeIfPossible(part)])
+  const queries = [...text.matchAll(/[?&]([^=&#]+)=([^&#]+)/g)].flatMap(([, name = '', value = '']) =>
+    SECRET_NAME.test(name) || isToken(value) ? [value] : [],
+  )
+  const segments = text
+    .replace(/[?#].*$/s, '')
+    .split('/')
+    .slice(3)
+    .filter(isToken)
+  return [...(password === undefined ? [] : [password]), ...queries, ...segments].flatMap((part) => [
+    part,
+    decodeIfPossible(part),
+  ])
 }
 
 function decodeIfPossible(text: string): string {
@@ -120,7 +142,15 @@ function listEncodedForms(value: string): string[] {
   const url = encodeURIComponent(value)
   const form = new URLSearchParams({ '': value }).toString().slice(1)
   const json = JSON.stringify(value).slice(1, -1)
-  const encoded = [value, url, url.replaceAll(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()), form, json, JSON.stringify(json).slice(1, -1), ...listBase64Forms(value)]
+  const encoded = [
+    value,
+    url,
+    url.replaceAll(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()),
+    form,
+    json,
+    JSON.stringify(json).slice(1, -1),
+    ...listBase64Forms(value),
+  ]
   return [...new Set(encoded)]
 }
 
@@ -131,9 +161,13 @@ function listEncodedForms(value: string): string[] {
 function listBase64Forms(value: string): string[] {
   const bytes = Buffer.from(value)
   const texts = [0, 1, 2].map((before) => {
-    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64').replace(/=+$/, '')
+    const text = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replace(/=+$/, '')
     const whole = (bytes.length + before) % 3 === 0 ? text.length : text.length - 1
     return text.slice(before === 0 ? 0 : before + 1, whole)
   })
-  return texts.flatMap((text) => [text, text.replaceAll('+', '-').replaceAll('/', '_')]).filter((text) => text.length >= 8)
+  return texts
+    .flatMap((text) => [text, text.replaceAll('+', '-').replaceAll('/', '_')])
+    .filter((text) => text.length >= 8)
 }

@@ -8,7 +8,18 @@ export interface AuditChainFields extends AuditEntry {
 }
 
 /** The text that an entry adds to the hash chain: all its fields. */
-export function serializeLink({ worker, sync, epoch, version, at, actor, action, reason, cycle, state }: AuditChainFields): string {
+export function serializeLink({
+  worker,
+  sync,
+  epoch,
+  version,
+  at,
+  actor,
+  action,
+  reason,
+  cycle,
+  state,
+}: AuditChainFields): string {
   return JSON.stringify([worker, sync, epoch, version, at, actor, action, reason, cycle, state])
 }
 

@@ -45,7 +45,14 @@ export class DataKeys {
     const id = `d${this.#random(4).toString('hex')}`
     await this.#assertKeyRingMatches()
     const { id: wrappedBy, bytes } = this.#keyRing.current
-    await this.#store.putDataKey({ id, wrappedBy, wrapped: seal(bytes, this.#random(KEY_BYTES), buildDataKeyAad(this.#store.tenant, id), this.#random) }, { actor, at })
+    await this.#store.putDataKey(
+      {
+        id,
+        wrappedBy,
+        wrapped: seal(bytes, this.#random(KEY_BYTES), buildDataKeyAad(this.#store.tenant, id), this.#random),
+      },
+      { actor, at },
+    )
     await this.load()
   }
 
@@ -57,7 +64,10 @@ export class DataKeys {
     const wrapping = await this.#store.wrappingKeys()
     if (wrapping.length === 0 || wrapping.some((id) => this.#keyRing.find(id) !== undefined)) return
     const have = this.#keyRing.keys.map((key) => key.id).join(', ')
-    throw new SyncError('KEYS_MISSING', `The states in this store are encrypted with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`)
+    throw new SyncError(
+      'KEYS_MISSING',
+      `The states in this store are encrypted with ${wrapping.join(', ')}; this process has ${have}. Nothing was changed.`,
+    )
   }
 
   /** Rewraps the data keys with the ring's current key, one at a time. Idempotent: it can be stopped and restarted. */
@@ -68,7 +78,8 @@ export class DataKeys {
       if (wrappedBy === current.id) continue
       const { bytes } = required(await this.find(id), `data key ${id}`)
       const wrapped = seal(current.bytes, bytes, buildDataKeyAad(this.#store.tenant, id), this.#random)
-      if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy })) count++
+      if (await this.#store.putDataKey({ id, wrappedBy: current.id, wrapped }, { actor, at, replaces: wrappedBy }))
+        count++
     }
     return count
   }
@@ -78,11 +89,17 @@ export class DataKeys {
    * texts of an older key. An interrupted rotation is continued by the next, with the key it created. Unused keys are
    * deleted; keys that the audit log needs stay, wrapped by the ring's current key.
    */
-  async rotate(actor: string, at: number, progress: (resealed: number) => void = () => {}): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
+  async rotate(
+    actor: string,
+    at: number,
+    progress: (resealed: number) => void = () => {},
+  ): Promise<{ resealed: number; removed: readonly string[]; kept: readonly string[] }> {
     const stored = await this.#store.dataKeys()
     const newest = stored.at(-1)
     if (newest === undefined) return { resealed: 0, removed: [], kept: [] }
-    const isUnfinished = newest.wrappedBy === this.#keyRing.current.id && (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
+    const isUnfinished =
+      newest.wrappedBy === this.#keyRing.current.id &&
+      (await this.#store.sealedTexts({ except: newest.id, limit: 1 })).length > 0
     if (!isUnfinished) await this.add(actor, at)
     await this.load()
     const current = required(this.#newest, 'newest data key')
@@ -103,10 +120,23 @@ export class DataKeys {
         const { worker, sync, column, text } = sealed
         const parts = parseSealedText(text)
         const opener = parts === null ? undefined : await this.find(parts.keyId)
-        const bytes = parts === null || opener === undefined ? null : unsealText(opener, this.#store.tenant, { worker, sync }, parts)
-        if (parts === null || bytes === null) throw new SyncError('STATE_UNREADABLE', `The stored data of ${sync || 'the cursors'} (${column}) cannot be decrypted. Texts already encrypted with the new key stay; nothing else was changed.`)
+        const bytes =
+          parts === null || opener === undefined
+            ? null
+            : unsealText(opener, this.#store.tenant, { worker, sync }, parts)
+        if (parts === null || bytes === null)
+          throw new SyncError(
+            'STATE_UNREADABLE',
+            `The stored data of ${sync || 'the cursors'} (${column}) cannot be decrypted. Texts already encrypted with the new key stay; nothing else was changed.`,
+          )
         // A text that changed meanwhile was already written with the new key.
-        if (await this.#store.reseal(sealed, sealText(key, this.#store.tenant, { worker, sync }, bytes, parts.purpose, this.#random))) resealed++
+        if (
+          await this.#store.reseal(
+            sealed,
+            sealText(key, this.#store.tenant, { worker, sync }, bytes, parts.purpose, this.#random),
+          )
+        )
+          resealed++
       }
       progress(resealed)
     }
@@ -124,10 +154,17 @@ export class DataKeys {
     const master = this.#keyRing.find(wrappedBy)
     if (master === undefined) {
       const have = this.#keyRing.keys.map((key) => key.id).join(', ')
-      throw new SyncError('STATE_UNREADABLE', `The states of tenant ${this.#store.tenant} are encrypted with key ${wrappedBy}; this process has ${have}. Nothing was changed.`)
+      throw new SyncError(
+        'STATE_UNREADABLE',
+        `The states of tenant ${this.#store.tenant} are encrypted with key ${wrappedBy}; this process has ${have}. Nothing was changed.`,
+      )
     }
     const bytes = unseal(master.bytes, wrapped, buildDataKeyAad(this.#store.tenant, id))
-    if (bytes === null) throw new SyncError('STATE_UNREADABLE', `Data key ${id} of tenant ${this.#store.tenant} was tampered with: key ${wrappedBy} does not decrypt it. Nothing was changed.`)
+    if (bytes === null)
+      throw new SyncError(
+        'STATE_UNREADABLE',
+        `Data key ${id} of tenant ${this.#store.tenant} was tampered with: key ${wrappedBy} does not decrypt it. Nothing was changed.`,
+      )
     return { id, bytes }
   }
 }

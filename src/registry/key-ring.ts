@@ -29,11 +29,17 @@ export class KeyRing {
 
 /** Parses keys in base64, newest first, separated by commas or white space; lines that begin with # are comments. */
 export function parseKeyRing(text: string, from: string): KeyRing {
-  const words = text.split('\n').filter((line) => !line.trimStart().startsWith('#')).join('\n').split(/[\s,]+/).filter((word) => word !== '')
+  const words = text
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('#'))
+    .join('\n')
+    .split(/[\s,]+/)
+    .filter((word) => word !== '')
   const keys = words.map((word, at): MasterKey => {
     const bytes = Buffer.from(word, 'base64')
     // The message never includes the text: it may be a key with a typo.
-    if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES) throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
+    if (!/^[\w+/-]+={0,2}$/.test(word) || bytes.length !== KEY_BYTES)
+      throw new SyncError('KEYS_MISSING', `Key ${at + 1} in ${from} is not ${KEY_BYTES} bytes in base64.`)
     registerSecret(word)
     return toMasterKey(bytes)
   })

@@ -1,4 +1,18 @@
-import { isSyncError, SyncError, type BeginResult, type Checkpoint, type Commit, type CommitOutcome, type Inflight, type Lease, type SyncStatusRow, type StateText, type Store, type SyncRef, type Webhook } from '../contract/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type BeginResult,
+  type Checkpoint,
+  type Commit,
+  type CommitOutcome,
+  type Inflight,
+  type Lease,
+  type SyncStatusRow,
+  type StateText,
+  type Store,
+  type SyncRef,
+  type Webhook,
+} from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -16,10 +30,22 @@ const KEY_ATTEMPTS_MAX = 32
 export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): Store {
   const keys = new DataKeys(store, keyRing, random)
   const context: SealContext = {
-    store, keys, sealer: new StateSealer(store, keys, random), withNewestKey: (write) => withNewestKey(keys, write), sealTenantStore: (other) => sealStore(other, keyRing, random),
+    store,
+    keys,
+    sealer: new StateSealer(store, keys, random),
+    withNewestKey: (write) => withNewestKey(keys, write),
+    sealTenantStore: (other) => sealStore(other, keyRing, random),
   }
-  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [method, rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context)])
-  return { ...(Object.fromEntries(methods) as Pick<Store, MethodName<Store>>), tenant: store.tenant, isReplica: store.isReplica === true, ...(store.supportsSoftDeletes === true && { supportsSoftDeletes: true as const }) }
+  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [
+    method,
+    rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context),
+  ])
+  return {
+    ...(Object.fromEntries(methods) as Pick<Store, MethodName<Store>>),
+    tenant: store.tenant,
+    isReplica: store.isReplica === true,
+    ...(store.supportsSoftDeletes === true && { supportsSoftDeletes: true as const }),
+  }
 }
 
 export interface SealContext {
@@ -39,66 +65,129 @@ type MethodName<S> = { [M in keyof S]-?: S[M] extends (...args: never[]) => unkn
 export type SealRules<S> = { readonly [M in MethodName<S>]: 'plain' | ((context: SealContext) => S[M]) }
 
 export const SEAL_RULES = {
-  forTenant: ({ store, sealTenantStore }) => (tenant) => sealTenantStore(store.forTenant(tenant)),
-  acquire: ({ store, keys, sealer }) => async (ref, request) => {
-    const result = await store.acquire(ref, request)
-    if (result.kind === 'held') return result
-    try {
-      // A sync that never ran may belong to a tenant that was erased since: texts sealed with its deleted keys can
-      // never be opened.
-      if (result.checkpoint.version === 0 && result.checkpoint.inflight === null) await keys.load()
-      return { ...result, checkpoint: await sealer.openCheckpoint(ref, result.checkpoint, request.forRepair) }
-    } catch (error) {
-      await store.release(result.lease)
-      throw error
-    }
-  },
-  beginCycle: ({ store, sealer }) => async (lease, request) => {
-    const started = await store.beginCycle(lease, request)
-    return started === null ? null : sealer.openBeginResult(lease, started)
-  },
+  forTenant:
+    ({ store, sealTenantStore }) =>
+    (tenant) =>
+      sealTenantStore(store.forTenant(tenant)),
+  acquire:
+    ({ store, keys, sealer }) =>
+    async (ref, request) => {
+      const result = await store.acquire(ref, request)
+      if (result.kind === 'held') return result
+      try {
+        // A sync that never ran may belong to a tenant that was erased since: texts sealed with its deleted keys can
+        // never be opened.
+        if (result.checkpoint.version === 0 && result.checkpoint.inflight === null) await keys.load()
+        return { ...result, checkpoint: await sealer.openCheckpoint(ref, result.checkpoint, request.forRepair) }
+      } catch (error) {
+        await store.release(result.lease)
+        throw error
+      }
+    },
+  beginCycle:
+    ({ store, sealer }) =>
+    async (lease, request) => {
+      const started = await store.beginCycle(lease, request)
+      return started === null ? null : sealer.openBeginResult(lease, started)
+    },
   // No await once the key is known: otherwise the next page, already being read, would be prepared before this one is
   // sent.
-  commit: ({ store, keys, sealer, withNewestKey }) => async (commit) => {
-    const send = async (): Promise<CommitOutcome> => store.commit(sealer.sealCommit(commit, keys.newest ?? (await keys.getOrCreateCurrent(commit.at))))
-    return sealer.openOutcome(commit.lease.ref, await withNewestKey(send))
-  },
-  readCheckpoint: ({ store, sealer }) => async (ref, options) => sealer.openCheckpoint(ref, await store.readCheckpoint(ref, options), options?.forRepair),
-  listSyncStatus: ({ store, sealer }) => async (query) => {
-    const { syncs, ...rest } = await store.listSyncStatus(query)
-    return { ...rest, syncs: await Promise.all(syncs.map((row) => sealer.openSyncStatus(row))) }
-  },
+  commit:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (commit) => {
+      const send = async (): Promise<CommitOutcome> =>
+        store.commit(sealer.sealCommit(commit, keys.newest ?? (await keys.getOrCreateCurrent(commit.at))))
+      return sealer.openOutcome(commit.lease.ref, await withNewestKey(send))
+    },
+  readCheckpoint:
+    ({ store, sealer }) =>
+    async (ref, options) =>
+      sealer.openCheckpoint(ref, await store.readCheckpoint(ref, options), options?.forRepair),
+  listSyncStatus:
+    ({ store, sealer }) =>
+    async (query) => {
+      const { syncs, ...rest } = await store.listSyncStatus(query)
+      return { ...rest, syncs: await Promise.all(syncs.map((row) => sealer.openSyncStatus(row))) }
+    },
   // Cursor secrets are sealed: a reader of a backup could otherwise forge cursors.
-  cursorSecrets: ({ store, keys, sealer, withNewestKey }) => async (candidate) => {
-    await keys.load()
-    const secrets = await withNewestKey(async () => {
-      // A replica stores no candidate, and may have no key yet to seal one with.
-      const secret = store.isReplica === true ? '' : await sealer.seal(TENANT_REF, candidate.secret, CURSOR_SECRET_PURPOSE, candidate.createdAt)
-      return store.cursorSecrets({ ...candidate, secret })
-    })
-    return Promise.all(secrets.map(async (known) => ({ ...known, secret: required(await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]), 'cursor secret') })))
-  },
+  cursorSecrets:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (candidate) => {
+      await keys.load()
+      const secrets = await withNewestKey(async () => {
+        // A replica stores no candidate, and may have no key yet to seal one with.
+        const secret =
+          store.isReplica === true
+            ? ''
+            : await sealer.seal(TENANT_REF, candidate.secret, CURSOR_SECRET_PURPOSE, candidate.createdAt)
+        return store.cursorSecrets({ ...candidate, secret })
+      })
+      return Promise.all(
+        secrets.map(async (known) => ({
+          ...known,
+          secret: required(await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]), 'cursor secret'),
+        })),
+      )
+    },
   // Webhook secrets are sealed: a reader of a backup could otherwise sign messages.
-  putWebhook: ({ store, keys, sealer, withNewestKey }) => async (settings, cursor, by) => {
-    await keys.load()
-    await withNewestKey(async () => store.putWebhook({ ...settings, secrets: await sealer.seal(toWebhookRef(settings.id), settings.secrets, WEBHOOK_SECRETS_PURPOSE, settings.createdAt) }, cursor, by))
-  },
-  rotateWebhook: ({ store, keys, sealer, withNewestKey }) => async (id, secrets, by) => {
-    await keys.load()
-    const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
-    if (stored === undefined || (await sealer.openWebhook(stored)).secrets !== by.replaces) return false
-    return withNewestKey(async () => store.rotateWebhook(id, await sealer.seal(toWebhookRef(id), secrets, WEBHOOK_SECRETS_PURPOSE, by.at), { ...by, replaces: stored.secrets }))
-  },
-  webhookSecrets: ({ store, sealer }) => async (claim) => sealer.open(toWebhookRef(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS_PURPOSE]),
-  webhooks: ({ store, sealer }) => async () => Promise.all((await store.webhooks()).map((webhook) => sealer.openWebhook(webhook))),
-  claimWebhook: ({ store, sealer }) => async (id, request) => {
-    const claim = await store.claimWebhook(id, request)
-    return claim === null ? null : { ...claim, webhook: await sealer.openWebhook(claim.webhook) }
-  },
-  audit: ({ store, sealer }) => async (ref, options) => {
-    const entries = await store.audit(ref, options)
-    return Promise.all(entries.map(async (entry) => ({ ...entry, state: await sealer.open(ref, entry.state, [committedPurpose(entry.version)]) })))
-  },
+  putWebhook:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (settings, cursor, by) => {
+      await keys.load()
+      await withNewestKey(async () =>
+        store.putWebhook(
+          {
+            ...settings,
+            secrets: await sealer.seal(
+              toWebhookRef(settings.id),
+              settings.secrets,
+              WEBHOOK_SECRETS_PURPOSE,
+              settings.createdAt,
+            ),
+          },
+          cursor,
+          by,
+        ),
+      )
+    },
+  rotateWebhook:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (id, secrets, by) => {
+      await keys.load()
+      const stored = (await store.webhooks()).find((webhook) => webhook.id === id)
+      if (stored === undefined || (await sealer.openWebhook(stored)).secrets !== by.replaces) return false
+      return withNewestKey(async () =>
+        store.rotateWebhook(id, await sealer.seal(toWebhookRef(id), secrets, WEBHOOK_SECRETS_PURPOSE, by.at), {
+          ...by,
+          replaces: stored.secrets,
+        }),
+      )
+    },
+  webhookSecrets:
+    ({ store, sealer }) =>
+    async (claim) =>
+      sealer.open(toWebhookRef(claim.id), await store.webhookSecrets(claim), [WEBHOOK_SECRETS_PURPOSE]),
+  webhooks:
+    ({ store, sealer }) =>
+    async () =>
+      Promise.all((await store.webhooks()).map((webhook) => sealer.openWebhook(webhook))),
+  claimWebhook:
+    ({ store, sealer }) =>
+    async (id, request) => {
+      const claim = await store.claimWebhook(id, request)
+      return claim === null ? null : { ...claim, webhook: await sealer.openWebhook(claim.webhook) }
+    },
+  audit:
+    ({ store, sealer }) =>
+    async (ref, options) => {
+      const entries = await store.audit(ref, options)
+      return Promise.all(
+        entries.map(async (entry) => ({
+          ...entry,
+          state: await sealer.open(ref, entry.state, [committedPurpose(entry.version)]),
+        })),
+      )
+    },
   // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
@@ -203,9 +292,16 @@ class StateSealer {
   }
 
   sealCommit(commit: Commit, key: DataKey): Commit {
-    const { transition, version, lease: { ref } } = commit
+    const {
+      transition,
+      version,
+      lease: { ref },
+    } = commit
     if (transition.kind === 'abandon' || transition.kind === 'replay') return commit
-    const purpose = transition.kind === 'continue' ? inflightPurpose(transition.cycle, transition.page) : committedPurpose(version + 1)
+    const purpose =
+      transition.kind === 'continue'
+        ? inflightPurpose(transition.cycle, transition.page)
+        : committedPurpose(version + 1)
     const state = this.#sealWith(key, ref, transition.state, purpose)
     if (transition.kind === 'set') return { ...commit, transition: { ...transition, state } }
     // A tidemark that is a time is sealed too: for many sources it is the cursor in their state.
@@ -213,7 +309,16 @@ class StateSealer {
     const scope = this.#sealWith(key, ref, transition.scope, SCOPE_PURPOSE)
     if (transition.kind === 'complete') return { ...commit, transition: { ...transition, state, tidemark, scope } }
     // Most states are guessable, so even a digest would reveal them.
-    return { ...commit, transition: { ...transition, state, tidemark, scope, guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE) } }
+    return {
+      ...commit,
+      transition: {
+        ...transition,
+        state,
+        tidemark,
+        scope,
+        guardState: this.#sealWith(key, ref, transition.guardState, GUARD_PURPOSE),
+      },
+    }
   }
 
   async seal(ref: SyncRef, text: string, purpose: SealPurpose, at: number): Promise<string> {
@@ -254,16 +359,27 @@ class StateSealer {
 
   async openBeginResult({ ref }: Lease, started: BeginResult): Promise<BeginResult> {
     // Before its first page a cycle uses the committed state, sealed for the committed version.
-    const version = started.inflight.page === 0 && started.inflight.state !== null ? (await this.#store.readCheckpoint(ref)).version : 0
+    const version =
+      started.inflight.page === 0 && started.inflight.state !== null
+        ? (await this.#store.readCheckpoint(ref)).version
+        : 0
     return { ...started, inflight: await this.#openInflight(ref, started.inflight, version) }
   }
 
   async openOutcome(ref: SyncRef, outcome: CommitOutcome): Promise<CommitOutcome> {
-    return outcome.kind === 'conflict' ? { ...outcome, checkpoint: await this.openCheckpoint(ref, outcome.checkpoint) } : outcome
+    return outcome.kind === 'conflict'
+      ? { ...outcome, checkpoint: await this.openCheckpoint(ref, outcome.checkpoint) }
+      : outcome
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {
-    return { ...webhook, secrets: required(await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]), 'secrets of the webhook') }
+    return {
+      ...webhook,
+      secrets: required(
+        await this.open(toWebhookRef(webhook.id), webhook.secrets, [WEBHOOK_SECRETS_PURPOSE]),
+        'secrets of the webhook',
+      ),
+    }
   }
 
   async #openInflight(ref: SyncRef, inflight: Inflight, version: number): Promise<Inflight> {
@@ -280,15 +396,22 @@ class StateSealer {
 
   /** Older versions did not seal times; those stay plain until they change. */
   async #openTidemark(ref: SyncRef, tidemark: string | null): Promise<string | null> {
-    return tidemark === null || canonicalizeInstant(tidemark) !== null ? tidemark : this.open(ref, tidemark, [TIDEMARK_PURPOSE])
+    return tidemark === null || canonicalizeInstant(tidemark) !== null
+      ? tidemark
+      : this.open(ref, tidemark, [TIDEMARK_PURPOSE])
   }
 
   async open(ref: SyncRef, text: StateText, purposes: readonly SealPurpose[]): Promise<StateText> {
     if (text === null) return null
     const parts = parseSealedText(text)
-    const fail = (what: string): SyncError => new SyncError('STATE_UNREADABLE', `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`)
+    const fail = (what: string): SyncError =>
+      new SyncError(
+        'STATE_UNREADABLE',
+        `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`,
+      )
     if (parts === null) throw fail('is not encrypted: it was not written by Tidemark')
-    if (parts.format !== SEALED_FORMAT) throw fail(`is encrypted in format ${parts.format}, which this version of Tidemark does not support`)
+    if (parts.format !== SEALED_FORMAT)
+      throw fail(`is encrypted in format ${parts.format}, which this version of Tidemark does not support`)
     if (!purposes.includes(parts.purpose)) throw fail('belongs to another version or page: it was rolled back or moved')
     const key = await this.#keys.find(parts.keyId)
     if (key === undefined) throw fail(`is encrypted with data key ${parts.keyId}, which is not in the store`)

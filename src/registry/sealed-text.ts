@@ -18,16 +18,42 @@ export interface SealedParts {
 /** Null if the text is not sealed. */
 export function parseSealedText(text: string): SealedParts | null {
   const [prefix, format, keyId, purpose, body, ...rest] = text.split('.')
-  if (prefix !== SEALED_PREFIX || format === undefined || keyId === undefined || purpose === undefined || body === undefined || rest.length > 0) return null
+  if (
+    prefix !== SEALED_PREFIX ||
+    format === undefined ||
+    keyId === undefined ||
+    purpose === undefined ||
+    body === undefined ||
+    rest.length > 0
+  )
+    return null
   return { format, keyId, purpose, body }
 }
 
-export function sealText(key: DataKey, tenant: string, ref: SyncRef, text: string | Buffer, purpose: string, random: RandomBytes): string {
-  return [SEALED_PREFIX, SEALED_FORMAT, key.id, purpose, seal(key.bytes, text, buildSealAad(tenant, ref, key.id, purpose), random)].join('.')
+export function sealText(
+  key: DataKey,
+  tenant: string,
+  ref: SyncRef,
+  text: string | Buffer,
+  purpose: string,
+  random: RandomBytes,
+): string {
+  return [
+    SEALED_PREFIX,
+    SEALED_FORMAT,
+    key.id,
+    purpose,
+    seal(key.bytes, text, buildSealAad(tenant, ref, key.id, purpose), random),
+  ].join('.')
 }
 
 /** Null if the text was changed, or belongs to another tenant or sync. */
-export function unsealText(key: DataKey, tenant: string, ref: SyncRef, { keyId, purpose, body }: SealedParts): Buffer | null {
+export function unsealText(
+  key: DataKey,
+  tenant: string,
+  ref: SyncRef,
+  { keyId, purpose, body }: SealedParts,
+): Buffer | null {
   return unseal(key.bytes, body, buildSealAad(tenant, ref, keyId, purpose))
 }
 

@@ -15,7 +15,11 @@ export interface TenantUsage {
 export async function readTenantUsage(store: Store): Promise<TenantUsage> {
   const databases = await store.databases()
   return {
-    tenant: store.tenant, syncs: (await store.syncs()).length, databases: databases.length, rows: databases.reduce((sum, { rows }) => sum + rows, 0), changes: await store.headSequence(),
+    tenant: store.tenant,
+    syncs: (await store.syncs()).length,
+    databases: databases.length,
+    rows: databases.reduce((sum, { rows }) => sum + rows, 0),
+    changes: await store.headSequence(),
     wrappedBy: [...new Set((await store.dataKeys()).map(({ wrappedBy }) => wrappedBy))],
   }
 }

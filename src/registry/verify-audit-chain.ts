@@ -23,18 +23,27 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
   const refs = new Map<string, SyncRef>()
   const buildReport = async (brokenAt: AuditChainReport['brokenAt'], head: string): Promise<AuditChainReport> => {
     const states = await findStateFaults(store, refs)
-    return { intact: brokenAt === null && holdsExpected !== false && states.length === 0, entries, head, brokenAt, holdsExpected, states }
+    return {
+      intact: brokenAt === null && holdsExpected !== false && states.length === 0,
+      entries,
+      head,
+      brokenAt,
+      holdsExpected,
+      states,
+    }
   }
   for (;;) {
     const page = await store.auditChain({ after, limit: PAGE_SIZE })
     for (const entry of page.entries) {
       after = entry.id
-      if (entry.worker !== null && entry.sync !== null) refs.set(JSON.stringify([entry.worker, entry.sync]), { worker: entry.worker, sync: entry.sync })
+      if (entry.worker !== null && entry.sync !== null)
+        refs.set(JSON.stringify([entry.worker, entry.sync]), { worker: entry.worker, sync: entry.sync })
       // Entries from before the chain existed have no hash. If a later entry were made to look so, the next one would
       // not follow.
       if (entries === 0 && entry.hash === '') continue
       const link = hashLink(previous, serializeLink(entry))
-      if (link !== entry.hash) return await buildReport({ id: entry.id, why: 'This entry or the one before it was changed.' }, previous)
+      if (link !== entry.hash)
+        return await buildReport({ id: entry.id, why: 'This entry or the one before it was changed.' }, previous)
       if (link === expect) holdsExpected = true
       previous = link
       entries++
@@ -43,7 +52,8 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
     // Other processes may have added entries since the page was read, so this may not be the end yet.
     const now = await store.auditChain({ after, limit: 1 })
     if (now.entries.length > 0) continue
-    if (now.head !== previous || now.count !== entries) return await buildReport({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
+    if (now.head !== previous || now.count !== entries)
+      return await buildReport({ id: after, why: `${now.count - entries} entries are missing after it.` }, previous)
     return await buildReport(null, previous)
   }
 }

@@ -21,14 +21,23 @@ export interface KeyLookupRequest {
 }
 
 /** Looks the key up at the source, through the first sync of the database that supports lookups. */
-export async function lookUpKey(runtime: SourceRuntime, stopping: AbortSignal, { tenant, store, pauses = store ?? NOOP_PAUSE_STORE, plans, database, key }: KeyLookupRequest): Promise<SourceLookupResult> {
+export async function lookUpKey(
+  runtime: SourceRuntime,
+  stopping: AbortSignal,
+  { tenant, store, pauses = store ?? NOOP_PAUSE_STORE, plans, database, key }: KeyLookupRequest,
+): Promise<SourceLookupResult> {
   const plan = plans.find(({ databases, lookup }) => lookup != null && databases[0]?.name === database)
   const lookup = plan?.lookup
-  if (plan === undefined || lookup == null) return { kind: 'unasked', reason: 'it does not support lookups of single records.' }
+  if (plan === undefined || lookup == null)
+    return { kind: 'unasked', reason: 'it does not support lookups of single records.' }
   try {
     const pacers = (await store?.lastSlotTimes(plan.worker)) ?? {}
-    const change = await callSource(runtime, stopping, { tenant, plan, pacers, pauses }, (context) => lookup(key, context))
-    return change?.type === 'upsert' ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null } : { kind: 'has_not', sync: plan.sync }
+    const change = await callSource(runtime, stopping, { tenant, plan, pacers, pauses }, (context) =>
+      lookup(key, context),
+    )
+    return change?.type === 'upsert'
+      ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null }
+      : { kind: 'has_not', sync: plan.sync }
   } catch (error) {
     const { code, message } = classifyError(error)
     if (code === 'CANCELLED') throw error
@@ -37,7 +46,11 @@ export async function lookUpKey(runtime: SourceRuntime, stopping: AbortSignal, {
 }
 
 /** Reads the state of one key from the store, and the progress of the syncs (`plans`) that write its database. */
-export async function gatherAbsenceFacts(store: Store | null, plans: readonly SyncPlan[], { database, key, source }: Pick<AbsenceFacts, 'database' | 'key' | 'source'>): Promise<AbsenceFacts> {
+export async function gatherAbsenceFacts(
+  store: Store | null,
+  plans: readonly SyncPlan[],
+  { database, key, source }: Pick<AbsenceFacts, 'database' | 'key' | 'source'>,
+): Promise<AbsenceFacts> {
   const progress: SyncProgress[] = []
   let quarantined: AbsenceFacts['quarantined'] = null
   for (const plan of plans) {
@@ -45,13 +58,34 @@ export async function gatherAbsenceFacts(store: Store | null, plans: readonly Sy
     const { tidemark, paused, inflight } = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint(ref)
     const cycles = (await store?.cycles(ref, { limit: CYCLES_MAX })) ?? []
     const lastComplete = cycles.find(({ stopReason }) => stopReason === 'complete') ?? null
-    progress.push({ sync: plan.sync, mode: plan.mode, role: plan.pair?.role ?? null, tidemark, paused, lastComplete, unfinished: inflight?.cycle ?? null })
-    const own = ((await store?.quarantineEntries({ ref, limit: QUARANTINED_MAX })) ?? []).filter((entry) => entry.database === database && entry.key === key)
+    progress.push({
+      sync: plan.sync,
+      mode: plan.mode,
+      role: plan.pair?.role ?? null,
+      tidemark,
+      paused,
+      lastComplete,
+      unfinished: inflight?.cycle ?? null,
+    })
+    const own = ((await store?.quarantineEntries({ ref, limit: QUARANTINED_MAX })) ?? []).filter(
+      (entry) => entry.database === database && entry.key === key,
+    )
     for (const entry of own) if (quarantined === null || entry.at > quarantined.at) quarantined = entry
   }
   const lastEntry = (await store?.history(database, key))?.at(-1) ?? null
   const lastEntryCycles =
-    store === null || lastEntry === null ? [] : await store.cycles({ worker: lastEntry.worker, sync: lastEntry.sync }, { limit: CYCLES_MAX })
+    store === null || lastEntry === null
+      ? []
+      : await store.cycles({ worker: lastEntry.worker, sync: lastEntry.sync }, { limit: CYCLES_MAX })
   const writer = lastEntryCycles.find(({ cycle }) => cycle === lastEntry?.cycle)
-  return { database, key, source, progress, quarantined, lastEntry, lastEntryMode: writer?.mode ?? null, exists: (await store?.row(database, key)) != null }
+  return {
+    database,
+    key,
+    source,
+    progress,
+    quarantined,
+    lastEntry,
+    lastEntryMode: writer?.mode ?? null,
+    exists: (await store?.row(database, key)) != null,
+  }
 }

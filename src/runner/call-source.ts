@@ -27,8 +27,16 @@ export interface SourceCallOptions {
 }
 
 /** Calls a source runtime of a cycle with the engine's limits: paced, respecting account pauses, with a deadline. */
-export async function callSource<Result>(runtime: SourceRuntime, stopping: AbortSignal, options: SourceCallOptions, call: (context: SyncContext) => Promise<Result>): Promise<Result> {
-  const { plan: { sync, limits }, onWait } = options
+export async function callSource<Result>(
+  runtime: SourceRuntime,
+  stopping: AbortSignal,
+  options: SourceCallOptions,
+  call: (context: SyncContext) => Promise<Result>,
+): Promise<Result> {
+  const {
+    plan: { sync, limits },
+    onWait,
+  } = options
   const { clock, random } = runtime.ports
   const pauses = new AccountPauses(options.plan, runtime.ports, options.pauses)
   for (let attempt = 1; ; attempt++) {
@@ -41,7 +49,10 @@ export async function callSource<Result>(runtime: SourceRuntime, stopping: Abort
       await pauses.recordError(last.origin, error)
       const ms = pageDelayMs(error, attempt, random)
       if (onWait === undefined || !isRetryable(error) || attempt > limits.retriesMax || ms > limits.waitMaxMs) {
-        const final = onWait !== undefined && attempt > limits.retriesMax ? await pauses.recordFinalFailure(last.origin, error) : withRetryTime(error, clock.now())
+        const final =
+          onWait !== undefined && attempt > limits.retriesMax
+            ? await pauses.recordFinalFailure(last.origin, error)
+            : withRetryTime(error, clock.now())
         await pauses.flush(random)
         throw final
       }
@@ -57,28 +68,47 @@ interface LastRequest {
 }
 
 async function callOnce<Result>(
-  { ports, secrets, fetch: sendRequest }: SourceRuntime, stopping: AbortSignal, { tenant, plan, pacers }: SourceCallOptions, pauses: AccountPauses, last: LastRequest, call: (context: SyncContext) => Promise<Result>,
+  { ports, secrets, fetch: sendRequest }: SourceRuntime,
+  stopping: AbortSignal,
+  { tenant, plan, pacers }: SourceCallOptions,
+  pauses: AccountPauses,
+  last: LastRequest,
+  call: (context: SyncContext) => Promise<Result>,
 ): Promise<Result> {
   const ending = new AbortController()
   const signal = AbortSignal.any([stopping, ending.signal])
   const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
   await pauses.check(null, signal)
-  const late = rejectAfter(ports.clock, plan.limits.deadlineMs, signal, () =>
-    new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source did not respond within ${plan.limits.deadlineMs} ms.`))
+  const late = rejectAfter(
+    ports.clock,
+    plan.limits.deadlineMs,
+    signal,
+    () =>
+      new SyncError('SOURCE_TIMEOUT', `${plan.sync}: the source did not respond within ${plan.limits.deadlineMs} ms.`),
+  )
   try {
-    const result = Promise.resolve().then(() => call({
-      clock: ports.clock, random: ports.random, signal, secrets, pacer,
-      log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
-      fetch: async (input, init = {}) => {
-        await pacer.wait()
-        const origin = last.origin = parseOrigin(input)
-        await pauses.check(origin, signal)
-        const response = await sendRequest(input, { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal })
-        await pauses.recordResponse(origin, response)
-        return response
-      },
-      cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
-    }))
+    const result = Promise.resolve().then(() =>
+      call({
+        clock: ports.clock,
+        random: ports.random,
+        signal,
+        secrets,
+        pacer,
+        log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
+        fetch: async (input, init = {}) => {
+          await pacer.wait()
+          const origin = (last.origin = parseOrigin(input))
+          await pauses.check(origin, signal)
+          const response = await sendRequest(input, {
+            ...init,
+            signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
+          })
+          await pauses.recordResponse(origin, response)
+          return response
+        },
+        cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
+      }),
+    )
     return await Promise.race([raceWithAbort(result, signal), late.promise])
   } finally {
     late.cancel()

@@ -13,19 +13,33 @@ const COMPACT_PAUSE_MS = 50
  * Compacts the log and the cycle records older than `keepMs`, at least hourly, until stopped. Cursors that point
  * before the compacted range expire; rows are not touched.
  */
-export async function compactLogPeriodically(store: Store, { clock, log }: Ports, keepMs: number, stopping: AbortSignal): Promise<void> {
+export async function compactLogPeriodically(
+  store: Store,
+  { clock, log }: Ports,
+  keepMs: number,
+  stopping: AbortSignal,
+): Promise<void> {
   while (!stopping.aborted) {
     try {
       const { removed, cycles } = await compactBefore(store, clock, clock.now() - keepMs, stopping)
       if (removed + cycles > 0) log.info('log compacted', { tenant: store.tenant, removed, cycles })
     } catch (error) {
-      if (!stopping.aborted) log.warn('log compaction failed', { tenant: store.tenant, reason: error instanceof Error ? error.message : String(error) })
+      if (!stopping.aborted)
+        log.warn('log compaction failed', {
+          tenant: store.tenant,
+          reason: error instanceof Error ? error.message : String(error),
+        })
     }
     await clock.sleep(Math.min(COMPACT_INTERVAL_MS, keepMs), stopping).catch(() => {})
   }
 }
 
-async function compactBefore(store: Store, clock: Clock, before: number, stopping: AbortSignal): Promise<{ removed: number; cycles: number }> {
+async function compactBefore(
+  store: Store,
+  clock: Clock,
+  before: number,
+  stopping: AbortSignal,
+): Promise<{ removed: number; cycles: number }> {
   let [removed, cycles] = [0, 0]
   for (;;) {
     const startedAt = clock.now()

@@ -35,7 +35,10 @@ export interface CoverageFacts {
   readonly siblings: ReadonlyMap<string, SyncStatusRow>
 }
 
-export function computeCoverage(status: SyncStatusRow, { mode, frontier, pair, hasLostChanges = false, siblings }: CoverageFacts): Coverage {
+export function computeCoverage(
+  status: SyncStatusRow,
+  { mode, frontier, pair, hasLostChanges = false, siblings }: CoverageFacts,
+): Coverage {
   if (pair?.role === 'delta') return computePairCoverage(status, siblings.get(pair.backfill), hasLostChanges)
   if (frontier !== null) return computeFrontierCoverage(status, frontier)
   const kind = mode === 'replace' ? 'snapshot' : 'stream'
@@ -47,26 +50,45 @@ type CoverageDescription = Pick<Coverage, 'parts' | 'words'>
 
 function describeWhole(status: SyncStatusRow, what: string, hasLostChanges: boolean): CoverageDescription {
   const { lastSuccessAt, inflight, failures, backfillNeeded } = status.checkpoint
-  const one = (state: CoveragePart['state'], words: string): CoverageDescription => ({ parts: [{ state, share: 1, what: words }], words })
-  if (hasLostChanges || backfillNeeded !== null) return one('hole', `Changes were lost; ${what} has to be read again from the start.`)
+  const one = (state: CoveragePart['state'], words: string): CoverageDescription => ({
+    parts: [{ state, share: 1, what: words }],
+    words,
+  })
+  if (hasLostChanges || backfillNeeded !== null)
+    return one('hole', `Changes were lost; ${what} has to be read again from the start.`)
   if (lastSuccessAt !== null) return one('proven', `${capitalize(what)} has been read completely.`)
   if (inflight === null) return one('hole', 'Nothing has been read yet.')
   if (failures > 0) return one('hole', `Reading stopped after ${formatPages(inflight)} and will continue from there.`)
   const words = `${capitalize(what)} is being read for the first time: ${formatPages(inflight)} so far.`
-  return { parts: buildFillingParts(computeProgress(status), words, `The rest of ${what} has not been read yet.`), words }
+  return {
+    parts: buildFillingParts(computeProgress(status), words, `The rest of ${what} has not been read yet.`),
+    words,
+  }
 }
 
-function computePairCoverage(delta: SyncStatusRow, backfill: SyncStatusRow | undefined, hasLostChanges: boolean): Coverage {
+function computePairCoverage(
+  delta: SyncStatusRow,
+  backfill: SyncStatusRow | undefined,
+  hasLostChanges: boolean,
+): Coverage {
   const past = backfill === undefined ? NEVER_RAN : describeWhole(backfill, 'the list', hasLostChanges)
   const recent = describeWhole(delta, 'the change history since', false)
   const parts: CoveragePart[] = [
     ...past.parts.map((part) => ({ ...part, share: part.share / 2, what: `Backfill: ${part.what}` })),
     // The first part of the delta begins at the backfill's anchor.
     ...recent.parts.map((part, index) => ({
-      ...part, share: part.share / 2, what: `Delta: ${part.what}`, ...(index === 0 && { edge: 'anchor' as const }),
+      ...part,
+      share: part.share / 2,
+      what: `Delta: ${part.what}`,
+      ...(index === 0 && { edge: 'anchor' as const }),
     })),
   ]
-  return { kind: 'pair', parts, words: `Backfill: ${past.words} Delta: ${recent.words}`, progress: computeProgress(delta) }
+  return {
+    kind: 'pair',
+    parts,
+    words: `Backfill: ${past.words} Delta: ${recent.words}`,
+    progress: computeProgress(delta),
+  }
 }
 
 const NEVER_RAN: CoverageDescription = { parts: [{ state: 'hole', share: 1, what: 'Never ran.' }], words: 'Never ran.' }
@@ -79,12 +101,35 @@ export interface Frontier {
 function computeFrontierCoverage(status: SyncStatusRow, { tailComplete, isReadingHead }: Frontier): Coverage {
   const reads = status.checkpoint.inflight !== null && status.checkpoint.failures === 0
   const parts: CoveragePart[] = [
-    ...(tailComplete ? [] : [
-      { state: 'hole', share: 0.2, what: 'Older items have not been read yet.' },
-      { state: reads ? 'filling' : 'hole', share: 0.2, what: 'The tail: the backfill continues from here to the end of the list.', edge: 'tail' },
-    ] as const),
-    { state: 'proven', share: (tailComplete ? 1 : 0.6) - (isReadingHead ? 0.15 : 0), what: tailComplete ? 'Everything from the head to the end of the list.' : 'Everything between the tail and the head.', ...(!isReadingHead && { edge: 'head' as const }) },
-    ...(isReadingHead ? [{ state: 'filling', share: 0.15, what: 'The head: newer items are being read down to the last known one.', edge: 'head' }] as const : []),
+    ...(tailComplete
+      ? []
+      : ([
+          { state: 'hole', share: 0.2, what: 'Older items have not been read yet.' },
+          {
+            state: reads ? 'filling' : 'hole',
+            share: 0.2,
+            what: 'The tail: the backfill continues from here to the end of the list.',
+            edge: 'tail',
+          },
+        ] as const)),
+    {
+      state: 'proven',
+      share: (tailComplete ? 1 : 0.6) - (isReadingHead ? 0.15 : 0),
+      what: tailComplete
+        ? 'Everything from the head to the end of the list.'
+        : 'Everything between the tail and the head.',
+      ...(!isReadingHead && { edge: 'head' as const }),
+    },
+    ...(isReadingHead
+      ? ([
+          {
+            state: 'filling',
+            share: 0.15,
+            what: 'The head: newer items are being read down to the last known one.',
+            edge: 'head',
+          },
+        ] as const)
+      : []),
   ]
   const words = `${tailComplete ? 'The list has been read to its end.' : 'The tail has not reached the end of the list.'} ${isReadingHead ? 'Newer items are being read at the head.' : 'The head is at the newest item of the last read.'}`
   return { kind: 'frontier', parts, words, progress: computeProgress(status) }
@@ -95,7 +140,8 @@ export function parseFrontier(text: StateText): Frontier | null {
   const state = parseState(text)
   if (typeof state !== 'object' || state === null) return null
   const { phase, anchors, tailComplete, pass } = state as Record<string, unknown>
-  if ((phase !== 'forward' && phase !== 'backfill') || typeof anchors !== 'string' || typeof tailComplete !== 'boolean') return null
+  if ((phase !== 'forward' && phase !== 'backfill') || typeof anchors !== 'string' || typeof tailComplete !== 'boolean')
+    return null
   return { tailComplete, isReadingHead: typeof pass === 'object' && pass !== null }
 }
 
@@ -110,13 +156,18 @@ function parseState(state: StateText): unknown {
 
 function buildFillingParts(progress: number | null, what: string, rest: string): CoveragePart[] {
   const share = progress ?? 0.5
-  return [{ state: 'filling', share, what, edge: 'head' }, { state: 'hole', share: 1 - share, what: rest }]
+  return [
+    { state: 'filling', share, what, edge: 'head' },
+    { state: 'hole', share: 1 - share, what: rest },
+  ]
 }
 
 /** Compares with the page count of the last complete cycle, and stays below 1. */
 function computeProgress({ checkpoint: { inflight }, recent }: SyncStatusRow): number | null {
   if (inflight === null) return null
-  const previous = recent.find(({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle)
+  const previous = recent.find(
+    ({ stopReason, cycle }: CycleRecord) => stopReason === 'complete' && cycle !== inflight.cycle,
+  )
   return previous === undefined || previous.pages < 2 ? null : Math.min(0.95, inflight.page / previous.pages)
 }
 

@@ -9,6 +9,11 @@ export interface DeclaredSync extends SyncDeclaration {
 
 export function listDeclaredSyncs(worker: WorkerLike, defaults: PlanDefaults = {}): DeclaredSync[] {
   return worker.manifest.syncs.map(({ name, mode, schedule, priority, pair, retentionMs }) => ({
-    plan: worker.plan(name, defaults), mode, schedule, priority, pair, ...(retentionMs !== undefined && { retentionMs }),
+    plan: worker.plan(name, defaults),
+    mode,
+    schedule,
+    priority,
+    pair,
+    ...(retentionMs !== undefined && { retentionMs }),
   }))
 }

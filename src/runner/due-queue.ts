@@ -34,7 +34,7 @@ export class DueQueue<T extends QueueItem> {
   /** Time at which the next item becomes ready; not later than `now` if one is ready. */
   nextAt(now: number): number {
     this.#promoteDue(now)
-    return this.#readyTotal > 0 ? now : this.#scheduled.first?.at ?? Infinity
+    return this.#readyTotal > 0 ? now : (this.#scheduled.first?.at ?? Infinity)
   }
 
   /** Number of items that could start if there were free slots. */

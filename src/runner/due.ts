@@ -1,5 +1,11 @@
 import { nextDueTime, type Schedule } from '../config/schedule.ts'
-import { ERROR_CODES, type CycleRecord, type Mode, type CheckpointSummary, type SyncStatusRow } from '../contract/index.ts'
+import {
+  ERROR_CODES,
+  type CycleRecord,
+  type Mode,
+  type CheckpointSummary,
+  type SyncStatusRow,
+} from '../contract/index.ts'
 import { FAILURE_EFFECTS } from './health.ts'
 import { isBackfillNeeded, type PairRole } from './pair-backfill.ts'
 
@@ -41,7 +47,11 @@ export type DueReason = 'trigger' | 'unfinished' | 'retry' | 'needed' | 'schedul
  * Timestamps from a clock that was ahead are clamped to `now`; keep the result until the checkpoint changes, because
  * recomputing it would move it along with `now`.
  */
-export function computeDueTime({ schedule, pair = null }: SyncDeclaration, { checkpoint, recent }: SyncFacts, options: DueOptions): DueTime {
+export function computeDueTime(
+  { schedule, pair = null }: SyncDeclaration,
+  { checkpoint, recent }: SyncFacts,
+  options: DueOptions,
+): DueTime {
   const { now } = options
   if (checkpoint.paused) return { kind: 'never', why: 'paused' }
   const earliest = computeRetryAt(checkpoint, now)
@@ -55,10 +65,15 @@ export function computeDueTime({ schedule, pair = null }: SyncDeclaration, { che
   if (isScheduleStopped(checkpoint)) return { kind: 'never', why: 'stopped' }
   const failed = checkpoint.failures > 0
   // A first backfill follows its schedule. A requested one repairs the copy and does not wait.
-  const isNeeded = pair === 'backfill' && (checkpoint.backfillNeeded !== null || (schedule.kind === 'manual' && isBackfillNeeded(checkpoint)))
-  if (checkpoint.inflight !== null && (schedule.kind !== 'manual' || isNeeded || continuesTriggeredCycle(checkpoint, recent))) {
+  const isNeeded =
+    pair === 'backfill' &&
+    (checkpoint.backfillNeeded !== null || (schedule.kind === 'manual' && isBackfillNeeded(checkpoint)))
+  if (
+    checkpoint.inflight !== null &&
+    (schedule.kind !== 'manual' || isNeeded || continuesTriggeredCycle(checkpoint, recent))
+  ) {
     const { cycle, startedAt } = checkpoint.inflight
-    const leftAt = recent[0]?.cycle === cycle ? recent[0].endedAt ?? startedAt : startedAt
+    const leftAt = recent[0]?.cycle === cycle ? (recent[0].endedAt ?? startedAt) : startedAt
     return { kind: 'at', at: Math.max(Math.min(leftAt, now), earliest), why: failed ? 'retry' : 'unfinished' }
   }
   if (isNeeded) {
@@ -78,9 +93,21 @@ export const RECENT_CYCLES = 5
  * of them.
  */
 export function fingerprintCheckpoint(checkpoint: CheckpointSummary): string {
-  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, backfillNeeded } = checkpoint
+  const { version, inflight, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, backfillNeeded } =
+    checkpoint
   const request = [backfillNeeded?.since, backfillNeeded?.cycle]
-  return [version, inflight?.cycle, inflight?.page, paused, triggeredAt, failures, lastError?.at, retryAt, lastSuccessAt, ...request].join('/')
+  return [
+    version,
+    inflight?.cycle,
+    inflight?.page,
+    paused,
+    triggeredAt,
+    failures,
+    lastError?.at,
+    retryAt,
+    lastSuccessAt,
+    ...request,
+  ].join('/')
 }
 
 /** Counts the backoff from the failure, clamped to the local clock. */
@@ -91,11 +118,19 @@ function computeRetryAt({ failures, lastError, retryAt }: CheckpointSummary, now
 
 /** Refused credentials leave the cycle unfinished; a state transition clears it, and with it the stop. */
 function isScheduleStopped({ failures, lastError, inflight }: CheckpointSummary): boolean {
-  return failures > 0 && inflight !== null && lastError !== null && FAILURE_EFFECTS[ERROR_CODES[lastError.code].remedy].stopsSchedule
+  return (
+    failures > 0 &&
+    inflight !== null &&
+    lastError !== null &&
+    FAILURE_EFFECTS[ERROR_CODES[lastError.code].remedy].stopsSchedule
+  )
 }
 
 /** A trigger requests a whole cycle: it continues after a crash, unless the error needs an operator. */
-function continuesTriggeredCycle({ inflight, failures, lastError }: CheckpointSummary, recent: readonly CycleRecord[]): boolean {
+function continuesTriggeredCycle(
+  { inflight, failures, lastError }: CheckpointSummary,
+  recent: readonly CycleRecord[],
+): boolean {
   const last = recent[0]
   if (last === undefined || last.cycle !== inflight?.cycle || last.trigger !== 'trigger') return false
   if (failures === 0 || lastError === null) return true
@@ -103,14 +138,21 @@ function continuesTriggeredCycle({ inflight, failures, lastError }: CheckpointSu
   return remedy === 'retry' || remedy === 'wait'
 }
 
-function computeNextSlot(schedule: Schedule, recent: readonly CycleRecord[], { now, since, pauseMs }: DueOptions): number | null {
+function computeNextSlot(
+  schedule: Schedule,
+  recent: readonly CycleRecord[],
+  { now, since, pauseMs }: DueOptions,
+): number | null {
   const last = recent[0]
-  if (schedule.kind === 'continuous' && last !== undefined) return Math.min(last.endedAt ?? last.startedAt, now) + computeRestMs(recent, pauseMs)
+  if (schedule.kind === 'continuous' && last !== undefined)
+    return Math.min(last.endedAt ?? last.startedAt, now) + computeRestMs(recent, pauseMs)
   return nextDueTime(schedule, { now, since, lastStartedAt: last?.startedAt ?? null })
 }
 
 /** Doubles the rest after each consecutive cycle without changes. */
 function computeRestMs(recent: readonly CycleRecord[], pauseMs: number): number {
-  const found = recent.slice(0, RECENT_CYCLES).findIndex(({ counts }) => counts.created + counts.updated + counts.deleted + counts.swept > 0)
+  const found = recent
+    .slice(0, RECENT_CYCLES)
+    .findIndex(({ counts }) => counts.created + counts.updated + counts.deleted + counts.swept > 0)
   return pauseMs * 2 ** (found === -1 ? Math.min(recent.length, RECENT_CYCLES) : found)
 }

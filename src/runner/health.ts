@@ -15,7 +15,10 @@ export type Health = 'HEALTHY' | 'INITIALIZING' | 'WARNING' | 'ERROR' | 'PAUSED'
 export type HealthFacts = Pick<Checkpoint, 'paused' | 'failures' | 'lastError' | 'lastSuccessAt'>
 
 /** The first cycle counts as initializing while it waits and while it runs. `backfill`: see `findPairBackfill`. */
-export function computeHealth({ paused, failures, lastError, lastSuccessAt }: HealthFacts, backfill: PairBackfill | null): Health {
+export function computeHealth(
+  { paused, failures, lastError, lastSuccessAt }: HealthFacts,
+  backfill: PairBackfill | null,
+): Health {
   if (paused) return 'PAUSED'
   const hasLostChanges = backfill !== null && backfill.backfillNeeded !== null
   const isRequested = hasLostChanges && backfill.isPredicted !== true
@@ -36,7 +39,9 @@ const ERROR_AFTER_FAILURES = 3
  * Effect of a failed cycle on later ones. Only refused credentials stop the schedule, because retrying with them may
  * lock the account. Other errors may be fixed on the other side and are retried after a backoff.
  */
-export const FAILURE_EFFECTS: Readonly<Record<Remedy, { readonly needsPerson: boolean; readonly stopsSchedule: boolean }>> = {
+export const FAILURE_EFFECTS: Readonly<
+  Record<Remedy, { readonly needsPerson: boolean; readonly stopsSchedule: boolean }>
+> = {
   retry: { needsPerson: false, stopsSchedule: false },
   wait: { needsPerson: false, stopsSchedule: false },
   bug: { needsPerson: false, stopsSchedule: false },

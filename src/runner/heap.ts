@@ -34,7 +34,7 @@ export class Heap<T> {
   }
 
   #siftUp(item: T): void {
-    for (let index = this.#indexes.get(item) ?? 0; index > 0; ) {
+    for (let index = this.#indexes.get(item) ?? 0; index > 0;) {
       const above = (index - 1) >> 1
       const parent = this.#items[above]
       if (parent === undefined || !this.#isBefore(item, parent)) return
@@ -44,7 +44,7 @@ export class Heap<T> {
   }
 
   #siftDown(item: T): void {
-    for (let index = this.#indexes.get(item) ?? 0; ; ) {
+    for (let index = this.#indexes.get(item) ?? 0; ;) {
       const [left, right] = [this.#items[2 * index + 1], this.#items[2 * index + 2]]
       if (left === undefined) return
       const isRight = right !== undefined && this.#isBefore(right, left)

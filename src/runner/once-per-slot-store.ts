@@ -5,7 +5,12 @@ import { fingerprintCheckpoint } from './due.ts'
  * Wraps the store and releases a lease at once if the checkpoint has changed since the due time was computed: another
  * process saw the same slot and has already run it. Without this, every process that saw the slot would run it.
  */
-export function createOncePerSlotStore(store: Store, syncRef: SyncRef, fingerprint: string, onSlotTaken: () => void): Store {
+export function createOncePerSlotStore(
+  store: Store,
+  syncRef: SyncRef,
+  fingerprint: string,
+  onSlotTaken: () => void,
+): Store {
   const acquire: Store['acquire'] = async (ref, request) => {
     const result = await store.acquire(ref, request)
     // A backfill also takes its delta's lease briefly; the fingerprint does not cover that sync.

@@ -30,9 +30,11 @@ export interface DeclaredHistory {
  * declares the sync.
  */
 export function findPairBackfill(
-  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, declared: DeclaredHistory | null, { findCheckpoint, now }: PairEnvironment,
+  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>,
+  declared: DeclaredHistory | null,
+  { findCheckpoint, now }: PairEnvironment,
 ): PairBackfill | null {
-  const role = declared === null ? undefined : declared.pair ?? null
+  const role = declared === null ? undefined : (declared.pair ?? null)
   const backfill = findStoredBackfill({ sync, checkpoint }, role, findCheckpoint)
   const retentionMs = declared?.retentionMs
   if (retentionMs === undefined || (backfill !== null && backfill.backfillNeeded !== null)) return backfill
@@ -44,7 +46,9 @@ export function findPairBackfill(
 }
 
 function findStoredBackfill(
-  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>, role: PairRole, findCheckpoint: PairEnvironment['findCheckpoint'],
+  { sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>,
+  role: PairRole,
+  findCheckpoint: PairEnvironment['findCheckpoint'],
 ): CheckpointSummary | null {
   const other = findCheckpoint(toBackfillName(sync))
   if (role === 'delta') return other ?? EMPTY_CHECKPOINT
@@ -55,6 +59,9 @@ function findStoredBackfill(
 }
 
 /** A pair needs its backfill until the first one completes, and again after each request. */
-export function isBackfillNeeded({ backfillNeeded, lastSuccessAt }: Pick<CheckpointSummary, 'backfillNeeded' | 'lastSuccessAt'>): boolean {
+export function isBackfillNeeded({
+  backfillNeeded,
+  lastSuccessAt,
+}: Pick<CheckpointSummary, 'backfillNeeded' | 'lastSuccessAt'>): boolean {
   return backfillNeeded !== null || lastSuccessAt === null
 }

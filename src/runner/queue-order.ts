@@ -25,7 +25,10 @@ export function computeRank({ dueSince, priority }: QueueItem): number {
 }
 
 /** Triggers go before incremental syncs, and those before full listings, unless the worker sets a priority. */
-export function computePriority({ mode, priority }: Pick<SyncDeclaration, 'mode' | 'priority'>, why: DueReason): number {
+export function computePriority(
+  { mode, priority }: Pick<SyncDeclaration, 'mode' | 'priority'>,
+  why: DueReason,
+): number {
   const own = priority !== 0 ? priority : MODE_PRIORITY[mode]
   return why === 'trigger' ? Math.max(TRIGGER_PRIORITY, own) : own
 }

@@ -32,13 +32,24 @@ export interface RunnerOptions {
 
 /** Runner events, for logging. */
 export type RunnerEvent =
-  | (CycleEvent & { readonly kind: 'started'; readonly why: DueReason; readonly cycle: number; readonly resumed: boolean; readonly page: number })
+  | (CycleEvent & {
+      readonly kind: 'started'
+      readonly why: DueReason
+      readonly cycle: number
+      readonly resumed: boolean
+      readonly page: number
+    })
   | (CycleEvent & Extract<CycleProgress, { kind: 'landed' | 'waiting' }>)
   | (CycleEvent & { readonly kind: 'ended'; readonly result: CycleResult })
   /** Another process holds the lease, which is normal in a fleet. */
   | (CycleEvent & { readonly kind: 'held'; readonly by: string | null; readonly until: number | null })
   /** The store was unreachable; it is retried after `waitMs`. A cycle that failed to begin adds its sync. */
-  | ({ readonly kind: 'store'; readonly code: string; readonly message: string; readonly waitMs: number } & Partial<CycleEvent>)
+  | ({
+      readonly kind: 'store'
+      readonly code: string
+      readonly message: string
+      readonly waitMs: number
+    } & Partial<CycleEvent>)
   /** A promise in a connector was rejected without a handler. */
   | { readonly kind: 'stray'; readonly message: string }
 

@@ -8,7 +8,14 @@ import { Job } from './job.ts'
 import { createOncePerSlotStore } from './once-per-slot-store.ts'
 import type { TenantLoad } from './queue-order.ts'
 import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
-import type { CycleEvent, RunnerCapacity, RunnerEvent, RunnerOptions, RunnerStatus, RunningCycle } from './runner-options.ts'
+import type {
+  CycleEvent,
+  RunnerCapacity,
+  RunnerEvent,
+  RunnerOptions,
+  RunnerStatus,
+  RunningCycle,
+} from './runner-options.ts'
 import { CONTINUOUS_PAUSE_MS, buildSyncStatus } from './status.ts'
 import { guardStrayRejections } from '../platform/stray-rejections.ts'
 import { StoreClock } from './store-clock.ts'
@@ -38,14 +45,26 @@ export class Runner {
   #cycles = 0
 
   constructor(options: RunnerOptions) {
-    const { store, ports, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pollBatchMax = 250, pauseMs = CONTINUOUS_PAUSE_MS } = options
+    const {
+      store,
+      ports,
+      tenants = [store.tenant],
+      concurrency = 4,
+      pollMs = 1_000,
+      pollBatchMax = 250,
+      pauseMs = CONTINUOUS_PAUSE_MS,
+    } = options
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
     this.#jobs = tenants.flatMap((tenant) => this.#createJobs(tenant))
     this.#clock = new StoreClock(ports.clock)
     this.#watcher = new SyncWatcher(this.#jobs, {
-      clock: this.#clock, ports, pollMs, pollBatchMax, pauseMs,
+      clock: this.#clock,
+      ports,
+      pollMs,
+      pollBatchMax,
+      pauseMs,
       isBusy: (job) => this.#running.has(job),
       onUpdate: (job) => this.#reschedule(job),
       onStoreFailure: (failure) => this.#reportStoreFailure(failure),
@@ -101,7 +120,11 @@ export class Runner {
   }
 
   capacity(): RunnerCapacity {
-    return { places: this.#concurrency, running: this.#running.size, waiting: this.#queue.readyCount(this.#clock.now()) }
+    return {
+      places: this.#concurrency,
+      running: this.#running.size,
+      waiting: this.#queue.readyCount(this.#clock.now()),
+    }
   }
 
   status(): RunnerStatus {
@@ -109,13 +132,28 @@ export class Runner {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
       waiting: this.#queue.readyCount(this.#clock.now()),
-      syncs: this.#jobs.flatMap((job) => (job.facts === null ? [] : [buildSyncStatus(job.tenant, job.sync, { ...job.facts, backfill: this.#findBackfill(job, job.facts) }, job.due)])),
+      syncs: this.#jobs.flatMap((job) =>
+        job.facts === null
+          ? []
+          : [
+              buildSyncStatus(
+                job.tenant,
+                job.sync,
+                { ...job.facts, backfill: this.#findBackfill(job, job.facts) },
+                job.due,
+              ),
+            ],
+      ),
     }
   }
 
-  #findBackfill({ tenant, ref: { worker, sync }, sync: declared }: Job, { checkpoint }: SyncFacts): PairBackfill | null {
+  #findBackfill(
+    { tenant, ref: { worker, sync }, sync: declared }: Job,
+    { checkpoint }: SyncFacts,
+  ): PairBackfill | null {
     const find = (other: string): CheckpointSummary | undefined =>
-      this.#jobs.find((job) => job.tenant === tenant && job.ref.worker === worker && job.ref.sync === other)?.facts?.checkpoint
+      this.#jobs.find((job) => job.tenant === tenant && job.ref.worker === worker && job.ref.sync === other)?.facts
+        ?.checkpoint
     return findPairBackfill({ sync, checkpoint }, declared, { findCheckpoint: find, now: this.#clock.now() })
   }
 
@@ -154,8 +192,12 @@ export class Runner {
   /** Counts the whole fleet: cycles that run elsewhere use up the tenant's share. */
   #tenantLoad(): TenantLoad {
     const running = new Map<string, number>()
-    for (const jobs of [this.#running.keys(), this.#held]) for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
-    return { runningCycles: (tenant) => running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 }
+    for (const jobs of [this.#running.keys(), this.#held])
+      for (const { tenant } of jobs) running.set(tenant, (running.get(tenant) ?? 0) + 1)
+    return {
+      runningCycles: (tenant) => running.get(tenant) ?? 0,
+      lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0,
+    }
   }
 
   /**
@@ -177,7 +219,13 @@ export class Runner {
 
   #startCycle(job: Job): void {
     const why = job.dueReason
-    const cycle = { ...job.ref, why, holder: `${this.#options.holder}#${++this.#cycles}`, startedAt: this.#clock.now(), page: null }
+    const cycle = {
+      ...job.ref,
+      why,
+      holder: `${this.#options.holder}#${++this.#cycles}`,
+      startedAt: this.#clock.now(),
+      page: null,
+    }
     const running: ActiveCycle = { cycle, stopping: new AbortController(), done: Promise.resolve() }
     this.#running.set(job, running)
     this.#held.delete(job)
@@ -196,7 +244,12 @@ export class Runner {
     let slotTaken = false
     try {
       const result = await runCycle(job.sync.plan, {
-        store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
+        store: createOncePerSlotStore(
+          job.store,
+          job.ref,
+          fingerprintCheckpoint(job.checkpoint),
+          () => (slotTaken = true),
+        ),
         ports,
         fetch,
         secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
@@ -250,7 +303,10 @@ export class Runner {
     try {
       this.#options.onEvent?.(event)
     } catch (thrown) {
-      this.#options.ports.log.error('an event listener threw', { event: event.kind, reason: classifyError(thrown).message })
+      this.#options.ports.log.error('an event listener threw', {
+        event: event.kind,
+        reason: classifyError(thrown).message,
+      })
     }
   }
 }

@@ -35,13 +35,18 @@ export interface ResetPlan {
 export function planReset(plan: Pick<SyncPlan, 'mode' | 'pair' | 'execute'> | null, reason: string): ResetPlan {
   if (plan?.pair?.role === 'delta') {
     const { backfill } = plan.pair
-    return { nextCycle: `runs after ${backfill}, which starts with the next run, takes a new anchor and reads everything again`, needsBackfill: { sync: backfill, reason: `The state was reset: ${reason}` } }
+    return {
+      nextCycle: `runs after ${backfill}, which starts with the next run, takes a new anchor and reads everything again`,
+      needsBackfill: { sync: backfill, reason: `The state was reset: ${reason}` },
+    }
   }
-  if (plan?.mode === 'replace') return { nextCycle: 'reads everything from the start; unchanged rows are not written again' }
+  if (plan?.mode === 'replace')
+    return { nextCycle: 'reads everything from the start; unchanged rows are not written again' }
   return {
-    nextCycle: plan?.execute.startsAtEnd === true
-      ? 'starts at the end of the changes: changes and deletions since the last complete cycle are not read. Declare the sync with `worker.track` to read them again'
-      : 'starts without state, like the first one. Rows deleted meanwhile remain if the source no longer reports their deletion',
+    nextCycle:
+      plan?.execute.startsAtEnd === true
+        ? 'starts at the end of the changes: changes and deletions since the last complete cycle are not read. Declare the sync with `worker.track` to read them again'
+        : 'starts without state, like the first one. Rows deleted meanwhile remain if the source no longer reports their deletion',
   }
 }
 
@@ -50,34 +55,63 @@ export function planReset(plan: Pick<SyncPlan, 'mode' | 'pair' | 'execute'> | nu
  * that no runner is active, and with the expected version, so that nothing newer is overwritten. The commit writes the
  * audit log.
  */
-export async function applyStateTransition(store: Store, ref: SyncRef, transition: StateTransition, context: TransitionContext): Promise<{ version: number; before: Checkpoint }> {
+export async function applyStateTransition(
+  store: Store,
+  ref: SyncRef,
+  transition: StateTransition,
+  context: TransitionContext,
+): Promise<{ version: number; before: Checkpoint }> {
   const { lease, checkpoint } = await acquireLease(store, ref, context)
   try {
     if (checkpoint.version !== transition.version) throw versionConflict(ref, transition.version, checkpoint.version)
     const outcome = await store.commit({
-      lease, version: transition.version, at: context.clock.now(), owner: transition.owner,
+      lease,
+      version: transition.version,
+      at: context.clock.now(),
+      owner: transition.owner,
       transition: {
-        kind: 'set', state: transition.state, actor: context.actor, reason: maskSecrets(transition.reason),
-        ...(transition.needsBackfill !== undefined && { backfillRequest: { ...transition.needsBackfill, reason: maskSecrets(transition.needsBackfill.reason) } }),
+        kind: 'set',
+        state: transition.state,
+        actor: context.actor,
+        reason: maskSecrets(transition.reason),
+        ...(transition.needsBackfill !== undefined && {
+          backfillRequest: { ...transition.needsBackfill, reason: maskSecrets(transition.needsBackfill.reason) },
+        }),
       },
-      landings: [], quarantined: [], columns: {}, readAtSequence: await store.headSequence(), upstreamToleranceMs: 0,
+      landings: [],
+      quarantined: [],
+      columns: {},
+      readAtSequence: await store.headSequence(),
+      upstreamToleranceMs: 0,
     })
     if (outcome.kind === 'conflict') throw versionConflict(ref, transition.version, outcome.checkpoint.version)
-    if (outcome.kind !== 'landed') throw new SyncError('LEASE_LOST', `${ref.sync}: another runner took the lease. The state was not changed.`)
+    if (outcome.kind !== 'landed')
+      throw new SyncError('LEASE_LOST', `${ref.sync}: another runner took the lease. The state was not changed.`)
     return { version: outcome.version, before: checkpoint }
   } finally {
     await store.release(lease)
   }
 }
 
-async function acquireLease(store: Store, ref: SyncRef, { clock, holder, isDead }: TransitionContext): Promise<Extract<Awaited<ReturnType<Store['acquire']>>, { kind: 'acquired' }>> {
+async function acquireLease(
+  store: Store,
+  ref: SyncRef,
+  { clock, holder, isDead }: TransitionContext,
+): Promise<Extract<Awaited<ReturnType<Store['acquire']>>, { kind: 'acquired' }>> {
   const request = { holder, ttlMs: LEASE_MS, at: clock.now(), forRepair: true }
   let result = await store.acquire(ref, request)
-  if (result.kind === 'held' && isDead(result.holder)) result = await store.acquire(ref, { ...request, evictHolder: result.holder })
+  if (result.kind === 'held' && isDead(result.holder))
+    result = await store.acquire(ref, { ...request, evictHolder: result.holder })
   if (result.kind === 'acquired') return result
-  throw new SyncError('LEASE_HELD', `${ref.sync} is run by ${result.holder}; its lease lasts until at least ${new Date(result.expiresAt).toISOString()}. The state was not changed.`)
+  throw new SyncError(
+    'LEASE_HELD',
+    `${ref.sync} is run by ${result.holder}; its lease lasts until at least ${new Date(result.expiresAt).toISOString()}. The state was not changed.`,
+  )
 }
 
 function versionConflict({ sync }: SyncRef, expected: number, found: number): SyncError {
-  return new SyncError('VERSION_CONFLICT', `${sync} is at version ${found}, not ${expected}. The state was not changed.`)
+  return new SyncError(
+    'VERSION_CONFLICT',
+    `${sync} is at version ${found}, not ${expected}. The state was not changed.`,
+  )
 }

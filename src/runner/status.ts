@@ -1,4 +1,13 @@
-import { EMPTY_CHECKPOINT, type BackfillRequest, type CycleRecord, type Inflight, type CheckpointSummary, type SyncStatusRow, type Store, type SyncRef } from '../contract/index.ts'
+import {
+  EMPTY_CHECKPOINT,
+  type BackfillRequest,
+  type CycleRecord,
+  type Inflight,
+  type CheckpointSummary,
+  type SyncStatusRow,
+  type Store,
+  type SyncRef,
+} from '../contract/index.ts'
 import type { DeclaredSync } from './declared-sync.ts'
 import { computeDueTime, RECENT_CYCLES, type DueTime, type SyncFacts } from './due.ts'
 import { computeHealth, type Health } from './health.ts'
@@ -19,7 +28,19 @@ export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedu
   readonly backfillNeeded: BackfillRequest | null
 }
 
-type StatusFields = Pick<CheckpointSummary, 'version' | 'tidemark' | 'triggeredAt' | 'failures' | 'lastError' | 'retryAt' | 'lastSuccessAt' | 'heldBy' | 'heldSince' | 'heldUntil'>
+type StatusFields = Pick<
+  CheckpointSummary,
+  | 'version'
+  | 'tidemark'
+  | 'triggeredAt'
+  | 'failures'
+  | 'lastError'
+  | 'retryAt'
+  | 'lastSuccessAt'
+  | 'heldBy'
+  | 'heldSince'
+  | 'heldUntil'
+>
 
 export interface StatusOptions {
   readonly store: Store
@@ -29,9 +50,25 @@ export interface StatusOptions {
 }
 
 /** Reads the status from the store alone, in declaration order. */
-export async function readStatus({ store, syncs, now: at, pauseMs = CONTINUOUS_PAUSE_MS }: StatusOptions): Promise<SyncStatus[]> {
+export async function readStatus({
+  store,
+  syncs,
+  now: at,
+  pauseMs = CONTINUOUS_PAUSE_MS,
+}: StatusOptions): Promise<SyncStatus[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, at)
-  return known.flatMap(({ declared, ...status }) => declared === null ? [] : [buildSyncStatus(store.tenant, declared, status, computeDueTime(declared, status, { now, since: now, pauseMs }))])
+  return known.flatMap(({ declared, ...status }) =>
+    declared === null
+      ? []
+      : [
+          buildSyncStatus(
+            store.tenant,
+            declared,
+            status,
+            computeDueTime(declared, status, { now, since: now, pauseMs }),
+          ),
+        ],
+  )
 }
 
 export interface KnownSync extends SyncStatusRow {
@@ -42,19 +79,30 @@ export interface KnownSync extends SyncStatusRow {
 }
 
 /** Returns the declared syncs in their order, then the others, with one query. */
-export async function readKnownSyncs(store: Store, syncs: readonly DeclaredSync[], at: number): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
+export async function readKnownSyncs(
+  store: Store,
+  syncs: readonly DeclaredSync[],
+  at: number,
+): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
   const { now, syncs: rows } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
   const rowsByKey = new Map(rows.map((status) => [syncKey(status), status]))
   const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
-    ...status, declared,
-    backfill: findPairBackfill(status, declared, { now, findCheckpoint: (sync) => rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint }),
+    ...status,
+    declared,
+    backfill: findPairBackfill(status, declared, {
+      now,
+      findCheckpoint: (sync) => rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint,
+    }),
   })
   const declared = syncs.map((sync): KnownSync => {
     const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
     return known(rowsByKey.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
   })
   const names = new Set(declared.map(syncKey))
-  return { now, syncs: [...declared, ...rows.filter((status) => !names.has(syncKey(status))).map((status) => known(status, null))] }
+  return {
+    now,
+    syncs: [...declared, ...rows.filter((status) => !names.has(syncKey(status))).map((status) => known(status, null))],
+  }
 }
 
 function syncKey({ worker, sync }: SyncRef): string {
@@ -66,12 +114,45 @@ export const CONTINUOUS_PAUSE_MS = 1_000
 
 export type StatusFacts = SyncFacts & Pick<KnownSync, 'backfill'>
 
-export function buildSyncStatus(tenant: string, { plan, mode, schedule }: DeclaredSync, { checkpoint, recent, backfill }: StatusFacts, due: DueTime | null): SyncStatus {
-  const { version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil, inflight } = checkpoint
+export function buildSyncStatus(
+  tenant: string,
+  { plan, mode, schedule }: DeclaredSync,
+  { checkpoint, recent, backfill }: StatusFacts,
+  due: DueTime | null,
+): SyncStatus {
+  const {
+    version,
+    tidemark,
+    triggeredAt,
+    failures,
+    lastError,
+    retryAt,
+    lastSuccessAt,
+    heldBy,
+    heldSince,
+    heldUntil,
+    inflight,
+  } = checkpoint
   return {
-    tenant, worker: plan.worker, sync: plan.sync, mode, schedule, health: computeHealth(checkpoint, backfill), due,
-    version, tidemark, triggeredAt, failures, lastError, retryAt, lastSuccessAt, heldBy, heldSince, heldUntil,
-    unfinished: inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt },
+    tenant,
+    worker: plan.worker,
+    sync: plan.sync,
+    mode,
+    schedule,
+    health: computeHealth(checkpoint, backfill),
+    due,
+    version,
+    tidemark,
+    triggeredAt,
+    failures,
+    lastError,
+    retryAt,
+    lastSuccessAt,
+    heldBy,
+    heldSince,
+    heldUntil,
+    unfinished:
+      inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt },
     lastCycle: recent[0] ?? null,
     backfillNeeded: backfill?.backfillNeeded ?? null,
   }

@@ -1,4 +1,13 @@
-import { EMPTY_CHECKPOINT, type Subscription, type Ports, type SyncStatusRow, type SyncStatusList, type SyncStatusQuery, type Store, type SyncRef } from '../contract/index.ts'
+import {
+  EMPTY_CHECKPOINT,
+  type Subscription,
+  type Ports,
+  type SyncStatusRow,
+  type SyncStatusList,
+  type SyncStatusQuery,
+  type Store,
+  type SyncRef,
+} from '../contract/index.ts'
 import { classifyError } from '../engine/classify-error.ts'
 import { fingerprintCheckpoint, RECENT_CYCLES, type DueOptions } from './due.ts'
 import { required } from '../values/required.ts'
@@ -54,26 +63,30 @@ export class SyncWatcher {
   /** New tenants are polled as soon as possible. */
   add(jobs: readonly Job[]): void {
     const added = this.#addJobs(jobs)
-    for (const { store: { tenant } } of added) this.#subscription?.addTenant(tenant)
+    for (const {
+      store: { tenant },
+    } of added)
+      this.#subscription?.addTenant(tenant)
     this.#requestPoll(added)
   }
 
   /** Subscribes to change notifications, if the store supports them. */
   subscribe(): void {
-    this.#subscription = this.#tenantOrder[0]?.store.subscribe({
-      tenants: [...this.#tenants.keys()],
-      onChange: (name) => {
-        const tenant = this.#tenants.get(name)
-        if (tenant !== undefined) this.#requestPoll([tenant])
-      },
-      onConnected: (isConnected) => {
-        this.#isConnected = isConnected
-        this.#intervalMs = this.#options.pollMs
-        // Notifications may have been missed while disconnected, and the new connection may lead to another server.
-        for (const tenant of this.#tenantOrder) tenant.changeCursor = null
-        this.#requestPoll(this.#tenantOrder)
-      },
-    }) ?? null
+    this.#subscription =
+      this.#tenantOrder[0]?.store.subscribe({
+        tenants: [...this.#tenants.keys()],
+        onChange: (name) => {
+          const tenant = this.#tenants.get(name)
+          if (tenant !== undefined) this.#requestPoll([tenant])
+        },
+        onConnected: (isConnected) => {
+          this.#isConnected = isConnected
+          this.#intervalMs = this.#options.pollMs
+          // Notifications may have been missed while disconnected, and the new connection may lead to another server.
+          for (const tenant of this.#tenantOrder) tenant.changeCursor = null
+          this.#requestPoll(this.#tenantOrder)
+        },
+      }) ?? null
   }
 
   async close(): Promise<void> {
@@ -84,7 +97,9 @@ export class SyncWatcher {
   nextPollMs(): number {
     if (!this.#firstRoundDone && this.#failures === 0) return 0
     const round = this.#remainingMs(this.#roundAt, this.#intervalMs)
-    return this.#requested.size > 0 && this.#failures === 0 ? Math.min(round, this.#remainingMs(this.#polledAt, WAKE_GAP_MS)) : round
+    return this.#requested.size > 0 && this.#failures === 0
+      ? Math.min(round, this.#remainingMs(this.#polledAt, WAKE_GAP_MS))
+      : round
   }
 
   /**
@@ -106,7 +121,9 @@ export class SyncWatcher {
         this.#nextIndex = end < this.#tenantOrder.length ? end : 0
         if (this.#nextIndex === 0) this.#firstRoundDone = true
         // Jitter: processes that started together must not compete for the same sync in every round.
-        this.#intervalMs = Math.round(pollMs * (this.#isConnected ? CONNECTED_POLL_FACTOR : 1) * (0.9 + 0.2 * ports.random.next()))
+        this.#intervalMs = Math.round(
+          pollMs * (this.#isConnected ? CONNECTED_POLL_FACTOR : 1) * (0.9 + 0.2 * ports.random.next()),
+        )
       }
     } catch (thrown) {
       const { code, message } = classifyError(thrown)
@@ -121,7 +138,9 @@ export class SyncWatcher {
   async refresh(job: Job): Promise<void> {
     const { worker, sync } = job.ref
     const tenant = required(this.#tenants.get(job.tenant), `tenant ${job.tenant}`)
-    await this.#query(tenant, { recent: recentCyclesFor(job), ref: { worker, sync } }, ({ syncs }) => this.#update(job, syncs[0]))
+    await this.#query(tenant, { recent: recentCyclesFor(job), ref: { worker, sync } }, ({ syncs }) =>
+      this.#update(job, syncs[0]),
+    )
   }
 
   async #refreshTenant(tenant: WatchedTenant): Promise<void> {
@@ -147,7 +166,11 @@ export class SyncWatcher {
   }
 
   /** Serializes the queries of a tenant, so that the later response is the newer one. */
-  #query(tenant: WatchedTenant, query: Omit<SyncStatusQuery, 'at'>, onAnswer: (answer: SyncStatusList) => void): Promise<void> {
+  #query(
+    tenant: WatchedTenant,
+    query: Omit<SyncStatusQuery, 'at'>,
+    onAnswer: (answer: SyncStatusList) => void,
+  ): Promise<void> {
     const { clock } = this.#options
     const pending = tenant.pendingQuery.then(async () => {
       const answer = await clock.synchronize((at) => tenant.store.listSyncStatus({ at, ...query }))
@@ -158,8 +181,12 @@ export class SyncWatcher {
     return pending
   }
 
-  #update(job: Job, { checkpoint, recent }: Pick<SyncStatusRow, 'checkpoint' | 'recent'> = { checkpoint: EMPTY_CHECKPOINT, recent: [] }): void {
-    const hasChanged = job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
+  #update(
+    job: Job,
+    { checkpoint, recent }: Pick<SyncStatusRow, 'checkpoint' | 'recent'> = { checkpoint: EMPTY_CHECKPOINT, recent: [] },
+  ): void {
+    const hasChanged =
+      job.facts === null || fingerprintCheckpoint(job.facts.checkpoint) !== fingerprintCheckpoint(checkpoint)
     job.facts = { checkpoint, recent }
     if (hasChanged) job.updateDue(this.#dueOptions())
     this.#options.onUpdate(job)
@@ -170,7 +197,16 @@ export class SyncWatcher {
     for (const job of jobs) {
       let tenant = this.#tenants.get(job.tenant)
       if (tenant === undefined) {
-        this.#tenants.set(job.tenant, (tenant = { store: job.store, jobs: new Map(), changeCursor: null, recent: 1, pendingQuery: Promise.resolve() }))
+        this.#tenants.set(
+          job.tenant,
+          (tenant = {
+            store: job.store,
+            jobs: new Map(),
+            changeCursor: null,
+            recent: 1,
+            pendingQuery: Promise.resolve(),
+          }),
+        )
         added.push(tenant)
       }
       tenant.jobs.set(syncKey(job.ref), job)

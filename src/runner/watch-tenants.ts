@@ -6,7 +6,12 @@ const TENANT_POLL_MS = 5_000
  * Reports every tenant with data in the store, now and as they appear, until stopped. The name of an erased tenant
  * stays in the store and is skipped: running its syncs would restore the erased data.
  */
-export async function watchTenants(store: Store, { clock, log }: Ports, onTenant: (tenant: string) => void, stopping: AbortSignal): Promise<void> {
+export async function watchTenants(
+  store: Store,
+  { clock, log }: Ports,
+  onTenant: (tenant: string) => void,
+  stopping: AbortSignal,
+): Promise<void> {
   const reported = new Set([store.tenant])
   while (!stopping.aborted) {
     try {

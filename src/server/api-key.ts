@@ -13,10 +13,16 @@ export interface NewApiKeyOptions {
 }
 
 /** The text is shown once; only the fields of `key` are stored. */
-export function createApiKey({ name, scopes, rateLimit, createdAt, endsAt = null }: NewApiKeyOptions): { text: string; key: Omit<ApiKey, 'tenant'> } {
+export function createApiKey({ name, scopes, rateLimit, createdAt, endsAt = null }: NewApiKeyOptions): {
+  text: string
+  key: Omit<ApiKey, 'tenant'>
+} {
   const id = randomBytes(8).toString('hex')
   const secret = randomBytes(32).toString('base64url')
-  return { text: `tmk_${id}_${secret}`, key: { id, name, hash: hash('sha256', secret, 'hex'), scopes, rateLimit, createdAt, endsAt } }
+  return {
+    text: `tmk_${id}_${secret}`,
+    key: { id, name, hash: hash('sha256', secret, 'hex'), scopes, rateLimit, createdAt, endsAt },
+  }
 }
 
 export function parseApiKey(text: string): { id: string; hash: string } | null {

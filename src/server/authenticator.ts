@@ -55,17 +55,31 @@ export class Authenticator {
     return this.#authenticate(text, given, key, address)
   }
 
-  #authenticate(text: string | undefined, given: { id: string; hash: string } | null, key: ApiKey | null, address: string): Caller {
+  #authenticate(
+    text: string | undefined,
+    given: { id: string; hash: string } | null,
+    key: ApiKey | null,
+    address: string,
+  ): Caller {
     const now = this.#clock.now()
     if (given === null || !isKeyValid(key, given.hash, now)) {
       // Only failed attempts are limited: other callers behind the same address may have valid keys.
       const failed = this.#rateLimiter.count(`failed ${address}`, AUTH_FAILURES_MAX)
       if (failed.remaining < 0) throw withRateLimitHeaders(rateLimitError(failed, now), failed)
-      throw text === undefined ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` creates one.') : keyEndedError()
+      throw text === undefined
+        ? unauthorizedError('Send a key as `Authorization: Bearer …`. `tidemark keys create` creates one.')
+        : keyEndedError()
     }
     const rateLimit = this.countRequest(key)
     if (rateLimit.remaining < 0) throw withRateLimitHeaders(rateLimitError(rateLimit, now), rateLimit)
-    return { id: key.id, name: key.name, scopes: key.scopes, store: this.#storeOf(key.tenant), rateLimit, endsAt: key.endsAt }
+    return {
+      id: key.id,
+      name: key.name,
+      scopes: key.scopes,
+      store: this.#storeOf(key.tenant),
+      rateLimit,
+      endsAt: key.endsAt,
+    }
   }
 
   /** Returns a valid key from the cache; null for every other key. */
@@ -73,7 +87,9 @@ export class Authenticator {
     const given = parseApiKey(text)
     const known = given === null ? undefined : this.#keyCache.get(given.id)
     const now = this.#clock.now()
-    return given !== null && known !== undefined && known.until > now && isKeyValid(known.key, given.hash, now) ? known.key : null
+    return given !== null && known !== undefined && known.until > now && isKeyValid(known.key, given.hash, now)
+      ? known.key
+      : null
   }
 
   countRequest({ id, tenant, rateLimit }: ApiKey): RateLimitStatus {

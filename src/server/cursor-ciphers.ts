@@ -25,7 +25,12 @@ export async function addApiKey(store: Store, key: Omit<ApiKey, 'tenant'>, by: s
 }
 
 function loadCursorSecrets(store: Store, now: number): Promise<CursorSecret[]> {
-  return store.cursorSecrets({ secret: randomBytes(32).toString('hex'), createdAt: now, rotateAfterMs: ROTATE_MS, retainMs: CURSOR_LIFE_MS + DAY_MS })
+  return store.cursorSecrets({
+    secret: randomBytes(32).toString('hex'),
+    createdAt: now,
+    rotateAfterMs: ROTATE_MS,
+    retainMs: CURSOR_LIFE_MS + DAY_MS,
+  })
 }
 
 /** Cursor ciphers by tenant, rotated monthly; cursors of the previous secret stay valid until they expire. */
@@ -52,7 +57,9 @@ export class CursorCiphers {
     const known = this.#ciphers.get(store.tenant)
     if (known !== undefined && now - known.at < ageMax) return known.cipher
     const cipher = loadCursorSecrets(store, now).then((secrets) => {
-      const active = secrets.find(({ createdAt }) => createdAt <= now - ACTIVATION_DELAY_MS) ?? required(secrets.at(-1), 'the cursor secret')
+      const active =
+        secrets.find(({ createdAt }) => createdAt <= now - ACTIVATION_DELAY_MS) ??
+        required(secrets.at(-1), 'the cursor secret')
       return new CursorCipher([active, ...secrets.filter((secret) => secret !== active)].map(({ secret }) => secret))
     })
     this.#ciphers.set(store.tenant, { cipher, at: now })

@@ -30,7 +30,10 @@ export class FeedHeadWatcher {
       tenant.listeners.add(onHead)
       for (const other of [signal, this.#stopping]) other.addEventListener('abort', finish)
       if (signal.aborted || this.#stopping.aborted) finish()
-      this.#clock.sleep(ms, ended.signal).then(() => finish()).catch(() => {})
+      this.#clock
+        .sleep(ms, ended.signal)
+        .then(() => finish())
+        .catch(() => {})
     })
   }
 

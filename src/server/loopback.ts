@@ -23,9 +23,24 @@ export function isLocalRequest(headers: IncomingHttpHeaders): boolean {
  * Cross-site pages can make a browser submit a form, but not with a custom header, so writes require one. Programs
  * outside a browser need none.
  */
-export function passesCsrfCheck({ method, headers }: { readonly method: string; readonly headers: IncomingHttpHeaders }): boolean {
+export function passesCsrfCheck({
+  method,
+  headers,
+}: {
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+}): boolean {
   const isBrowser = headers.origin !== undefined || headers['sec-fetch-site'] !== undefined
   return method === 'GET' || method === 'HEAD' || !isBrowser || headers['x-tidemark-console'] !== undefined
 }
 
-const FORWARDING_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip']
+const FORWARDING_HEADERS = [
+  'forwarded',
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'cf-connecting-ip',
+  'true-client-ip',
+]

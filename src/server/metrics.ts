@@ -1,5 +1,14 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { METRICS, type AttributeName, type Attributes, type Meter, type Metric, type MetricName, type Store, type Webhook } from '../contract/index.ts'
+import {
+  METRICS,
+  type AttributeName,
+  type Attributes,
+  type Meter,
+  type Metric,
+  type MetricName,
+  type Store,
+  type Webhook,
+} from '../contract/index.ts'
 import { LabelLimiter, pickLabels } from '../platform/label-limiter.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import { computeWebhookState, type WebhookState } from '../webhooks/manage-webhooks.ts'
@@ -10,8 +19,16 @@ import type { SyncMetrics } from './sync-metrics.ts'
 /** Gauges computed per scrape for the caller's tenant only. */
 export const TENANT_GAUGES = {
   tidemark_syncs: { about: 'Syncs by health.', labels: ['health'] },
-  tidemark_sync_lag_seconds: { about: 'Time since the start of the last complete cycle; later changes of the source may be missing. Absent before the first complete cycle, and for the backfill of a pair, whose delta has the lag.', labels: ['worker', 'sync'] },
-  tidemark_sync_backfill_needed: { about: '1 while a backfill is requested for the sync or its pair: changes were lost, and the copy may lack them until it completes.', labels: ['worker', 'sync'] },
+  tidemark_sync_lag_seconds: {
+    about:
+      'Time since the start of the last complete cycle; later changes of the source may be missing. Absent before the first complete cycle, and for the backfill of a pair, whose delta has the lag.',
+    labels: ['worker', 'sync'],
+  },
+  tidemark_sync_backfill_needed: {
+    about:
+      '1 while a backfill is requested for the sync or its pair: changes were lost, and the copy may lack them until it completes.',
+    labels: ['worker', 'sync'],
+  },
   tidemark_sync_failures: { about: 'Consecutive failed cycles of the sync.', labels: ['worker', 'sync'] },
   tidemark_sync_running: { about: 'Whether a process is running the sync.', labels: ['worker', 'sync'] },
   tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },
@@ -24,7 +41,12 @@ export const TENANT_GAUGES = {
 /** Process-wide metrics for the operator. */
 export const PROCESS_METRICS = {
   tidemark_http_requests_total: { kind: 'counter', about: 'HTTP requests.', labels: ['route', 'status'] },
-  tidemark_http_request_seconds: { kind: 'histogram', about: 'Duration of HTTP requests.', labels: ['route'], buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] },
+  tidemark_http_request_seconds: {
+    kind: 'histogram',
+    about: 'Duration of HTTP requests.',
+    labels: ['route'],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10],
+  },
   tidemark_runner_places: { kind: 'gauge', about: 'Maximum concurrent cycles of this process.', labels: [] },
   tidemark_runner_running: { kind: 'gauge', about: 'Cycles running in this process.', labels: [] },
   tidemark_runner_waiting: { kind: 'gauge', about: 'Due syncs waiting for a slot.', labels: [] },
@@ -61,15 +83,34 @@ export class Metrics implements Meter {
   constructor() {
     const { tidemark_http_requests_total: requests, tidemark_http_request_seconds: seconds } = PROCESS_METRICS
     const registers = [this.#registry]
-    this.#requests = new Counter({ name: 'tidemark_http_requests_total', help: requests.about, labelNames: requests.labels, registers })
-    this.#seconds = new Histogram({ name: 'tidemark_http_request_seconds', help: seconds.about, labelNames: seconds.labels, buckets: [...seconds.buckets], registers })
+    this.#requests = new Counter({
+      name: 'tidemark_http_requests_total',
+      help: requests.about,
+      labelNames: requests.labels,
+      registers,
+    })
+    this.#seconds = new Histogram({
+      name: 'tidemark_http_request_seconds',
+      help: seconds.about,
+      labelNames: seconds.labels,
+      buckets: [...seconds.buckets],
+      registers,
+    })
     for (const [name, metric] of Object.entries<Metric>(METRICS)) {
-      const options = { name: prometheusName(metric), help: metric.about, labelNames: metric.labels.map(prometheusLabel), registers }
+      const options = {
+        name: prometheusName(metric),
+        help: metric.about,
+        labelNames: metric.labels.map(prometheusLabel),
+        registers,
+      }
       if (metric.kind === 'counter') {
         const counter = new Counter(options)
         this.#recorders.set(name as MetricName, (value, labels) => counter.inc(labels, value))
       } else {
-        const histogram = new Histogram({ ...options, buckets: [...required(metric.buckets, `the buckets of ${name}`)] })
+        const histogram = new Histogram({
+          ...options,
+          buckets: [...required(metric.buckets, `the buckets of ${name}`)],
+        })
         this.#recorders.set(name as MetricName, (value, labels) => histogram.observe(labels, value))
       }
     }
@@ -77,14 +118,20 @@ export class Metrics implements Meter {
 
   record(metric: MetricName, value: number, labels: Attributes = {}): void {
     const bounded = Object.entries(this.#labelBounds.limit(pickLabels(METRICS[metric].labels, labels)))
-    this.#recorders.get(metric)?.(value, Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])))
+    this.#recorders.get(metric)?.(
+      value,
+      Object.fromEntries(bounded.map(([name, label]) => [prometheusLabel(name as AttributeName), String(label)])),
+    )
   }
 
   recordRequest(route: string, status: number, seconds: number): void {
     const name = `${route} ${Math.floor(status / 100)}xx`
     let series = this.#series.get(name)
     if (series === undefined) {
-      series = { requests: this.#requests.labels(route, `${Math.floor(status / 100)}xx`), seconds: this.#seconds.labels(route) }
+      series = {
+        requests: this.#requests.labels(route, `${Math.floor(status / 100)}xx`),
+        seconds: this.#seconds.labels(route),
+      }
       this.#series.set(name, series)
     }
     series.requests.inc()
@@ -105,12 +152,26 @@ export class Metrics implements Meter {
     for (const consumer of await store.consumers()) lags[(await computeConsumerLag(store, consumer, now)).status]++
 
     const gauges = new TenantGauges()
-    const setBySync = (name: keyof typeof TENANT_GAUGES, valueOf: (metric: SyncMetrics['syncs'][number]) => number | null): void => gauges.set(name, TENANT_GAUGES[name], syncMetrics.syncs.flatMap((metric) => {
-      const value = valueOf(metric)
-      return value === null ? [] : [[{ worker: metric.worker, sync: metric.sync }, value] as const]
-    }))
-    const setByLabel = (name: keyof typeof TENANT_GAUGES, counts: Readonly<Record<string, number>>): void => gauges.set(name, TENANT_GAUGES[name], Object.entries(counts).map(([value, count]) => [{ [TENANT_GAUGES[name].labels[0] ?? '']: value }, count]))
-    const setOne = (name: keyof typeof TENANT_GAUGES, value: number): void => gauges.set(name, TENANT_GAUGES[name], [[{}, value]])
+    const setBySync = (
+      name: keyof typeof TENANT_GAUGES,
+      valueOf: (metric: SyncMetrics['syncs'][number]) => number | null,
+    ): void =>
+      gauges.set(
+        name,
+        TENANT_GAUGES[name],
+        syncMetrics.syncs.flatMap((metric) => {
+          const value = valueOf(metric)
+          return value === null ? [] : [[{ worker: metric.worker, sync: metric.sync }, value] as const]
+        }),
+      )
+    const setByLabel = (name: keyof typeof TENANT_GAUGES, counts: Readonly<Record<string, number>>): void =>
+      gauges.set(
+        name,
+        TENANT_GAUGES[name],
+        Object.entries(counts).map(([value, count]) => [{ [TENANT_GAUGES[name].labels[0] ?? '']: value }, count]),
+      )
+    const setOne = (name: keyof typeof TENANT_GAUGES, value: number): void =>
+      gauges.set(name, TENANT_GAUGES[name], [[{}, value]])
     setByLabel('tidemark_syncs', syncMetrics.healthCounts)
     setBySync('tidemark_sync_lag_seconds', ({ lagSeconds }) => lagSeconds)
     setBySync('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
@@ -118,11 +179,17 @@ export class Metrics implements Meter {
     setBySync('tidemark_sync_running', ({ running }) => running)
     setOne('tidemark_feed_position', headSequence)
     setByLabel('tidemark_webhooks', states)
-    setByLabel('tidemark_webhook_deliveries', { waiting: sumDeliveries(webhooks, 'waiting'), dead: sumDeliveries(webhooks, 'dead') })
+    setByLabel('tidemark_webhook_deliveries', {
+      waiting: sumDeliveries(webhooks, 'waiting'),
+      dead: sumDeliveries(webhooks, 'dead'),
+    })
     setOne('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => headSequence - webhook.sequence)))
     setByLabel('tidemark_consumers', lags)
     if (isOperator && capacity !== null) {
-      for (const [name, value] of Object.entries(capacity)) gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [[{}, value]])
+      for (const [name, value] of Object.entries(capacity))
+        gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [
+          [{}, value],
+        ])
     }
     // Metrics over all tenants are for the operator only.
     return `${isOperator ? await this.#registry.metrics() : ''}${await gauges.render()}`
@@ -133,7 +200,11 @@ export class Metrics implements Meter {
 class TenantGauges {
   readonly #registry = new Registry()
 
-  set(name: string, { about, labels }: { about: string; labels: readonly string[] }, values: readonly (readonly [Record<string, string>, number])[]): void {
+  set(
+    name: string,
+    { about, labels }: { about: string; labels: readonly string[] },
+    values: readonly (readonly [Record<string, string>, number])[],
+  ): void {
     const gauge = new Gauge({ name, help: about, labelNames: labels, registers: [this.#registry] })
     for (const [labelled, value] of values) gauge.set(labelled, value)
   }

@@ -70,7 +70,10 @@ export class RateLimiter {
 
   async #report(store: Store, counts: ReadonlyArray<readonly [string, RequestCount]>): Promise<void> {
     const reports = counts.map(([name, count]) => ({ name, count, local: count.local }))
-    const totals = await store.countRequests(this.#window, reports.map(({ name, count, local }) => [name, local - count.reported]))
+    const totals = await store.countRequests(
+      this.#window,
+      reports.map(({ name, count, local }) => [name, local - count.reported]),
+    )
     for (const [index, { count, local }] of reports.entries()) {
       count.reported = local
       count.remote = (totals[index] ?? local) - local
@@ -89,10 +92,18 @@ export class RateLimiter {
 }
 
 export function rateLimitHeaders({ limit, remaining, resetAt }: RateLimitStatus): Record<string, string> {
-  return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(Math.max(0, remaining)), 'x-ratelimit-reset': String(resetAt) }
+  return {
+    'x-ratelimit-limit': String(limit),
+    'x-ratelimit-remaining': String(Math.max(0, remaining)),
+    'x-ratelimit-reset': String(resetAt),
+  }
 }
 
 export function rateLimitError(status: RateLimitStatus, now: number): HttpError {
   const seconds = Math.max(1, Math.ceil(status.resetAt - now / 1_000))
-  return new HttpError('RATE_LIMIT_EXCEEDED', `More than ${status.limit} requests in a minute. Retry in ${seconds} s.`, { headers: { 'retry-after': String(seconds) } })
+  return new HttpError(
+    'RATE_LIMIT_EXCEEDED',
+    `More than ${status.limit} requests in a minute. Retry in ${seconds} s.`,
+    { headers: { 'retry-after': String(seconds) } },
+  )
 }

@@ -42,7 +42,12 @@ export interface Route {
  * public: no authentication. open: the same, but a key shows more. key: any valid key. A scope may contain a path
  * parameter: `:database:read`. Control routes need no key on loopback.
  */
-export type Access = { readonly kind: 'public' } | { readonly kind: 'open' } | { readonly kind: 'key' } | { readonly kind: 'scope'; readonly scope: string } | { readonly kind: 'control'; readonly scope: string }
+export type Access =
+  | { readonly kind: 'public' }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'key' }
+  | { readonly kind: 'scope'; readonly scope: string }
+  | { readonly kind: 'control'; readonly scope: string }
 
 export interface RouteRequest {
   readonly request: FastifyRequest
@@ -89,7 +94,11 @@ export interface ServerContext {
 }
 
 /** Adds tenant and request id. */
-export function createRequestLog({ context, request, caller }: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
+export function createRequestLog({
+  context,
+  request,
+  caller,
+}: Pick<RouteRequest, 'context' | 'request' | 'caller'>): Log {
   return createChildLog(context.ports.log, { tenant: caller.store.tenant, requestId: request.id })
 }
 

@@ -77,52 +77,136 @@ export interface Server {
   close(): Promise<void>
 }
 
-export const ROUTES: readonly Route[] = [...metaRoutes, ...consumerRoutes, ...feedRoutes, ...controlRoutes, ...webhookControlRoutes, ...consoleRoutes, ...inboundWebhookRoutes]
+export const ROUTES: readonly Route[] = [
+  ...metaRoutes,
+  ...consumerRoutes,
+  ...feedRoutes,
+  ...controlRoutes,
+  ...webhookControlRoutes,
+  ...consoleRoutes,
+  ...inboundWebhookRoutes,
+]
 
 const HEADERS_MAX_BYTES = 16_384
 const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each percent-encoded as three characters. */
 const PATH_PART_MAX = 3_200
 
-export function createServer({ store, ports, version, syncs = [], sourceRuntime, schemas = {}, resourceTypes = {}, inbound, host = '127.0.0.1', corsOrigins = [], keysOnly = false, isServedTenant = (tenant) => tenant === store.tenant, timeoutMs = 30_000, metrics = new Metrics(), runnerCapacity, resolve = systemResolveHost }: ServerOptions): Server {
+export function createServer({
+  store,
+  ports,
+  version,
+  syncs = [],
+  sourceRuntime,
+  schemas = {},
+  resourceTypes = {},
+  inbound,
+  host = '127.0.0.1',
+  corsOrigins = [],
+  keysOnly = false,
+  isServedTenant = (tenant) => tenant === store.tenant,
+  timeoutMs = 30_000,
+  metrics = new Metrics(),
+  runnerCapacity,
+  resolve = systemResolveHost,
+}: ServerOptions): Server {
   const cors = new Cors(corsOrigins)
   const stop = new AbortController()
   const send = createSender({ resolve })
   const routes = store.isReplica === true ? ROUTES.filter(({ method }) => method === 'GET') : ROUTES
   const context: ServerContext = {
-    ports, version, tenant: store.tenant, isServedTenant, syncs, sourceRuntime: sourceRuntime ?? null, schemas, resourceTypes, inbound: inbound ?? null, routes, send, resolve, timeoutMs, stopping: stop.signal, openStreams: new Map(),
-    authenticator: new Authenticator(store, ports.clock, stop.signal), cursorCiphers: new CursorCiphers(ports.clock), feedHead: new FeedHeadWatcher(ports.clock, stop.signal), metrics, runnerCapacity: () => runnerCapacity?.() ?? null, stateSummaries: new StateSummaryCache(), pageCache: new PageCache(),
+    ports,
+    version,
+    tenant: store.tenant,
+    isServedTenant,
+    syncs,
+    sourceRuntime: sourceRuntime ?? null,
+    schemas,
+    resourceTypes,
+    inbound: inbound ?? null,
+    routes,
+    send,
+    resolve,
+    timeoutMs,
+    stopping: stop.signal,
+    openStreams: new Map(),
+    authenticator: new Authenticator(store, ports.clock, stop.signal),
+    cursorCiphers: new CursorCiphers(ports.clock),
+    feedHead: new FeedHeadWatcher(ports.clock, stop.signal),
+    metrics,
+    runnerCapacity: () => runnerCapacity?.() ?? null,
+    stateSummaries: new StateSummaryCache(),
+    pageCache: new PageCache(),
   }
   const callers: CallerByRequest = new WeakMap()
   const nextId = createRequestIds()
   const app = fastify({
-    serverFactory: (handle) => createHttpServer({ maxHeaderSize: HEADERS_MAX_BYTES, headersTimeout: timeoutMs, requestTimeout: timeoutMs, connectionsCheckingInterval: Math.min(timeoutMs, 5_000) }, serializeRequests((request, response) => {
-      if (!sendCachedPage(context, request, response, nextId)) handle(request, response)
-    })),
-    logger: false, trustProxy: false, bodyLimit: BODY_MAX_BYTES, routerOptions: { maxParamLength: PATH_PART_MAX }, genReqId: nextId,
-    forceCloseConnections: true, return503OnClosing: false,
+    serverFactory: (handle) =>
+      createHttpServer(
+        {
+          maxHeaderSize: HEADERS_MAX_BYTES,
+          headersTimeout: timeoutMs,
+          requestTimeout: timeoutMs,
+          connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
+        },
+        serializeRequests((request, response) => {
+          if (!sendCachedPage(context, request, response, nextId)) handle(request, response)
+        }),
+      ),
+    logger: false,
+    trustProxy: false,
+    bodyLimit: BODY_MAX_BYTES,
+    routerOptions: { maxParamLength: PATH_PART_MAX },
+    genReqId: nextId,
+    forceCloseConnections: true,
+    return503OnClosing: false,
     ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
   // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
-    void reply.header('x-request-id', request.id).header('cache-control', 'no-store').header('x-content-type-options', 'nosniff').headers(cors.headersFor(request.headers))
+    void reply
+      .header('x-request-id', request.id)
+      .header('cache-control', 'no-store')
+      .header('x-content-type-options', 'nosniff')
+      .headers(cors.headersFor(request.headers))
     const preflight = cors.preflightFor(request.method, request.headers)
     if (preflight === null) next()
     else void reply.code(204).headers(preflight).send()
   })
   app.addHook('onResponse', (request, reply, next) => {
-    recordRequest(context, { requestId: request.id, tenant: callers.get(request)?.store.tenant, method: request.method, route: request.routeOptions.url ?? 'none', status: reply.statusCode, ms: reply.elapsedTime })
+    recordRequest(context, {
+      requestId: request.id,
+      tenant: callers.get(request)?.store.tenant,
+      method: request.method,
+      route: request.routeOptions.url ?? 'none',
+      status: reply.statusCode,
+      ms: reply.elapsedTime,
+    })
     next()
   })
   app.setErrorHandler((thrown, request, reply) => {
     const error = toHttpError(thrown)
-    if (error.code === 'INTERNAL_ERROR') ports.log.error('request failed', { requestId: request.id, tenant: callers.get(request)?.store.tenant, route: request.routeOptions.url, reason: thrown instanceof Error ? thrown.message : String(thrown) })
+    if (error.code === 'INTERNAL_ERROR')
+      ports.log.error('request failed', {
+        requestId: request.id,
+        tenant: callers.get(request)?.store.tenant,
+        route: request.routeOptions.url,
+        reason: thrown instanceof Error ? thrown.message : String(thrown),
+      })
     return sendError(error, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => sendError(new HttpError('NOT_FOUND', 'Not found. /openapi.json lists the available paths.'), request, reply))
-  void app.register(compress, { global: false, threshold: COMPRESS_MIN_BYTES, encodings: ['br', 'gzip', 'deflate'], brotliOptions: { params: { 1: 4 } }, zlibOptions: { level: 4 } })
+  app.setNotFoundHandler((request, reply) =>
+    sendError(new HttpError('NOT_FOUND', 'Not found. /openapi.json lists the available paths.'), request, reply),
+  )
+  void app.register(compress, {
+    global: false,
+    threshold: COMPRESS_MIN_BYTES,
+    encodings: ['br', 'gzip', 'deflate'],
+    brotliOptions: { params: { 1: 4 } },
+    zlibOptions: { level: 4 },
+  })
   // The routes use decorators of the plugin.
   app.after(() => {
     for (const route of routes) registerRoute(app, route, context, callers, isLoopback(host) && !keysOnly)
@@ -143,27 +227,55 @@ export function createServer({ store, ports, version, syncs = [], sourceRuntime,
 /** Authenticated callers. */
 type CallerByRequest = WeakMap<FastifyRequest, Caller>
 
-function registerRoute(app: FastifyInstance, route: Route, context: ServerContext, callers: CallerByRequest, isLoopbackOnly: boolean): void {
+function registerRoute(
+  app: FastifyInstance,
+  route: Route,
+  context: ServerContext,
+  callers: CallerByRequest,
+  isLoopbackOnly: boolean,
+): void {
   const { rawBytesMax } = route
   if (rawBytesMax === undefined) return addRoute(app, route, context, callers, isLoopbackOnly)
   // Content type parsers apply to a whole scope.
   void app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: rawBytesMax }, async (_request: FastifyRequest, body: Buffer) => body)
+    scope.addContentTypeParser(
+      '*',
+      { parseAs: 'buffer', bodyLimit: rawBytesMax },
+      async (_request: FastifyRequest, body: Buffer) => body,
+    )
     addRoute(scope, route, context, callers, isLoopbackOnly)
   })
 }
 
-function addRoute(app: FastifyInstance, route: Route, context: ServerContext, callers: CallerByRequest, isLoopbackOnly: boolean): void {
+function addRoute(
+  app: FastifyInstance,
+  route: Route,
+  context: ServerContext,
+  callers: CallerByRequest,
+  isLoopbackOnly: boolean,
+): void {
   app.route({
-    method: route.method, url: route.path, ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
-    schema: { ...(route.params && { params: route.params }), ...querySchema(route), ...(route.body && { body: route.body }) },
+    method: route.method,
+    url: route.path,
+    ...(route.rawBytesMax !== undefined && { bodyLimit: route.rawBytesMax }),
+    schema: {
+      ...(route.params && { params: route.params }),
+      ...querySchema(route),
+      ...(route.body && { body: route.body }),
+    },
     preValidation: (request, _reply, next) => {
       if (route.body !== undefined) request.body ??= {}
       // Cursors are checked when they are decoded, with errors of their own.
       const { cursor: _, ...query } = (request.query ?? {}) as Record<string, unknown>
       const isInvalid = route.rawBytesMax === undefined && [request.params, query, request.body].some(hasNul)
-      next(isInvalid ? new HttpError('INVALID_REQUEST', 'The request contains a NUL character.', { details: { reason: 'parameter_invalid' } }) : undefined)
+      next(
+        isInvalid
+          ? new HttpError('INVALID_REQUEST', 'The request contains a NUL character.', {
+              details: { reason: 'parameter_invalid' },
+            })
+          : undefined,
+      )
     },
     // Runs before parsing: an unauthorized caller learns nothing about valid parameters.
     onRequest: (request, reply, next) => {
@@ -183,8 +295,12 @@ function addRoute(app: FastifyInstance, route: Route, context: ServerContext, ca
     },
     handler: (request, reply) => {
       const handled = route.handle({
-        request, reply, context, caller: required(callers.get(request), 'the caller of the request'),
-        params: (request.params ?? {}) as Record<string, string>, query: (request.query ?? {}) as Record<string, string>,
+        request,
+        reply,
+        context,
+        caller: required(callers.get(request), 'the caller of the request'),
+        params: (request.params ?? {}) as Record<string, string>,
+        query: (request.query ?? {}) as Record<string, string>,
       })
       // A synchronous response needs no promise.
       return handled instanceof Promise ? handled : undefined
@@ -204,26 +320,51 @@ function querySchema({ id, query = objectSchema({}, []), rawBytesMax }: Route): 
 /** No store accepts NUL, and PostgreSQL fails on it. */
 function hasNul(value: unknown): boolean {
   if (typeof value === 'string') return value.includes('\0')
-  return typeof value === 'object' && value !== null && Object.entries(value).some(([name, field]) => name.includes('\0') || hasNul(field))
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    Object.entries(value).some(([name, field]) => name.includes('\0') || hasNul(field))
+  )
 }
 
-function authorize(access: Access, request: FastifyRequest, context: ServerContext, isLoopbackOnly: boolean): Caller | Promise<Caller> {
+function authorize(
+  access: Access,
+  request: FastifyRequest,
+  context: ServerContext,
+  isLoopbackOnly: boolean,
+): Caller | Promise<Caller> {
   const key = extractKey(request)
   if (access.kind === 'public') return context.authenticator.localCaller()
-  if (access.kind === 'open' && key === undefined) return isLoopbackOnly && isLocalRequest(request.headers) ? context.authenticator.localCaller() : context.authenticator.anonymousCaller()
+  if (access.kind === 'open' && key === undefined)
+    return isLoopbackOnly && isLocalRequest(request.headers)
+      ? context.authenticator.localCaller()
+      : context.authenticator.anonymousCaller()
   if (access.kind === 'control' && isLoopbackOnly && key === undefined) {
-    if (!isLocalRequest(request.headers) || !passesCsrfCheck(request)) throw new HttpError('FORBIDDEN', 'Requests without a key are accepted from this machine only, not from web pages of other origins.')
+    if (!isLocalRequest(request.headers) || !passesCsrfCheck(request))
+      throw new HttpError(
+        'FORBIDDEN',
+        'Requests without a key are accepted from this machine only, not from web pages of other origins.',
+      )
     return context.authenticator.localCaller()
   }
   const caller = context.authenticator.identify(key, request.socket.remoteAddress ?? '')
-  return caller instanceof Promise ? caller.then((found) => checkScope(access, request, found)) : checkScope(access, request, caller)
+  return caller instanceof Promise
+    ? caller.then((found) => checkScope(access, request, found))
+    : checkScope(access, request, caller)
 }
 
 function checkScope(access: Exclude<Access, { kind: 'public' }>, request: FastifyRequest, caller: Caller): Caller {
   if (access.kind === 'key' || access.kind === 'open') return caller
-  const scope = access.scope === ':database:read' ? databaseReadScope((request.params as { database: string }).database) : access.scope
+  const scope =
+    access.scope === ':database:read'
+      ? databaseReadScope((request.params as { database: string }).database)
+      : access.scope
   if (!allowsScope(caller.scopes, scope)) {
-    throw new HttpError('FORBIDDEN', `The key lacks the scope \`${scope.slice(0, 80)}\`.`, caller.rateLimit === null ? {} : { headers: rateLimitHeaders(caller.rateLimit) })
+    throw new HttpError(
+      'FORBIDDEN',
+      `The key lacks the scope \`${scope.slice(0, 80)}\`.`,
+      caller.rateLimit === null ? {} : { headers: rateLimitHeaders(caller.rateLimit) },
+    )
   }
   return caller
 }
@@ -243,20 +384,32 @@ function extractKey({ headers }: FastifyRequest): string | undefined {
 }
 
 function sendError(error: HttpError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return reply.code(error.status).headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...error.headers })
-    .type('application/json; charset=utf-8').send(error.body(request.id))
+  return reply
+    .code(error.status)
+    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...error.headers })
+    .type('application/json; charset=utf-8')
+    .send(error.body(request.id))
 }
 
 function rejectOtherMethods(app: FastifyInstance, served: readonly Route[]): void {
   const allowed = new Map<string, string[]>(ROUTES.map(({ path }) => [path, []]))
   for (const { path, method } of served) allowed.get(path)?.push(...(method === 'GET' ? ['GET', 'HEAD'] : [method]))
-  const replicaHint = served === ROUTES ? '' : ' The store is a read-only replica. Send writes to a server on the primary.'
+  const replicaHint =
+    served === ROUTES ? '' : ' The store is a read-only replica. Send writes to a server on the primary.'
   for (const [url, methods] of allowed) {
-    const rejected = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter((method) => !methods.includes(method as string))
+    const rejected = (['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as HTTPMethods[]).filter(
+      (method) => !methods.includes(method as string),
+    )
     app.route({
-      method: rejected, url, exposeHeadRoute: false,
+      method: rejected,
+      url,
+      exposeHeadRoute: false,
       onRequest: async () => {
-        throw new HttpError('METHOD_NOT_ALLOWED', `This path supports ${methods.join(' and ') || 'no method'}.${replicaHint}`, { headers: { allow: methods.join(', ') } })
+        throw new HttpError(
+          'METHOD_NOT_ALLOWED',
+          `This path supports ${methods.join(' and ') || 'no method'}.${replicaHint}`,
+          { headers: { allow: methods.join(', ') } },
+        )
       },
       handler: async () => {},
     })
@@ -269,7 +422,9 @@ function handleClientError({ code = '' }: Error & { code?: string }, socket: Soc
   const error = SOCKET_ERRORS[code] ?? new HttpError('INVALID_REQUEST', 'Not an HTTP request.')
   const id = randomUUID()
   const body = error.body(id)
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`)
+  socket.end(
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`,
+  )
 }
 
 const SOCKET_ERRORS: Readonly<Record<string, HttpError>> = {

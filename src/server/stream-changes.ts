@@ -13,21 +13,35 @@ const PAGE_SIZE = 200
 const STREAMS_MAX = 32
 
 export function wantsStream({ method, headers }: FastifyRequest): boolean {
-  return method === 'GET' && (headers.accept ?? '').split(',').some((type) => type.trim().toLowerCase().startsWith('text/event-stream'))
+  return (
+    method === 'GET' &&
+    (headers.accept ?? '').split(',').some((type) => type.trim().toLowerCase().startsWith('text/event-stream'))
+  )
 }
 
 /**
  * Sends changes as server-sent events until either side closes. Each event's id is the cursor after it, so a client
  * that reconnects with `Last-Event-ID` continues there.
  */
-export async function streamChanges(routeRequest: RouteRequest, pageRequest: FeedPageRequest, fields: readonly string[] | undefined): Promise<unknown> {
+export async function streamChanges(
+  routeRequest: RouteRequest,
+  pageRequest: FeedPageRequest,
+  fields: readonly string[] | undefined,
+): Promise<unknown> {
   const { caller, request, reply, context } = routeRequest
   const last = request.headers['last-event-id']
-  const start: FeedPageRequest = { ...pageRequest, limit: PAGE_SIZE, cursor: typeof last === 'string' && last !== '' ? last : pageRequest.cursor }
+  const start: FeedPageRequest = {
+    ...pageRequest,
+    limit: PAGE_SIZE,
+    cursor: typeof last === 'string' && last !== '' ? last : pageRequest.cursor,
+  }
   // The first page is read before the headers are sent, so that an invalid cursor gets an error response.
   let page = await readFeed(context, caller.store, start)
   const streamOwner = caller.id ?? ''
-  if ((context.openStreams.get(streamOwner) ?? 0) >= STREAMS_MAX) throw new HttpError('RATE_LIMIT_EXCEEDED', `This key already has ${STREAMS_MAX} open streams. Close one.`, { headers: { 'retry-after': '15' } })
+  if ((context.openStreams.get(streamOwner) ?? 0) >= STREAMS_MAX)
+    throw new HttpError('RATE_LIMIT_EXCEEDED', `This key already has ${STREAMS_MAX} open streams. Close one.`, {
+      headers: { 'retry-after': '15' },
+    })
   context.openStreams.set(streamOwner, (context.openStreams.get(streamOwner) ?? 0) + 1)
 
   reply.hijack()
@@ -43,13 +57,23 @@ export async function streamChanges(routeRequest: RouteRequest, pageRequest: Fee
     if (ended.aborted || raw.write(text)) return
     // Backpressure: waits for a slow reader instead of buffering, and disconnects one that reads nothing.
     drained = new AbortController()
-    await context.ports.clock.sleep(context.timeoutMs, drained.signal).then(() => raw.destroy()).catch(() => {})
+    await context.ports.clock
+      .sleep(context.timeoutMs, drained.signal)
+      .then(() => raw.destroy())
+      .catch(() => {})
   }
   try {
-    raw.writeHead(200, { ...toRawHeaders(reply.getHeaders()), 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' })
+    raw.writeHead(200, {
+      ...toRawHeaders(reply.getHeaders()),
+      'content-type': 'text/event-stream; charset=utf-8',
+      'x-accel-buffering': 'no',
+    })
     raw.flushHeaders()
     for (;;) {
-      for (const entry of page.entries) await write(`id: ${page.cursorAt(entry)}\nevent: change\ndata: ${serializeChange(entry, { fields, resourceTypes: context.resourceTypes })}\n\n`)
+      for (const entry of page.entries)
+        await write(
+          `id: ${page.cursorAt(entry)}\nevent: change\ndata: ${serializeChange(entry, { fields, resourceTypes: context.resourceTypes })}\n\n`,
+        )
       if (!page.hasMore) {
         // An id without an event: saves the reader's position and marks it as up to date, so that a quiet range is not
         // scanned again after a reconnect.
@@ -77,5 +101,9 @@ export async function streamChanges(routeRequest: RouteRequest, pageRequest: Fee
 }
 
 function toRawHeaders(headers: Record<string, unknown>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined).map(([name, value]) => [name, String(value)]))
+  return Object.fromEntries(
+    Object.entries(headers)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)]),
+  )
 }

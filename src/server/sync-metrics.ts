@@ -36,15 +36,48 @@ export async function readSyncMetrics(context: ServerContext, store: Store): Pro
   for (const { checkpoint, backfill } of syncs) healthCounts[computeHealth(checkpoint, backfill)]++
   const metrics = syncs.map((sync) => computeSyncMetric(sync, now))
   const rest = metrics.slice(LABEL_VALUES_MAX.syncs)
-  return { healthCounts, syncs: [...metrics.slice(0, LABEL_VALUES_MAX.syncs), ...(rest.length === 0 ? [] : [rest.reduce(mergeWorst, { worker: OTHER_LABEL, sync: OTHER_LABEL, lagSeconds: null, failures: 0, backfillNeeded: 0, running: 0 })])] }
+  return {
+    healthCounts,
+    syncs: [
+      ...metrics.slice(0, LABEL_VALUES_MAX.syncs),
+      ...(rest.length === 0
+        ? []
+        : [
+            rest.reduce(mergeWorst, {
+              worker: OTHER_LABEL,
+              sync: OTHER_LABEL,
+              lagSeconds: null,
+              failures: 0,
+              backfillNeeded: 0,
+              running: 0,
+            }),
+          ]),
+    ],
+  }
 }
 
-function computeSyncMetric({ worker, sync, declared, checkpoint, backfill, recent }: KnownSync, now: number): SyncMetric {
+function computeSyncMetric(
+  { worker, sync, declared, checkpoint, backfill, recent }: KnownSync,
+  now: number,
+): SyncMetric {
   const since = declared?.plan.pair?.role === 'backfill' ? null : computeCompleteSince(checkpoint, recent)
-  return { worker, sync, lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000, failures: checkpoint.failures, backfillNeeded: (backfill?.backfillNeeded ?? null) === null ? 0 : 1, running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0 }
+  return {
+    worker,
+    sync,
+    lagSeconds: since === null ? null : Math.max(0, now - since) / 1_000,
+    failures: checkpoint.failures,
+    backfillNeeded: (backfill?.backfillNeeded ?? null) === null ? 0 : 1,
+    running: (checkpoint.heldUntil ?? 0) > now ? 1 : 0,
+  }
 }
 
 function mergeWorst(a: SyncMetric, b: SyncMetric): SyncMetric {
   const lags = [a.lagSeconds, b.lagSeconds].filter((lag) => lag !== null)
-  return { ...a, lagSeconds: lags.length === 0 ? null : Math.max(...lags), failures: Math.max(a.failures, b.failures), backfillNeeded: a.backfillNeeded + b.backfillNeeded, running: a.running + b.running }
+  return {
+    ...a,
+    lagSeconds: lags.length === 0 ? null : Math.max(...lags),
+    failures: Math.max(a.failures, b.failures),
+    backfillNeeded: a.backfillNeeded + b.backfillNeeded,
+    running: a.running + b.running,
+  }
 }

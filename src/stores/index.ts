@@ -1,19 +1,117 @@
 /** `tidemark/store`: everything needed to implement a store. `describeStore` of tidemark/testing is its test. */
 export { registerStore } from './drivers.ts'
-export type { QuerySyntax, SelectResult, SelectOptions, StoreDriver, StoreLocation, StoreOpenOptions } from '../contract/index.ts'
+export type {
+  QuerySyntax,
+  SelectResult,
+  SelectOptions,
+  StoreDriver,
+  StoreLocation,
+  StoreOpenOptions,
+} from '../contract/index.ts'
 
 // ── the contract ─────────────────────────────────────────────────────────────────────────────────────────────────────
 export { isSyncError, SyncError } from '../contract/index.ts'
 export type {
-  LeaseAcquired, AcquireRequest, ChangeAction, ApiKey, ApiKeyStore, AsOf, AuditEntry, AuditLog, BackfillRequest, BeginRequest, BeginResult, ChangesQuery, Checkpoint, Column,
-  ColumnKind, Commit, CommitOutcome, CompactResult, CompactRequest, Consumer, ConsumerName, ConsumerStore, CursorSecret, CursorSecretCandidate, CursorSecretStore,
-  CycleRecord, CycleReport, DatabaseInfo, DataKeyStore, DeleteMode, Delivery, DeliveryReport, Listener, EraseResult, ErrorCode, FeedEntry, FeedPage, FeedQuery, LeaseHeld, InboundClaim,
-  InboundMessage, InboundStore, Inflight, JsonObject, JsonValue, Kernel, PendingInboundMessage, Landing, LandingCounts, LastError, Lease, LeaseStore, Subscription,
-  ListingContext, LogEntry,
-  Mode, StateTransition, TenantBusy, CheckpointSummary, PacingStore, Pause, PauseRequest, PauseList, QuarantineStore, QuarantinedRecord, QuarantineEntry, Row, SchemaChangeRequest, SchemaDrift,
-  SchemaInfo, SchemaStepResult, SchemaStore, SealedText, SequenceStore, SyncSignal, SlotRequest,
-  SlotGrant, SyncStatusRow, SyncStatusList, SyncStatusQuery, StateText, StopReason, Store, Sweep, SyncDirectory, SyncErrorOptions, SyncRef, TenantDirectory, AuditChain,
-  AuditChainEntry, AuditChainQuery, Webhook, WebhookAllowance, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings, WebhookProgress, WebhookStore, WrappedKey,
+  LeaseAcquired,
+  AcquireRequest,
+  ChangeAction,
+  ApiKey,
+  ApiKeyStore,
+  AsOf,
+  AuditEntry,
+  AuditLog,
+  BackfillRequest,
+  BeginRequest,
+  BeginResult,
+  ChangesQuery,
+  Checkpoint,
+  Column,
+  ColumnKind,
+  Commit,
+  CommitOutcome,
+  CompactResult,
+  CompactRequest,
+  Consumer,
+  ConsumerName,
+  ConsumerStore,
+  CursorSecret,
+  CursorSecretCandidate,
+  CursorSecretStore,
+  CycleRecord,
+  CycleReport,
+  DatabaseInfo,
+  DataKeyStore,
+  DeleteMode,
+  Delivery,
+  DeliveryReport,
+  Listener,
+  EraseResult,
+  ErrorCode,
+  FeedEntry,
+  FeedPage,
+  FeedQuery,
+  LeaseHeld,
+  InboundClaim,
+  InboundMessage,
+  InboundStore,
+  Inflight,
+  JsonObject,
+  JsonValue,
+  Kernel,
+  PendingInboundMessage,
+  Landing,
+  LandingCounts,
+  LastError,
+  Lease,
+  LeaseStore,
+  Subscription,
+  ListingContext,
+  LogEntry,
+  Mode,
+  StateTransition,
+  TenantBusy,
+  CheckpointSummary,
+  PacingStore,
+  Pause,
+  PauseRequest,
+  PauseList,
+  QuarantineStore,
+  QuarantinedRecord,
+  QuarantineEntry,
+  Row,
+  SchemaChangeRequest,
+  SchemaDrift,
+  SchemaInfo,
+  SchemaStepResult,
+  SchemaStore,
+  SealedText,
+  SequenceStore,
+  SyncSignal,
+  SlotRequest,
+  SlotGrant,
+  SyncStatusRow,
+  SyncStatusList,
+  SyncStatusQuery,
+  StateText,
+  StopReason,
+  Store,
+  Sweep,
+  SyncDirectory,
+  SyncErrorOptions,
+  SyncRef,
+  TenantDirectory,
+  AuditChain,
+  AuditChainEntry,
+  AuditChainQuery,
+  Webhook,
+  WebhookAllowance,
+  WebhookClaim,
+  WebhookEdit,
+  WebhookCursor,
+  WebhookSettings,
+  WebhookProgress,
+  WebhookStore,
+  WrappedKey,
 } from '../contract/index.ts'
 
 // ── the shared roles and their SQL port
@@ -22,13 +120,31 @@ export { bindPlans, isRoleMethod, ROLE_PLANS } from './kit/roles/roles.ts'
 export type { RoleMethod, RoleMethods } from './kit/roles/roles.ts'
 export { checkSealingKey } from './kit/roles/data-keys.ts'
 export { createSql, runNative, noSteps, runSteps, runStepsAsync } from './kit/sql/port.ts'
-export type { KernelSteps, NativeStep, TransactionPlan, Sql, SqlValue, SqlValues, Statement, Step, Steps } from './kit/sql/port.ts'
+export type {
+  KernelSteps,
+  NativeStep,
+  TransactionPlan,
+  Sql,
+  SqlValue,
+  SqlValues,
+  Statement,
+  Step,
+  Steps,
+} from './kit/sql/port.ts'
 export { StatementCompiler, upsertOnConflict } from './kit/sql/dialect.ts'
 export type { CompiledStatement, Dialect, DialectToken, UpsertSpec } from './kit/sql/dialect.ts'
 
 // ── steps that kernel and roles share
 // ──────────────────────────────────────────────────────────────────────────────────
-export { appendAuditEntry, ensureEntry, deleteSeen, findLeasedEntry, lockTenant, toAuditChainInput, writeInflight } from './kit/registry.ts'
+export {
+  appendAuditEntry,
+  ensureEntry,
+  deleteSeen,
+  findLeasedEntry,
+  lockTenant,
+  toAuditChainInput,
+  writeInflight,
+} from './kit/registry.ts'
 export type { TenantRow, RegistryEntryWithNow } from './kit/registry.ts'
 export { addPageToCycle, matchesCheckpoint, lockBackfill, updateCheckpoint, writeQuarantine } from './kit/checkpoint.ts'
 export { listLoggedRanges, writeCommits } from './kit/commits.ts'
@@ -40,7 +156,14 @@ export { ERASE_TENANT_PLAN } from './kit/erase-tenant.ts'
 export { CURSOR_SECRET_PLANS, hasFreshSecret } from './kit/roles/cursor-secrets.ts'
 
 // ── the rules of the kernel ──────────────────────────────────────────────────────────────────────────────────────────
-export { sampleEvenly, exceedsDeleteLimit, mergeRanges, createEmptyCounts, planLanding, toSequenceRanges } from './kit/plan-landing.ts'
+export {
+  sampleEvenly,
+  exceedsDeleteLimit,
+  mergeRanges,
+  createEmptyCounts,
+  planLanding,
+  toSequenceRanges,
+} from './kit/plan-landing.ts'
 export type { LandingFacts, LandingPlan, RowContest, RowTouch, RowWrite } from './kit/plan-landing.ts'
 export type { RowStatus, StoredRow } from './kit/resolve-landing.ts'
 export { CHECKPOINT_SUMMARY_COLUMNS, toCheckpoint, toInflight } from './kit/registry-rows.ts'
@@ -67,7 +190,13 @@ export type { RowSizeLimits } from './kit/tables/fit-row.ts'
 export { growColumns, addDeclaredColumns, acceptsShape, withFormats } from './kit/tables/grow-columns.ts'
 export type { ColumnLimits } from './kit/tables/grow-columns.ts'
 export { isKeyUndecided, refuseKey } from './kit/tables/key-columns.ts'
-export { databasesWithoutColumns, DriftCollector, parseDrift, refuseRecords, quarantineRefused } from './kit/tables/schema-drift.ts'
+export {
+  databasesWithoutColumns,
+  DriftCollector,
+  parseDrift,
+  refuseRecords,
+  quarantineRefused,
+} from './kit/tables/schema-drift.ts'
 export type { TableWithDrift, RefusalFacts } from './kit/tables/schema-drift.ts'
 export { UNSUPPORTED_SCHEMA_CHANGES } from './kit/tables/unsupported-schema-changes.ts'
 export { countExtraMembers, describeColumns, EXTRA_ROWS_MAX } from './kit/tables/extra-members.ts'

@@ -14,13 +14,22 @@ export async function loadStoreModule(environment: Environment, folder: string):
   if (name === undefined || name === '') return
   let module: { readonly default?: unknown }
   try {
-    const path = /^[./]/.test(name) ? resolve(folder, name) : createRequire(resolve(folder, 'package.json')).resolve(name)
+    const path = /^[./]/.test(name)
+      ? resolve(folder, name)
+      : createRequire(resolve(folder, 'package.json')).resolve(name)
     module = await importModule(path)
   } catch (cause) {
-    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, which cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}.`, { cause })
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      `TIDEMARK_STORE_MODULE names ${name}, which cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}.`,
+      { cause },
+    )
   }
   if (!isStoreDriver(module.default)) {
-    throw new SyncError('PACKAGE_UNFIT', `TIDEMARK_STORE_MODULE names ${name}, whose default export is not a store driver: it needs \`schemes\` and \`locate\`.`)
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      `TIDEMARK_STORE_MODULE names ${name}, whose default export is not a store driver: it needs \`schemes\` and \`locate\`.`,
+    )
   }
   registerStore(module.default)
 }

@@ -25,9 +25,16 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   // For a server a missing key fails here, before the server is touched; beside a file the key is created after the
   // file.
   const given = location.storage.kind === 'server' ? loadKeyRing(location, environment, folder) : null
-  const store = await location.open({ tenant, ...(options.onMigration !== undefined && { onMigration: options.onMigration }) })
+  const store = await location.open({
+    tenant,
+    ...(options.onMigration !== undefined && { onMigration: options.onMigration }),
+  })
   try {
-    return sealStore(store, given ?? loadKeyRing(location, environment, folder, (await store.wrappingKeys()).length === 0), randomBytes)
+    return sealStore(
+      store,
+      given ?? loadKeyRing(location, environment, folder, (await store.wrappingKeys()).length === 0),
+      randomBytes,
+    )
   } catch (error) {
     await store.close()
     throw error

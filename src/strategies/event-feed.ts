@@ -1,4 +1,12 @@
-import { ERROR_CODES, isSyncError, SyncError, type Change, type Execute, type Remedy, type SyncContext } from '../contract/index.ts'
+import {
+  ERROR_CODES,
+  isSyncError,
+  SyncError,
+  type Change,
+  type Execute,
+  type Remedy,
+  type SyncContext,
+} from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
@@ -79,10 +87,18 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
     requireMode('eventFeed', 'incremental', context, 'a log of events does not list everything there is')
     if (state === undefined) return { changes: [], hasMore: false, nextState: await anchor(context) }
     checkState(state)
-    if (state.cursor === null && isMissing(await options.anchor(context))) return { changes: [], hasMore: false, nextState: state }
+    if (state.cursor === null && isMissing(await options.anchor(context)))
+      return { changes: [], hasMore: false, nextState: state }
     const after = isCursorExpired(state, options, context) ? null : state.cursor
-    const { answer, tookMs } = await measureRequest(context, () => (after === null ? readFromStart(options, context) : options.read({ after }, context)))
-    const untilMs = lowerHorizon(pinHorizon('eventFeed', context.cycle, options.lagMs, undefined), options.lagMs, answer, tookMs)
+    const { answer, tookMs } = await measureRequest(context, () =>
+      after === null ? readFromStart(options, context) : options.read({ after }, context),
+    )
+    const untilMs = lowerHorizon(
+      pinHorizon('eventFeed', context.cycle, options.lagMs, undefined),
+      options.lagMs,
+      answer,
+      tookMs,
+    )
 
     const events = sortOldestFirst(answer.events, state, options)
     const unsafe = events.findIndex(({ instant }) => instant >= msToInstant(untilMs))
@@ -92,7 +108,9 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
     const hasMore = answer.hasMore && safe.length === events.length && safe.length > 0
     return {
       tidemark: computeTidemark(safe, events, state, untilMs, answer.hasMore),
-      changes: safe.flatMap(({ event, instant, rank }) => options.toChanges(event).map((change) => stampUpdatedAt(change, instant, rank))),
+      changes: safe.flatMap(({ event, instant, rank }) =>
+        options.toChanges(event).map((change) => stampUpdatedAt(change, instant, rank)),
+      ),
       hasMore,
       nextState: last === undefined ? state : toEventFeedCursor(last),
     }
@@ -107,26 +125,42 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
     if (youngMs > 1) await context.clock.sleep(youngMs, context.signal)
     return toEventFeedCursor(newest)
   }
-  return Object.assign(read, { anchor, startsAtEnd: true, ...(options.retentionMs !== undefined && { retentionMs: Math.max(1, options.retentionMs - options.lagMs) }) })
+  return Object.assign(read, {
+    anchor,
+    startsAtEnd: true,
+    ...(options.retentionMs !== undefined && { retentionMs: Math.max(1, options.retentionMs - options.lagMs) }),
+  })
 }
 
 /**
  * In a quiet log the source drops the cursor's event although no cycle was missed: the engine has checked that (see
  * Execute.retentionMs). Then every event still in the log is newer.
  */
-function isCursorExpired<Event>(state: EventFeedState, { retentionMs = Infinity }: EventFeedOptions<Event>, { cycle }: SyncContext): boolean {
-  return state.cursor !== null && cycle.startedAt - instantToMs(requireInstant(state.cursorTime, '`cursorTime`')) > retentionMs
+function isCursorExpired<Event>(
+  state: EventFeedState,
+  { retentionMs = Infinity }: EventFeedOptions<Event>,
+  { cycle }: SyncContext,
+): boolean {
+  return (
+    state.cursor !== null &&
+    cycle.startedAt - instantToMs(requireInstant(state.cursorTime, '`cursorTime`')) > retentionMs
+  )
 }
 
 /**
  * The log was empty when it was last read, so everything in it is new. Newest first, a page with more behind it is the
  * end of the log, not its start: only a backfill can recover the earlier events.
  */
-async function readFromStart<Event>(options: EventFeedOptions<Event>, context: SyncContext): Promise<EventFeedAnswer<Event>> {
-  const lost = (why: string, cause?: unknown): SyncError => new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}.`, { cause })
+async function readFromStart<Event>(
+  options: EventFeedOptions<Event>,
+  context: SyncContext,
+): Promise<EventFeedAnswer<Event>> {
+  const lost = (why: string, cause?: unknown): SyncError =>
+    new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}.`, { cause })
   const answer = await options.read({ after: '' }, context).catch((error: unknown) => {
     // A source that does not support this request rejects it with an error of its own. Transient errors are retried.
-    const mayPass = context.signal.aborted || (isSyncError(error) && RETRYABLE_REMEDIES.has(ERROR_CODES[error.code].remedy))
+    const mayPass =
+      context.signal.aborted || (isSyncError(error) && RETRYABLE_REMEDIES.has(ERROR_CODES[error.code].remedy))
     throw mayPass ? error : lost('the source cannot be read from the start of the log', error)
   })
   if (options.order === 'newest-first' && answer.hasMore) throw lost('it now holds more than one page')
@@ -143,7 +177,13 @@ function isMissing(event: unknown): event is undefined | null {
  * At the end of the log everything below the horizon has been read; elsewhere, everything below the last event. An
  * event left for the next cycle may be older than its neighbours.
  */
-function computeTidemark<Event>(safe: readonly RankedEvent<Event>[], events: readonly RankedEvent<Event>[], state: EventFeedState, untilMs: number, hasMore: boolean): string | null {
+function computeTidemark<Event>(
+  safe: readonly RankedEvent<Event>[],
+  events: readonly RankedEvent<Event>[],
+  state: EventFeedState,
+  untilMs: number,
+  hasMore: boolean,
+): string | null {
   const left = events.slice(safe.length)
   const isAtEnd = left.length > 0 || !hasMore
   const last = safe.at(-1)?.instant ?? (state.cursor === null ? null : canonicalizeInstant(state.cursorTime))
@@ -168,10 +208,17 @@ function toRankedEvent<Event>(event: Event, rank: number, options: EventFeedOpti
 }
 
 /** Sorts a page into log order and drops the cursor's own event, which is already applied. */
-function sortOldestFirst<Event>(events: readonly Event[], state: EventFeedState, options: EventFeedOptions<Event>): RankedEvent<Event>[] {
+function sortOldestFirst<Event>(
+  events: readonly Event[],
+  state: EventFeedState,
+  options: EventFeedOptions<Event>,
+): RankedEvent<Event>[] {
   const ordered = options.order === 'newest-first' ? events.toReversed() : events
   const ranked: RankedEvent<Event>[] = []
-  let previous = state.cursor === null ? { instant: '', rank: 0 } : { instant: requireInstant(state.cursorTime, '`cursorTime`'), rank: state.cursorRank ?? 0 }
+  let previous =
+    state.cursor === null
+      ? { instant: '', rank: 0 }
+      : { instant: requireInstant(state.cursorTime, '`cursorTime`'), rank: state.cursorRank ?? 0 }
   for (const event of ordered) {
     const { instant, id } = toRankedEvent(event, 0, options)
     if (id === state.cursor) continue
@@ -181,8 +228,14 @@ function sortOldestFirst<Event>(events: readonly Event[], state: EventFeedState,
   }
   const [first] = ranked
   const last = ranked.at(-1)
-  if (first !== undefined && last !== undefined && instantToMs(first.instant) - instantToMs(last.instant) > options.lagMs) {
-    throw sourceInvalidError(`The event page is not sorted ${options.order}. Set \`order\` to the order the source uses.`)
+  if (
+    first !== undefined &&
+    last !== undefined &&
+    instantToMs(first.instant) - instantToMs(last.instant) > options.lagMs
+  ) {
+    throw sourceInvalidError(
+      `The event page is not sorted ${options.order}. Set \`order\` to the order the source uses.`,
+    )
   }
   return ranked
 }
@@ -205,5 +258,6 @@ function checkState(state: EventFeedState): void {
   if (state.cursor === null) return
   const { cursor, cursorTime } = state
   if (typeof cursor !== 'string' || cursor === '') throw stateRejectedError('eventFeed', '`cursor` is not an id')
-  if (typeof cursorTime !== 'string' || canonicalizeInstant(cursorTime) === null) throw stateRejectedError('eventFeed', '`cursorTime` is not an instant')
+  if (typeof cursorTime !== 'string' || canonicalizeInstant(cursorTime) === null)
+    throw stateRejectedError('eventFeed', '`cursorTime` is not an instant')
 }

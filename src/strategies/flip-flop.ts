@@ -52,7 +52,10 @@ export interface FlipFlopState<Delta, Deletes> {
  * })
  * ```
  */
-export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Delta, Deletes>): AnchoredExecute<FlipFlopState<Delta, Deletes>> {
+export function flipFlop<Delta, Deletes>({
+  delta,
+  deletes,
+}: FlipFlopOptions<Delta, Deletes>): AnchoredExecute<FlipFlopState<Delta, Deletes>> {
   const execute: AnchoredExecute<FlipFlopState<Delta, Deletes>> = async (stored, context) => {
     requireMode('flipFlop', 'incremental', context, 'a replace cycle finds deletions by itself')
     const state: FlipFlopState<Delta, Deletes> = stored ?? { phase: 'delta' }
@@ -84,7 +87,11 @@ export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Del
     const deltaCursor = await captureAnchor(delta, context)
     const deletesCursor = await captureAnchor(deletes, context)
     if (deltaCursor === undefined && deletesCursor === undefined) return undefined
-    return { phase: 'delta', ...(deltaCursor !== undefined && { deltaCursor }), ...(deletesCursor !== undefined && { deletesCursor }) }
+    return {
+      phase: 'delta',
+      ...(deltaCursor !== undefined && { deltaCursor }),
+      ...(deletesCursor !== undefined && { deletesCursor }),
+    }
   }
   const { retentionMs, ...history } = combineRetention(delta, deletes)
   // Each stream runs in every second cycle, so the longest allowed gap between two cycles is halved.
@@ -92,7 +99,10 @@ export function flipFlop<Delta, Deletes>({ delta, deletes }: FlipFlopOptions<Del
 }
 
 /** The tidemark is the minimum of both streams, or null: the engine must not derive one from a single stream. */
-function buildPage<Delta, Deletes>(page: Page, nextState: FlipFlopState<Delta, Deletes>): Page<FlipFlopState<Delta, Deletes>> {
+function buildPage<Delta, Deletes>(
+  page: Page,
+  nextState: FlipFlopState<Delta, Deletes>,
+): Page<FlipFlopState<Delta, Deletes>> {
   const tidemark = earliestTidemark([nextState.deltaTidemark, nextState.deletesTidemark]) ?? null
   // A stream with more pages but no state must fail in the engine; keeping its old state would hide that.
   return { ...page, tidemark, nextState: page.hasMore && page.nextState === undefined ? undefined : nextState }

@@ -1,5 +1,17 @@
 import { isSyncError, SyncError, type Change, type Execute, type Page, type SyncContext } from '../contract/index.ts'
-import { matchAnchors, isAnchors, isCaughtUp, hasReachedAnchors, fingerprintItem, ANCHOR_COUNT, INITIAL_SEARCH, mergeAnchors, type Anchors, type ItemFingerprint, type AnchorSearch } from './kit/frontier-anchors.ts'
+import {
+  matchAnchors,
+  isAnchors,
+  isCaughtUp,
+  hasReachedAnchors,
+  fingerprintItem,
+  ANCHOR_COUNT,
+  INITIAL_SEARCH,
+  mergeAnchors,
+  type Anchors,
+  type ItemFingerprint,
+  type AnchorSearch,
+} from './kit/frontier-anchors.ts'
 import { countEndClaim, isEndConfirmed, type EndClaim } from './kit/end-claim.ts'
 import { formatIso } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
@@ -110,8 +122,12 @@ interface OrderedItem {
  * )
  * ```
  */
-export function frontier<Item>(fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>, options: FrontierOptions<Item>): Execute<FrontierState> {
-  if (typeof fetchPage !== 'function') throw new SyncError('SYNC_INVALID', `frontier: \`fetchPage\` is ${typeof fetchPage}, not a function.`)
+export function frontier<Item>(
+  fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>,
+  options: FrontierOptions<Item>,
+): Execute<FrontierState> {
+  if (typeof fetchPage !== 'function')
+    throw new SyncError('SYNC_INVALID', `frontier: \`fetchPage\` is ${typeof fetchPage}, not a function.`)
   const { refreshMs = 15 * 60_000, anchorsMax = 500 } = options
   requireNumber('frontier', 'refreshMs', refreshMs, 0)
   requireNumber('frontier', 'anchorsMax', anchorsMax, ANCHOR_COUNT)
@@ -138,13 +154,22 @@ async function readFirstPage<Item>(list: FrontierList<Item>, context: SyncContex
   const query = { cursor: null, sinceItemId: null, phase: 'forward' } as const
   const { newest, fingerprints, changes, nextCursor } = await list.read(query, context)
   return buildPage(changes, null, {
-    phase: 'backfill', ...toHeadState(newest), anchors: list.mergeAnchors(fingerprints), checkedAt,
+    phase: 'backfill',
+    ...toHeadState(newest),
+    anchors: list.mergeAnchors(fingerprints),
+    checkedAt,
     // Backfill without a cursor reads from the top of the list.
-    ...(nextCursor === null ? { tailComplete: false, ending: buildEndClaim(fingerprints, undefined, context) } : toTailState(nextCursor)),
+    ...(nextCursor === null
+      ? { tailComplete: false, ending: buildEndClaim(fingerprints, undefined, context) }
+      : toTailState(nextCursor)),
   })
 }
 
-function buildEndClaim(fingerprints: readonly ItemFingerprint[], previous: EndClaim | undefined, { clock }: SyncContext): EndClaim {
+function buildEndClaim(
+  fingerprints: readonly ItemFingerprint[],
+  previous: EndClaim | undefined,
+  { clock }: SyncContext,
+): EndClaim {
   return { mark: getLastFingerprint(fingerprints), ...countEndClaim(previous, clock.now()) }
 }
 
@@ -153,7 +178,9 @@ function getLastFingerprint(fingerprints: readonly ItemFingerprint[]): string {
 }
 
 async function readForward<Item>(
-  { pass, ending: claimed, ...state }: FrontierState, list: FrontierList<Item>, context: SyncContext,
+  { pass, ending: claimed, ...state }: FrontierState,
+  list: FrontierList<Item>,
+  context: SyncContext,
 ): Promise<Page<FrontierState>> {
   const now = context.clock.now()
   const query = { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' } as const
@@ -164,14 +191,26 @@ async function readForward<Item>(
   const anchors = list.mergeAnchors(resumed?.anchors ?? '', fingerprints)
   const pending = resumed?.pending ?? newest
   const startedAt = resumed?.startedAt ?? now
-  const reason = reachedSince || hasReachedAnchors(search) ? 'reached_since' : nextCursor === null ? 'end_of_data' : isCaughtUp(search) ? 'caught_up' : null
+  const reason =
+    reachedSince || hasReachedAnchors(search)
+      ? 'reached_since'
+      : nextCursor === null
+        ? 'end_of_data'
+        : isCaughtUp(search)
+          ? 'caught_up'
+          : null
   if (nextCursor !== null && reason === null) {
     const nextPass = { headCursor: nextCursor, startedAt, ...(pending && { pending }), anchors, ...search }
     const isOpen = ending !== undefined && fingerprints.length === 0
     return buildPage(changes, null, { ...state, ...restart, pass: nextPass, ...(isOpen && { ending }) })
   }
   if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {
-    return buildPage(changes, null, { ...state, ...restart, ...(resumed && { pass: resumed }), ending: buildEndClaim(fingerprints, ending, context) })
+    return buildPage(changes, null, {
+      ...state,
+      ...restart,
+      ...(resumed && { pass: resumed }),
+      ending: buildEndClaim(fingerprints, ending, context),
+    })
   }
 
   const { headItemId, headOrder, ...rest } = state
@@ -179,14 +218,23 @@ async function readForward<Item>(
   // truncated.
   if (reason === 'end_of_data' && state.anchors !== '' && search.rank === -1) {
     if (!state.tailComplete) return buildPage(changes, null, { ...state, ...restart, phase: 'backfill' })
-    return buildPage(changes, context.cycle.mode === 'incremental' ? reason : null, { ...rest, ...restart, anchors: '' })
+    return buildPage(changes, context.cycle.mode === 'incremental' ? reason : null, {
+      ...rest,
+      ...restart,
+      anchors: '',
+    })
   }
-  const head = headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
+  const head =
+    headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
   // At the end of the list without enough known items, the items of this pass replace the anchors.
   const isMet = reason !== 'end_of_data'
   const settled: FrontierState = {
-    ...rest, ...restart, phase: state.tailComplete ? 'forward' : 'backfill', ...toHeadState(pickNewerHead(pending, head, isMet)),
-    anchors: list.mergeAnchors(anchors, isMet ? state.anchors : ''), checkedAt: startedAt,
+    ...rest,
+    ...restart,
+    phase: state.tailComplete ? 'forward' : 'backfill',
+    ...toHeadState(pickNewerHead(pending, head, isMet)),
+    anchors: list.mergeAnchors(anchors, isMet ? state.anchors : ''),
+    checkedAt: startedAt,
   }
   // An item that moved to the top during a replace cycle is not deleted. The cycle is complete when a pass over the top
   // fits in one page or finds nothing new.
@@ -195,7 +243,10 @@ async function readForward<Item>(
 }
 
 async function readBackfill<Item>(
-  { tailCursor, ending: claimed, ...state }: FrontierState, list: FrontierList<Item>, refreshMs: number, context: SyncContext,
+  { tailCursor, ending: claimed, ...state }: FrontierState,
+  list: FrontierList<Item>,
+  refreshMs: number,
+  context: SyncContext,
 ): Promise<Page<FrontierState>> {
   const query = { cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' } as const
   const { fingerprints, changes, nextCursor, restart } = await list.read(query, context, state)
@@ -203,7 +254,14 @@ async function readBackfill<Item>(
   const ending = restart === undefined ? claimed : undefined
   if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {
     const requested = restart === undefined && tailCursor !== undefined ? { tailCursor } : {}
-    return buildPage(changes, null, { ...state, ...restart, anchors, ...requested, tailComplete: false, ending: buildEndClaim(fingerprints, ending, context) })
+    return buildPage(changes, null, {
+      ...state,
+      ...restart,
+      anchors,
+      ...requested,
+      tailComplete: false,
+      ending: buildEndClaim(fingerprints, ending, context),
+    })
   }
   // An empty page in between neither confirms the end nor refutes it.
   const isOpen = ending !== undefined && nextCursor !== null && fingerprints.length === 0
@@ -213,13 +271,23 @@ async function readBackfill<Item>(
   const isNext = isOpen || (nextCursor !== null && isWithin(refreshMs, state.checkedAt, context))
   const phase = isNext ? 'backfill' : 'forward'
   return buildPage(changes, isDone ? 'end_of_data' : null, {
-    ...state, ...restart, phase, anchors, ...toTailState(nextCursor), ...(isOpen && { ending }),
+    ...state,
+    ...restart,
+    phase,
+    anchors,
+    ...toTailState(nextCursor),
+    ...(isOpen && { ending }),
   })
 }
 
 function buildPage(changes: Change[], endReason: string | null, nextState: FrontierState): Page<FrontierState> {
   // At the end of a cycle, every item listed when the last complete pass began has been read.
-  return { changes, hasMore: endReason === null, nextState, ...(endReason !== null && { endReason, tidemark: formatIso(nextState.checkedAt) }) }
+  return {
+    changes,
+    hasMore: endReason === null,
+    nextState,
+    ...(endReason !== null && { endReason, tidemark: formatIso(nextState.checkedAt) }),
+  }
 }
 
 function toTailState(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {
@@ -231,7 +299,11 @@ function toHeadState(head: OrderedItem | undefined): Pick<FrontierState, 'headIt
 }
 
 /** Returns the newest item of the pass, unless the previous head has a newer order and was only removed. */
-function pickNewerHead(pending: OrderedItem | undefined, head: OrderedItem | undefined, isMet: boolean): OrderedItem | undefined {
+function pickNewerHead(
+  pending: OrderedItem | undefined,
+  head: OrderedItem | undefined,
+  isMet: boolean,
+): OrderedItem | undefined {
   if (pending === undefined) return isMet ? head : undefined
   return isOlderOrder(pending.order, head?.order) ? head : pending
 }
@@ -265,22 +337,37 @@ class FrontierList<Item> {
   readonly #options: FrontierOptions<Item>
   readonly #anchorsMax: number
 
-  constructor(fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>, options: FrontierOptions<Item>, anchorsMax: number) {
+  constructor(
+    fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>,
+    options: FrontierOptions<Item>,
+    anchorsMax: number,
+  ) {
     this.#fetchPage = fetchPage
     this.#options = options
     this.#anchorsMax = anchorsMax
   }
 
-  async read(query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>, context: SyncContext, { restartedAt, headOrder }: Partial<FrontierState> = {}): Promise<FrontierRead> {
+  async read(
+    query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>,
+    context: SyncContext,
+    { restartedAt, headOrder }: Partial<FrontierState> = {},
+  ): Promise<FrontierRead> {
     try {
       return this.#parsePage(await this.#fetchPage({ ...context, ...query }), headOrder)
     } catch (error) {
       if (query.cursor === null || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error
       if (restartedAt !== undefined && isWithin(RESTART_INTERVAL_MS, restartedAt, context)) {
-        throw new SyncError('SOURCE_UNAVAILABLE', 'The source rejected the list cursor again, less than 10 minutes after the list was restarted. The next attempt retries.', { cause: error })
+        throw new SyncError(
+          'SOURCE_UNAVAILABLE',
+          'The source rejected the list cursor again, less than 10 minutes after the list was restarted. The next attempt retries.',
+          { cause: error },
+        )
       }
       context.log.info('the source rejected the list cursor; reading from the newest item', { phase: query.phase })
-      return { ...(await this.read({ ...query, cursor: null }, context, { ...(headOrder !== undefined && { headOrder }) })), restart: { restartedAt: context.clock.now() } }
+      return {
+        ...(await this.read({ ...query, cursor: null }, context, { ...(headOrder !== undefined && { headOrder }) })),
+        restart: { restartedAt: context.clock.now() },
+      }
     }
   }
 
@@ -289,15 +376,25 @@ class FrontierList<Item> {
     return mergeAnchors(serializeAnchors(newer), serializeAnchors(older), this.#anchorsMax)
   }
 
-  #parsePage({ items, nextCursor, reachedSince = false }: FrontierPage<Item>, headOrder: OrderedItem['order']): FrontierRead {
+  #parsePage(
+    { items, nextCursor, reachedSince = false }: FrontierPage<Item>,
+    headOrder: OrderedItem['order'],
+  ): FrontierRead {
     if (!Array.isArray(items)) throw sourceInvalidError('A list page has no `items` array.')
     // A missing cursor is not the end: a tail that is wrongly marked complete is never read again.
-    if (nextCursor !== null && typeof nextCursor !== 'string') throw sourceInvalidError('A list page has no `nextCursor`. Return a string, or null on the last page.')
+    if (nextCursor !== null && typeof nextCursor !== 'string')
+      throw sourceInvalidError('A list page has no `nextCursor`. Return a string, or null on the last page.')
     const ordered = items.map((item: Item) => this.#toOrderedItem(item))
     return {
-      newest: ordered[0], fingerprints: ordered.map(({ id, order }) => ({ fingerprint: fingerprintItem(id, order), isOlder: isOlderOrder(order, headOrder) })),
+      newest: ordered[0],
+      fingerprints: ordered.map(({ id, order }) => ({
+        fingerprint: fingerprintItem(id, order),
+        isOlder: isOlderOrder(order, headOrder),
+      })),
       changes: items.flatMap((item: Item): readonly Change[] => [this.#options.toChange(item) ?? []].flat()),
-      nextCursor, reachedSince, restart: undefined,
+      nextCursor,
+      reachedSince,
+      restart: undefined,
     }
   }
 
@@ -305,7 +402,12 @@ class FrontierList<Item> {
     const id = this.#options.id(item)
     if (typeof id !== 'string' || id === '') throw sourceInvalidError('A list item has no id.')
     const order = this.#options.order?.(item)
-    if (this.#options.order !== undefined && typeof order !== 'string' && !(typeof order === 'number' && Number.isFinite(order))) throw sourceInvalidError('A list item has no order: `order` must return a string or a finite number.')
+    if (
+      this.#options.order !== undefined &&
+      typeof order !== 'string' &&
+      !(typeof order === 'number' && Number.isFinite(order))
+    )
+      throw sourceInvalidError('A list item has no order: `order` must return a string or a finite number.')
     return { id, ...(order !== undefined && { order }) }
   }
 }
@@ -316,8 +418,11 @@ function serializeAnchors(anchors: Anchors | readonly ItemFingerprint[]): Anchor
 
 function checkState(state: FrontierState): void {
   const { anchors, checkedAt, pass, tailCursor, tailComplete } = state
-  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors))) throw stateRejectedError('frontier', '`anchors` are not item fingerprints')
+  if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors)))
+    throw stateRejectedError('frontier', '`anchors` are not item fingerprints')
   if (typeof checkedAt !== 'number') throw stateRejectedError('frontier', '`checkedAt` is not a time')
-  if (pass !== undefined && typeof pass.headCursor !== 'string') throw stateRejectedError('frontier', '`headCursor` is not a cursor')
-  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string')) throw stateRejectedError('frontier', '`tailComplete` is not a boolean or `tailCursor` is not a string')
+  if (pass !== undefined && typeof pass.headCursor !== 'string')
+    throw stateRejectedError('frontier', '`headCursor` is not a cursor')
+  if (typeof tailComplete !== 'boolean' || (tailCursor !== undefined && typeof tailCursor !== 'string'))
+    throw stateRejectedError('frontier', '`tailComplete` is not a boolean or `tailCursor` is not a string')
 }

@@ -4,8 +4,26 @@ export { failover } from './failover/failover.ts'
 export type { Failover, FailoverOptions, ImportBatch, HistoryRepair } from './failover/failover.ts'
 export { pagedProvider } from './failover/paged-provider.ts'
 export type { PagedProvider } from './failover/paged-provider.ts'
-export type { ProviderBatch, BatchStats, FetchRequest, ProviderOperation, Provider, ProviderPage, ReplayWindow, StreamRequest } from './failover/provider.ts'
-export type { CursorMap, CursorMetadata, CursorState, CursorType, PaginationCursor, ComparableCursor, ComparableCursorType, Replay } from './failover/cursors.ts'
+export type {
+  ProviderBatch,
+  BatchStats,
+  FetchRequest,
+  ProviderOperation,
+  Provider,
+  ProviderPage,
+  ReplayWindow,
+  StreamRequest,
+} from './failover/provider.ts'
+export type {
+  CursorMap,
+  CursorMetadata,
+  CursorState,
+  CursorType,
+  PaginationCursor,
+  ComparableCursor,
+  ComparableCursorType,
+  Replay,
+} from './failover/cursors.ts'
 export type { CircuitState, ProviderHealth } from './failover/circuit-breaker.ts'
 export type { FailoverResult } from './failover/result.ts'
 export type { ImportSession, ImportTotals } from './failover/import-session.ts'
@@ -33,12 +51,27 @@ export type { Streams, StreamsState } from './streams.ts'
 export { token } from './token.ts'
 export type { TokenAnswer, TokenOptions, TokenState } from './token.ts'
 export { watermark } from './watermark.ts'
-export type { WatermarkAnswer, WatermarkInput, WatermarkOptions, WatermarkOutput, WatermarkQuery, WatermarkState } from './watermark.ts'
+export type {
+  WatermarkAnswer,
+  WatermarkInput,
+  WatermarkOptions,
+  WatermarkOutput,
+  WatermarkQuery,
+  WatermarkState,
+} from './watermark.ts'
 export type { AnchoredExecute } from './kit/anchored-execute.ts'
 export type { RateBudget, RequestPace } from './kit/request-pace.ts'
 export { binaryIds, numericIds } from './kit/compare-ids.ts'
 export type { CompareIds } from './kit/compare-ids.ts'
-export { fileCursor, fileOrder, literalSqlQuery, newerFiles, odataQuery, soqlQuery, sqlQuery } from './kit/cursor-queries.ts'
+export {
+  fileCursor,
+  fileOrder,
+  literalSqlQuery,
+  newerFiles,
+  odataQuery,
+  soqlQuery,
+  sqlQuery,
+} from './kit/cursor-queries.ts'
 export type { ListedFile, QueryTarget, SqlQuery } from './kit/cursor-queries.ts'
 export type { CursorKind, CursorValue } from './kit/cursor-values.ts'
 export { toEnvelope, toRegistryRecord } from './kit/envelope.ts'

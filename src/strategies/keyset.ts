@@ -119,14 +119,26 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
   if (options.overlapMs !== undefined) requireNumber('keyset', 'overlapMs', options.overlapMs, 0)
   const { lagMs, limit, compareIds = binaryIds } = options
 
-  const changesOf = (items: readonly KeysetItem<Item>[]): Change[] => toChanges(items, ({ item }) => options.toChange(item), ({ cursor }) => cursor.timestamp)
+  const changesOf = (items: readonly KeysetItem<Item>[]): Change[] =>
+    toChanges(
+      items,
+      ({ item }) => options.toChange(item),
+      ({ cursor }) => cursor.timestamp,
+    )
 
   const execute: AnchoredExecute<KeysetState> = async (state, context) => {
     const bounded = context.cycle.mode === 'incremental'
     const pinnedMs = bounded ? pinHorizon('keyset', context.cycle, lagMs, state?.untilMs) : Number.POSITIVE_INFINITY
-    const { after, frontier } = state?.untilMs === undefined && bounded ? beginCycle(state, pinnedMs, options, context) : resumeCycle(state)
+    const { after, frontier } =
+      state?.untilMs === undefined && bounded ? beginCycle(state, pinnedMs, options, context) : resumeCycle(state)
 
-    const query = { after, until: bounded ? formatIso(pinnedMs) : undefined, limit, locator: state?.locator, left: state?.left }
+    const query = {
+      after,
+      until: bounded ? formatIso(pinnedMs) : undefined,
+      limit,
+      locator: state?.locator,
+      left: state?.left,
+    }
     const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
     const now = context.clock.now()
     const untilMs = bounded ? lowerHorizon(pinnedMs, lagMs, answer, tookMs) : pinnedMs
@@ -138,10 +150,20 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
     const isFirst = bounded ? state?.untilMs === undefined : state === undefined
     // The cursor stays, so the same request is sent again.
     if (isFirst && options.confirms === true && (isAtEnd || items.length > 0)) {
-      const kept = { cursorTimestamp: after?.timestamp ?? null, cursorId: after?.id ?? null, ...(bounded && { untilMs }), ...(frontier !== undefined && { frontier }) }
+      const kept = {
+        cursorTimestamp: after?.timestamp ?? null,
+        cursorId: after?.id ?? null,
+        ...(bounded && { untilMs }),
+        ...(frontier !== undefined && { frontier }),
+      }
       const last = safe.at(-1)?.cursor
       const first = { isAtEnd, ...(last !== undefined && { last }) }
-      return { changes: changesOf(safe), hasMore: true, ...(answer.left !== undefined && { left: answer.left }), nextState: { ...kept, first } }
+      return {
+        changes: changesOf(safe),
+        hasMore: true,
+        ...(answer.left !== undefined && { left: answer.left }),
+        nextState: { ...kept, first },
+      }
     }
     const { first } = state ?? {}
     const isClaimed = isAtEnd && first?.isAtEnd !== false
@@ -151,35 +173,53 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
     const isConfirmed = ending !== undefined && (next === undefined || next.instant > msToInstant(ending.horizonMs))
     const end = isClaimed && (bounded || isConfirmed)
     if (!isAtEnd && items.length === 0 && typeof answer.locator !== 'string') {
-      throw sourceInvalidError('The source returned an empty page that is not the end, without a locator to continue from.')
+      throw sourceInvalidError(
+        'The source returned an empty page that is not the end, without a locator to continue from.',
+      )
     }
     // The cursor moves only to an item that was read; an empty page proves nothing.
     const last = pickAgreedCursor(safe.at(-1)?.cursor, isAtEnd, first, compareIds) ?? after
-    const horizonMs = bounded ? untilMs : lowerHorizon(pinHorizon('keyset', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
+    const horizonMs = bounded
+      ? untilMs
+      : lowerHorizon(pinHorizon('keyset', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
     return {
       // Rows with the cursor's own timestamp may still follow it.
-      tidemark: end ? formatIso(horizonMs) : last === undefined ? undefined : subtractMicrosecond(requireInstant(last.timestamp, 'The cursor')),
+      tidemark: end
+        ? formatIso(horizonMs)
+        : last === undefined
+          ? undefined
+          : subtractMicrosecond(requireInstant(last.timestamp, 'The cursor')),
       changes: changesOf(safe),
       hasMore: !end,
       ...(answer.left !== undefined && { left: answer.left }),
-      nextState: end ? buildEndState(state, laterKeysetCursor(last, frontier, compareIds), bounded) : {
-        cursorTimestamp: last?.timestamp ?? null,
-        cursorId: last?.id ?? null,
-        ...(bounded && { untilMs }),
-        ...(frontier !== undefined && { frontier }),
-        ...(!isAtEnd && items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
-        ...(isClaimed && {
-          ending: { ...countEndClaim(ending, now), horizonMs: lowerHorizon(now - tookMs - lagMs, lagMs, answer, tookMs) },
-        }),
-        // A count is valid only for the cursor it was returned with.
-        ...(answer.left !== undefined && first === undefined && { left: answer.left }),
-      },
+      nextState: end
+        ? buildEndState(state, laterKeysetCursor(last, frontier, compareIds), bounded)
+        : {
+            cursorTimestamp: last?.timestamp ?? null,
+            cursorId: last?.id ?? null,
+            ...(bounded && { untilMs }),
+            ...(frontier !== undefined && { frontier }),
+            ...(!isAtEnd && items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
+            ...(isClaimed && {
+              ending: {
+                ...countEndClaim(ending, now),
+                horizonMs: lowerHorizon(now - tookMs - lagMs, lagMs, answer, tookMs),
+              },
+            }),
+            // A count is valid only for the cursor it was returned with.
+            ...(answer.left !== undefined && first === undefined && { left: answer.left }),
+          },
     }
   }
   execute.anchor = async (context) => {
     const pinnedMs = pinHorizon('keyset', context.cycle, lagMs, undefined)
     // One request, only to read the source's clock.
-    const query = { after: { timestamp: formatIso(pinnedMs), id: '' }, until: formatIso(pinnedMs), limit, locator: undefined }
+    const query = {
+      after: { timestamp: formatIso(pinnedMs), id: '' },
+      until: formatIso(pinnedMs),
+      limit,
+      locator: undefined,
+    }
     const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
     const { timestamp, id } = makeSyntheticCursor(lowerHorizon(pinnedMs, lagMs, answer, tookMs))
     return { cursorTimestamp: timestamp, cursorId: id }
@@ -192,7 +232,12 @@ interface KeysetStart {
   readonly frontier: KeysetCursor | undefined
 }
 
-function beginCycle<Item>(state: KeysetState | undefined, untilMs: number, { since, overlapMs }: KeysetOptions<Item>, context: SyncContext): KeysetStart {
+function beginCycle<Item>(
+  state: KeysetState | undefined,
+  untilMs: number,
+  { since, overlapMs }: KeysetOptions<Item>,
+  context: SyncContext,
+): KeysetStart {
   let stored = readStoredCursor(state)
   if (stored === undefined) {
     // Stored by the first cycle, even if it finds nothing: recomputing the start each time would leave gaps.
@@ -208,7 +253,10 @@ function beginCycle<Item>(state: KeysetState | undefined, untilMs: number, { sin
     stored = makeSyntheticCursor(untilMs)
   }
   if (overlapMs === undefined) return { after: stored, frontier: undefined }
-  return { after: makeSyntheticCursor(instantToMs(requireInstant(stored.timestamp, 'The stored cursor')) - overlapMs), frontier: stored }
+  return {
+    after: makeSyntheticCursor(instantToMs(requireInstant(stored.timestamp, 'The stored cursor')) - overlapMs),
+    frontier: stored,
+  }
 }
 
 /**
@@ -226,9 +274,12 @@ function resumeCycle(state: KeysetState | undefined): KeysetStart {
 function readStoredCursor(state: KeysetState | undefined): KeysetCursor | undefined {
   if (state === undefined || state.cursorTimestamp === null) return undefined
   const { cursorTimestamp, cursorId } = state
-  if (typeof cursorTimestamp !== 'string' || canonicalizeInstant(cursorTimestamp) === null) throw stateRejectedError('keyset', '`cursorTimestamp` is not an instant')
+  if (typeof cursorTimestamp !== 'string' || canonicalizeInstant(cursorTimestamp) === null)
+    throw stateRejectedError('keyset', '`cursorTimestamp` is not an instant')
   if (typeof cursorId !== 'string') throw stateRejectedError('keyset', '`cursorId` is not a string')
-  return cursorId === '' ? makeSyntheticCursor(instantToMs(requireInstant(cursorTimestamp, '`cursorTimestamp`'))) : { timestamp: cursorTimestamp, id: cursorId }
+  return cursorId === ''
+    ? makeSyntheticCursor(instantToMs(requireInstant(cursorTimestamp, '`cursorTimestamp`')))
+    : { timestamp: cursorTimestamp, id: cursorId }
 }
 
 interface KeysetItem<Item> {
@@ -238,14 +289,24 @@ interface KeysetItem<Item> {
 }
 
 /** Fails closed: an unsorted page may hide rows that no later page returns. */
-function checkOrder<Item>(items: readonly Item[], after: KeysetCursor | undefined, options: KeysetOptions<Item>, compareIds: CompareIds): KeysetItem<Item>[] {
+function checkOrder<Item>(
+  items: readonly Item[],
+  after: KeysetCursor | undefined,
+  options: KeysetOptions<Item>,
+  compareIds: CompareIds,
+): KeysetItem<Item>[] {
   let previous = after
   return items.map((item, index) => {
     const cursor = { timestamp: options.timestamp(item), id: options.id(item) }
     const instant = requireInstant(cursor.timestamp, `The timestamp of item ${index + 1} on the page`)
-    if (typeof cursor.id !== 'string' || cursor.id === '') throw sourceInvalidError(`The id of item ${index + 1} on the page is not a non-empty string.`)
+    if (typeof cursor.id !== 'string' || cursor.id === '')
+      throw sourceInvalidError(`The id of item ${index + 1} on the page is not a non-empty string.`)
     if (previous !== undefined && compareKeysetCursors(cursor, previous, compareIds) <= 0) {
-      throw sourceInvalidError(index === 0 ? 'The page begins at or before the requested cursor.' : `Item ${index + 1} on the page does not sort after the previous one.`)
+      throw sourceInvalidError(
+        index === 0
+          ? 'The page begins at or before the requested cursor.'
+          : `Item ${index + 1} on the page does not sort after the previous one.`,
+      )
     }
     previous = cursor
     return { item, instant, cursor }
@@ -261,20 +322,33 @@ function compareKeysetCursors(a: KeysetCursor, b: KeysetCursor, compareIds: Comp
 }
 
 /** Returns the cursor that two answers to one request both reached: the end, or where the shorter answer stopped. */
-function pickAgreedCursor(last: KeysetCursor | undefined, isAtEnd: boolean, first: KeysetState['first'], compareIds: CompareIds): KeysetCursor | undefined {
+function pickAgreedCursor(
+  last: KeysetCursor | undefined,
+  isAtEnd: boolean,
+  first: KeysetState['first'],
+  compareIds: CompareIds,
+): KeysetCursor | undefined {
   if (first?.last === undefined) return last
   if (isAtEnd !== first.isAtEnd) return isAtEnd ? first.last : (last ?? first.last)
   const furthest = laterKeysetCursor(last, first.last, compareIds)
   return isAtEnd || last === undefined ? furthest : furthest === last ? first.last : last
 }
 
-function laterKeysetCursor(a: KeysetCursor | undefined, b: KeysetCursor | undefined, compareIds: CompareIds): KeysetCursor | undefined {
+function laterKeysetCursor(
+  a: KeysetCursor | undefined,
+  b: KeysetCursor | undefined,
+  compareIds: CompareIds,
+): KeysetCursor | undefined {
   if (a === undefined || b === undefined) return a ?? b
   return compareKeysetCursors(a, b, compareIds) >= 0 ? a : b
 }
 
 /** A replace cycle always starts from the beginning, so it leaves no state. */
-function buildEndState(state: KeysetState | undefined, cursor: KeysetCursor | undefined, bounded: boolean): KeysetState | undefined {
+function buildEndState(
+  state: KeysetState | undefined,
+  cursor: KeysetCursor | undefined,
+  bounded: boolean,
+): KeysetState | undefined {
   if (!bounded || (state === undefined && cursor === undefined)) return undefined
   // Written without a cursor too: the horizon and the locator of this cycle must not remain in the state.
   return { cursorTimestamp: cursor?.timestamp ?? null, cursorId: cursor?.id ?? null }

@@ -1,5 +1,13 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
-import { addPageToPass, FIRST_PASS, isLastPage, decideNextPass, requireReplaceMode, type ListAnswer, type ListPass } from './kit/list-pass.ts'
+import {
+  addPageToPass,
+  FIRST_PASS,
+  isLastPage,
+  decideNextPass,
+  requireReplaceMode,
+  type ListAnswer,
+  type ListPass,
+} from './kit/list-pass.ts'
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface OffsetOptions {
@@ -38,12 +46,16 @@ export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
   return async (state, context) => {
     requireReplaceMode('offset', context)
     const { offset, pass } = state ?? { offset: 0, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count)) throw stateRejectedError('offset', '`offset` or `pass` is missing')
+    if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count))
+      throw stateRejectedError('offset', '`offset` or `pass` is missing')
     const answer = await read({ offset, limit }, context)
     const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
-    if (!isLastPage(answer, after.count)) return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
+    if (!isLastPage(answer, after.count))
+      return { changes, hasMore: true, nextState: { offset: after.count, pass: after } }
     const again = decideNextPass(after, answer.total)
-    return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
+    return again === null
+      ? { changes, hasMore: false }
+      : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
   }
 }

@@ -87,9 +87,19 @@ export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExec
     const reached = { ...from, ...next }
     const hasMore = mustWait || hasUnread(reached, until)
     return {
-      changes: toChanges(messages, (message) => options.toChanges(message), (message) => options.place(message)),
+      changes: toChanges(
+        messages,
+        (message) => options.toChanges(message),
+        (message) => options.place(message),
+      ),
       hasMore,
-      nextState: { offsets: reached, readAt, ...mergeMarks(cycle.marks, next, marks), ...(hasMore && { until }), ...(mustWait && { added }) },
+      nextState: {
+        offsets: reached,
+        readAt,
+        ...mergeMarks(cycle.marks, next, marks),
+        ...(hasMore && { until }),
+        ...(mustWait && { added }),
+      },
       isLog: true,
       // The bounds were read after this time, so every message in the log by then is below them.
       ...(!hasMore && { tidemark: readAt }),
@@ -105,69 +115,128 @@ export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExec
 
 type OffsetsCycleState = OffsetsState & { readonly until: PartitionOffsets }
 
-async function beginCycle<Message>(state: OffsetsState | undefined, { bounds: boundsNow }: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsCycleState> {
+async function beginCycle<Message>(
+  state: OffsetsState | undefined,
+  { bounds: boundsNow }: OffsetsOptions<Message>,
+  context: SyncContext,
+): Promise<OffsetsCycleState> {
   const bounds = await boundsNow(context)
   const known = state?.offsets ?? {}
   for (const [partition, offset] of Object.entries(known)) checkOffset(partition, offset, bounds[partition])
   const added = mapPartitions(bounds, ({ low }) => low)
   for (const partition of Object.keys(known)) delete added[partition]
-  return { offsets: known, added, until: mapPartitions(bounds, ({ end }) => end), readAt: formatCycleStart(context), ...(state?.marks !== undefined && { marks: state.marks }) }
+  return {
+    offsets: known,
+    added,
+    until: mapPartitions(bounds, ({ end }) => end),
+    readAt: formatCycleStart(context),
+    ...(state?.marks !== undefined && { marks: state.marks }),
+  }
 }
 
-function checkOffset(partition: string, offset: string, bounds: { readonly low: string; readonly end: string } | undefined): void {
-  const lost = (what: string): SyncError => new SyncError('HISTORY_LOST', `Partition ${partition} was read up to offset ${offset}, ${what}.`)
+function checkOffset(
+  partition: string,
+  offset: string,
+  bounds: { readonly low: string; readonly end: string } | undefined,
+): void {
+  const lost = (what: string): SyncError =>
+    new SyncError('HISTORY_LOST', `Partition ${partition} was read up to offset ${offset}, ${what}.`)
   if (bounds === undefined) throw lost('but no longer exists: the log was deleted or recreated')
-  if (BigInt(offset) < BigInt(bounds.low)) throw lost(`but now begins at ${bounds.low}: the messages in between are no longer retained`)
-  if (BigInt(offset) > BigInt(bounds.end)) throw lost(`but now ends at ${bounds.end}: the log was recreated or truncated`)
+  if (BigInt(offset) < BigInt(bounds.low))
+    throw lost(`but now begins at ${bounds.low}: the messages in between are no longer retained`)
+  if (BigInt(offset) > BigInt(bounds.end))
+    throw lost(`but now ends at ${bounds.end}: the log was recreated or truncated`)
 }
 
-async function readUnread<Message>(offsets: PartitionOffsets, { until, marks }: OffsetsCycleState, options: OffsetsOptions<Message>, context: SyncContext): Promise<OffsetsAnswer<Message>> {
+async function readUnread<Message>(
+  offsets: PartitionOffsets,
+  { until, marks }: OffsetsCycleState,
+  options: OffsetsOptions<Message>,
+  context: SyncContext,
+): Promise<OffsetsAnswer<Message>> {
   const unread = selectUnread(offsets, until)
   if (Object.keys(unread).length === 0) return { messages: [], next: {} }
   try {
-    return checkAnswer(await options.read({ from: unread, until, ...(marks !== undefined && { marks }) }, context), unread, until)
+    return checkAnswer(
+      await options.read({ from: unread, until, ...(marks !== undefined && { marks }) }, context),
+      unread,
+      until,
+    )
   } catch (error) {
     // A replace cycle reads only what is still retained, so it continues from the new start of the log.
     if (context.cycle.mode !== 'replace' || !isSyncError(error) || error.code !== 'HISTORY_LOST') throw error
     const bounds = await options.bounds(context)
     const next = mapPartitions(unread, (offset, partition) => maxOffset(offset, bounds[partition]?.low ?? offset))
-    const isRecreated = Object.keys(unread).some((partition) => BigInt(bounds[partition]?.end ?? 0) < BigInt(until[partition] ?? 0))
-    if (isRecreated || Object.keys(next).every((partition) => next[partition] === unread[partition])) throw new SyncError('CURSOR_REJECTED', 'The log was recreated while it was read. It will be read again from the start.', { cause: error })
+    const isRecreated = Object.keys(unread).some(
+      (partition) => BigInt(bounds[partition]?.end ?? 0) < BigInt(until[partition] ?? 0),
+    )
+    if (isRecreated || Object.keys(next).every((partition) => next[partition] === unread[partition]))
+      throw new SyncError(
+        'CURSOR_REJECTED',
+        'The log was recreated while it was read. It will be read again from the start.',
+        { cause: error },
+      )
     return { messages: [], next }
   }
 }
 
-function checkAnswer<Message>(answer: OffsetsAnswer<Message>, from: PartitionOffsets, until: PartitionOffsets): OffsetsAnswer<Message> {
+function checkAnswer<Message>(
+  answer: OffsetsAnswer<Message>,
+  from: PartitionOffsets,
+  until: PartitionOffsets,
+): OffsetsAnswer<Message> {
   for (const [partition, offset] of Object.entries(answer.next)) {
     const first = from[partition]
     const limit = until[partition]
-    if (first === undefined || limit === undefined || !isOffset(offset) || BigInt(offset) < BigInt(first) || BigInt(offset) > BigInt(limit)) {
-      throw sourceInvalidError(`Partition ${partition} was read from ${first ?? 'no offset'} to ${offset}, but this cycle reads it up to ${limit ?? 'no offset'}.`)
+    if (
+      first === undefined ||
+      limit === undefined ||
+      !isOffset(offset) ||
+      BigInt(offset) < BigInt(first) ||
+      BigInt(offset) > BigInt(limit)
+    ) {
+      throw sourceInvalidError(
+        `Partition ${partition} was read from ${first ?? 'no offset'} to ${offset}, but this cycle reads it up to ${limit ?? 'no offset'}.`,
+      )
     }
   }
   return answer
 }
 
 /** Partitions that were read take their new marks, or none; the others keep theirs. */
-function mergeMarks(previous: PartitionMarks = {}, next: PartitionOffsets, given: PartitionMarks = {}): { marks?: PartitionMarks } {
+function mergeMarks(
+  previous: PartitionMarks = {},
+  next: PartitionOffsets,
+  given: PartitionMarks = {},
+): { marks?: PartitionMarks } {
   const kept = Object.entries(previous).filter(([partition]) => next[partition] === undefined)
   const marks = Object.fromEntries([...kept, ...Object.entries(given)])
   return Object.keys(marks).length > 0 ? { marks } : {}
 }
 
 function selectUnread(offsets: PartitionOffsets, until: PartitionOffsets): PartitionOffsets {
-  return Object.fromEntries(Object.entries(offsets).filter(([partition, offset]) => BigInt(offset) < BigInt(until[partition] ?? '0')))
+  return Object.fromEntries(
+    Object.entries(offsets).filter(([partition, offset]) => BigInt(offset) < BigInt(until[partition] ?? '0')),
+  )
 }
 
 function countUnread(offsets: PartitionOffsets, until: PartitionOffsets): number {
-  return Number(Object.entries(selectUnread(offsets, until)).reduce((sum, [partition, offset]) => sum + BigInt(until[partition] ?? 0) - BigInt(offset), 0n))
+  return Number(
+    Object.entries(selectUnread(offsets, until)).reduce(
+      (sum, [partition, offset]) => sum + BigInt(until[partition] ?? 0) - BigInt(offset),
+      0n,
+    ),
+  )
 }
 
 function hasUnread(offsets: PartitionOffsets, until: PartitionOffsets): boolean {
   return Object.keys(selectUnread(offsets, until)).length > 0
 }
 
-function mapPartitions<Value>(values: Readonly<Record<string, Value>>, convert: (value: Value, partition: string) => string): Record<string, string> {
+function mapPartitions<Value>(
+  values: Readonly<Record<string, Value>>,
+  convert: (value: Value, partition: string) => string,
+): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([partition, value]) => [partition, convert(value, partition)]))
 }
 
@@ -185,8 +254,11 @@ function isOffset(value: unknown): value is string {
 
 function checkState({ offsets, until, added, marks = {}, readAt }: OffsetsState): void {
   for (const [name, map] of Object.entries({ offsets, until: until ?? {}, added: added ?? {} })) {
-    if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset)) throw stateRejectedError('offsets', `\`${name}\` is not a map of offsets`)
+    if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset))
+      throw stateRejectedError('offsets', `\`${name}\` is not a map of offsets`)
   }
-  if (typeof marks !== 'object' || marks === null || !Object.values(marks).every((mark) => typeof mark === 'string')) throw stateRejectedError('offsets', '`marks` is not a map of strings')
-  if (typeof readAt !== 'string' || Number.isNaN(Date.parse(readAt))) throw stateRejectedError('offsets', '`readAt` is not an instant')
+  if (typeof marks !== 'object' || marks === null || !Object.values(marks).every((mark) => typeof mark === 'string'))
+    throw stateRejectedError('offsets', '`marks` is not a map of strings')
+  if (typeof readAt !== 'string' || Number.isNaN(Date.parse(readAt)))
+    throw stateRejectedError('offsets', '`readAt` is not an instant')
 }

@@ -1,5 +1,13 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
-import { addPageToPass, FIRST_PASS, isLastPage, decideNextPass, requireReplaceMode, type ListAnswer, type ListPass } from './kit/list-pass.ts'
+import {
+  addPageToPass,
+  FIRST_PASS,
+  isLastPage,
+  decideNextPass,
+  requireReplaceMode,
+  type ListAnswer,
+  type ListPass,
+} from './kit/list-pass.ts'
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 export interface PageNumberOptions {
@@ -35,12 +43,15 @@ export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<
   return async (state, context) => {
     requireReplaceMode('pageNumber', context)
     const { page, pass } = state ?? { page: firstPage, pass: FIRST_PASS }
-    if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count)) throw stateRejectedError('pageNumber', '`page` or `pass` is missing')
+    if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count))
+      throw stateRejectedError('pageNumber', '`page` or `pass` is missing')
     const answer = await read({ page }, context)
     const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
     if (!isLastPage(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
     const again = decideNextPass(after, answer.total)
-    return again === null ? { changes, hasMore: false } : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
+    return again === null
+      ? { changes, hasMore: false }
+      : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
   }
 }

@@ -8,7 +8,10 @@ export interface RelayNestedOptions {
   /** Reads one page of parents, each with the first page of its children. */
   readOuter(query: { readonly after: string | null }, context: SyncContext): Promise<OuterAnswer>
   /** Reads the next page of exactly these parents. */
-  readInner(query: { readonly parents: readonly { readonly id: string; readonly after: string }[] }, context: SyncContext): Promise<InnerAnswer>
+  readInner(
+    query: { readonly parents: readonly { readonly id: string; readonly after: string }[] },
+    context: SyncContext,
+  ): Promise<InnerAnswer>
   /** Parents per request. */
   parentsPerRequest?: number
   /** Maximum number of unfinished parents, which is at most one page of parents. */
@@ -81,7 +84,12 @@ export interface RelayNestedState {
  * })
  * ```
  */
-export function relayNested({ readOuter, readInner, parentsPerRequest = 20, parentsMax = 500 }: RelayNestedOptions): Execute<RelayNestedState> {
+export function relayNested({
+  readOuter,
+  readInner,
+  parentsPerRequest = 20,
+  parentsMax = 500,
+}: RelayNestedOptions): Execute<RelayNestedState> {
   requireNumber('relayNested', 'parentsPerRequest', parentsPerRequest, 1)
   requireNumber('relayNested', 'parentsMax', parentsMax, 1)
 
@@ -102,20 +110,35 @@ export function relayNested({ readOuter, readInner, parentsPerRequest = 20, pare
       updateParents(nested, outer, null, isListing, askedAt)
       const count = outer.count ?? outer.parents.length
       const listed = { count, mark: outer.parents.at(-1)?.id ?? '', isLast: next === null, total: outer.total }
-      const step = isListing ? decideListStep(tally ?? INITIAL_TALLY, listed, context.clock.now()) : { kind: next === null ? 'end' : 'next' } as const
+      const step = isListing
+        ? decideListStep(tally ?? INITIAL_TALLY, listed, context.clock.now())
+        : ({ kind: next === null ? 'end' : 'next' } as const)
       outerDone = step.kind === 'end'
       if (step.kind === 'next') cursor = next
       if ('tally' in step) ({ tally } = step)
       answer = outer
     }
-    if (nested.size > parentsMax) throw new SyncError('STATE_TOO_LARGE', `${nested.size} parents are unfinished at once, and the limit is ${parentsMax}. Request fewer parents per page.`)
+    if (nested.size > parentsMax)
+      throw new SyncError(
+        'STATE_TOO_LARGE',
+        `${nested.size} parents are unfinished at once, and the limit is ${parentsMax}. Request fewer parents per page.`,
+      )
 
     const hasMore = !outerDone || nested.size > 0
     const pace = computePace(answer.budget, state?.pace, askedAt)
     const start: RelayNestedState = { cursor: null }
-    const next: RelayNestedState = { cursor, ...(outerDone && { outerDone }), ...toNestedState(nested), ...(tally !== undefined && { tally }) }
+    const next: RelayNestedState = {
+      cursor,
+      ...(outerDone && { outerDone }),
+      ...toNestedState(nested),
+      ...(tally !== undefined && { tally }),
+    }
     const nextState = hasMore ? next : isListing ? undefined : start
-    return { changes: [...answer.changes], hasMore, nextState: nextState && { ...nextState, ...(pace !== undefined && { pace }) } }
+    return {
+      changes: [...answer.changes],
+      hasMore,
+      nextState: nextState && { ...nextState, ...(pace !== undefined && { pace }) },
+    }
   }
 }
 
@@ -125,38 +148,62 @@ interface UnfinishedParent {
 }
 
 /** Removes parents that are finished or gone. */
-function updateParents(nested: Map<string, UnfinishedParent>, { parents }: InnerAnswer, requested: Set<string> | null, isListing: boolean, now: number): void {
+function updateParents(
+  nested: Map<string, UnfinishedParent>,
+  { parents }: InnerAnswer,
+  requested: Set<string> | null,
+  isListing: boolean,
+  now: number,
+): void {
   const missing = new Set(requested)
   for (const { id, pageInfo, count, total } of parents) {
     if (typeof id !== 'string' || id === '') throw sourceInvalidError('A parent in the response has no id.')
-    if (requested !== null && !missing.delete(id)) throw sourceInvalidError('The response contains a parent that was not requested, or the same parent twice.')
+    if (requested !== null && !missing.delete(id))
+      throw sourceInvalidError('The response contains a parent that was not requested, or the same parent twice.')
     const cursor = pageInfo === null ? null : readNextCursor(pageInfo, 'A nested connection')
     const previous = nested.get(id)
     const isCounted = isListing && pageInfo !== null && count !== undefined && typeof total === 'number'
     // The first page of a parent comes with the page of parents, so there is no cursor to request it again.
-    if (isCounted && previous === undefined && cursor === null && count < total) throw sourceInvalidError(`A nested connection ended after ${count} nodes, but the source counts ${total}.`)
+    if (isCounted && previous === undefined && cursor === null && count < total)
+      throw sourceInvalidError(`A nested connection ended after ${count} nodes, but the source counts ${total}.`)
     // The response does not say which changes belong to the parent, so their count identifies the page.
-    const step = isCounted && previous !== undefined
-      ? decideListStep(previous.tally ?? INITIAL_TALLY, { count, mark: String(count), isLast: cursor === null, total }, now)
-      : null
+    const step =
+      isCounted && previous !== undefined
+        ? decideListStep(
+            previous.tally ?? INITIAL_TALLY,
+            { count, mark: String(count), isLast: cursor === null, total },
+            now,
+          )
+        : null
     if (previous !== undefined && step?.kind === 'again') nested.set(id, { after: previous.after, tally: step.tally })
     else if (cursor === null) nested.delete(id)
-    else nested.set(id, { after: cursor, ...(isCounted && { tally: step?.kind === 'next' ? step.tally : { size: count, seen: count } }) })
+    else
+      nested.set(id, {
+        after: cursor,
+        ...(isCounted && { tally: step?.kind === 'next' ? step.tally : { size: count, seen: count } }),
+      })
   }
   // A missing parent is not null: a partial response must not count as the end.
   if (missing.size > 0) throw sourceInvalidError(`The response omits ${missing.size} of the requested parents.`)
 }
 
-function toNestedState(nested: ReadonlyMap<string, UnfinishedParent>): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {
+function toNestedState(
+  nested: ReadonlyMap<string, UnfinishedParent>,
+): Pick<RelayNestedState, 'nestedCursors' | 'nestedTallies'> {
   if (nested.size === 0) return {}
   const tallies = [...nested].flatMap(([id, { tally }]) => (tally === undefined ? [] : [[id, tally] as const]))
-  return { nestedCursors: Object.fromEntries([...nested].map(([id, { after }]) => [id, after])), ...(tallies.length > 0 && { nestedTallies: Object.fromEntries(tallies) }) }
+  return {
+    nestedCursors: Object.fromEntries([...nested].map(([id, { after }]) => [id, after])),
+    ...(tallies.length > 0 && { nestedTallies: Object.fromEntries(tallies) }),
+  }
 }
 
 function readUnfinishedParents(state: RelayNestedState | undefined): Map<string, UnfinishedParent> {
   if (state === undefined) return new Map()
-  if (state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('relayNested', '`cursor` is not a string')
+  if (state.cursor !== null && typeof state.cursor !== 'string')
+    throw stateRejectedError('relayNested', '`cursor` is not a string')
   const entries = Object.entries(state.nestedCursors ?? {})
-  if (entries.some(([, after]) => typeof after !== 'string')) throw stateRejectedError('relayNested', '`nestedCursors` is not a map of strings')
+  if (entries.some(([, after]) => typeof after !== 'string'))
+    throw stateRejectedError('relayNested', '`nestedCursors` is not a map of strings')
   return new Map(entries.map(([id, after]) => [id, { after, tally: state.nestedTallies?.[id] }]))
 }

@@ -46,8 +46,10 @@ export interface RelayState {
  */
 export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
   return async (state, context) => {
-    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('relay', '`cursor` is not a string')
-    if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('relay', '`tally` is not a count of nodes')
+    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string')
+      throw stateRejectedError('relay', '`cursor` is not a string')
+    if (state?.tally !== undefined && !isListTally(state.tally))
+      throw stateRejectedError('relay', '`tally` is not a count of nodes')
     await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
     const requested = state?.cursor ?? null
@@ -61,6 +63,10 @@ export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
     const listed = { count: changes.length, mark: fingerprintLastRow(changes), isLast: cursor === null, total, limit }
     const step = decideListStep(state?.tally ?? INITIAL_TALLY, listed, context.clock.now())
     if (step.kind === 'end') return { ...page, nextState: undefined }
-    return { ...page, hasMore: true, nextState: { cursor: step.kind === 'again' ? requested : cursor, ...paced, tally: step.tally } }
+    return {
+      ...page,
+      hasMore: true,
+      nextState: { cursor: step.kind === 'again' ? requested : cursor, ...paced, tally: step.tally },
+    }
   }
 }

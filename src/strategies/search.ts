@@ -126,7 +126,9 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
       const { items, total } = answer
       const isTooMany = total !== undefined && total > windowMax
       if (!isTooMany && total !== undefined && items.length < Math.min(total, limit)) {
-        throw sourceInvalidError(`The search returned ${items.length} items but reports ${total} matches: the response is incomplete.`)
+        throw sourceInvalidError(
+          `The search returned ${items.length} items but reports ${total} matches: the response is incomplete.`,
+        )
       }
       const horizonMs = lowerHorizon(untilMs, lagMs, answer, tookMs)
       return {
@@ -138,7 +140,11 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
         total,
         untilMs: horizonMs,
         buildPage: (pageItems, hasMore, nextState) => ({
-          changes: toChanges(pageItems, ({ item }) => options.toChange(item), ({ modifiedMs }) => formatIso(modifiedMs)),
+          changes: toChanges(
+            pageItems,
+            ({ item }) => options.toChange(item),
+            ({ modifiedMs }) => formatIso(modifiedMs),
+          ),
           hasMore,
           nextState,
           // Items with the cursor's own millisecond may still follow it.
@@ -155,7 +161,14 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
   execute.anchor = async (context) => {
     const pinnedMs = pinHorizon('search', context.cycle, lagMs, undefined)
     // One request, only to read the source's clock.
-    const query: SearchQuery = { fromMs: pinnedMs, untilMs: pinnedMs, sortBy: 'modified', afterId: undefined, throughId: undefined, limit }
+    const query: SearchQuery = {
+      fromMs: pinnedMs,
+      untilMs: pinnedMs,
+      sortBy: 'modified',
+      afterId: undefined,
+      throughId: undefined,
+      limit,
+    }
     const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
     const aheadMs = pinnedMs - lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     return { phase: 'delta', cursorMs: context.cycle.startedAt - lookBackMs - aheadMs }
@@ -189,18 +202,40 @@ interface SearchItem<Item> {
   readonly modifiedMs: number
 }
 
-async function readDelta<Item>(state: SearchDeltaState & { untilMs: number; isFirst?: boolean }, runSearch: RunSearch<Item>): Promise<Page<SearchState>> {
+async function readDelta<Item>(
+  state: SearchDeltaState & { untilMs: number; isFirst?: boolean },
+  runSearch: RunSearch<Item>,
+): Promise<Page<SearchState>> {
   const { cursorMs, widthMs, isWhole, before } = state
   // Counts are compared over the same end of the window.
   const throughMs = before?.throughMs ?? Math.min(state.untilMs, cursorMs + (widthMs ?? Number.POSITIVE_INFINITY))
-  const found = await runSearch({ fromMs: cursorMs, untilMs: throughMs, sortBy: 'modified', afterId: undefined, throughId: undefined })
+  const found = await runSearch({
+    fromMs: cursorMs,
+    untilMs: throughMs,
+    sortBy: 'modified',
+    afterId: undefined,
+    throughId: undefined,
+  })
   const { untilMs, total } = found
-  const current = { phase: 'delta', cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) } as const
+  const current = {
+    phase: 'delta',
+    cursorMs,
+    untilMs,
+    ...(widthMs !== undefined && { widthMs }),
+    ...(isWhole && { isWhole }),
+  } as const
   // The first cycle's start was computed from a clock that is ahead, so start that much earlier.
-  if (state.isFirst === true && untilMs < state.untilMs) return found.buildPage([], true, { ...current, cursorMs: cursorMs - (state.untilMs - untilMs) })
+  if (state.isFirst === true && untilMs < state.untilMs)
+    return found.buildPage([], true, { ...current, cursorMs: cursorMs - (state.untilMs - untilMs) })
 
-  if (found.exceedsWindow) return found.buildPage([], true, throughMs > cursorMs ? { ...current, widthMs: fitWindowMs(cursorMs, throughMs, found) } : enterDeadlock(current))
-  if (found.items.some(({ modifiedMs }) => modifiedMs < cursorMs)) throw sourceInvalidError('The search returned an item from before the requested start time.')
+  if (found.exceedsWindow)
+    return found.buildPage(
+      [],
+      true,
+      throughMs > cursorMs ? { ...current, widthMs: fitWindowMs(cursorMs, throughMs, found) } : enterDeadlock(current),
+    )
+  if (found.items.some(({ modifiedMs }) => modifiedMs < cursorMs))
+    throw sourceInvalidError('The search returned an item from before the requested start time.')
   // Modified again since the source matched it: it will match again at its new time.
   const inWindow = found.items.filter(({ modifiedMs }) => modifiedMs <= throughMs)
   const safe = inWindow.filter(({ modifiedMs }) => modifiedMs <= untilMs)
@@ -210,13 +245,26 @@ async function readDelta<Item>(state: SearchDeltaState & { untilMs: number; isFi
 
   // Either items were modified since, or one of the two pages was wrong. Reading the range again decides.
   if (before !== undefined && total !== undefined && total !== before.left) {
-    return found.buildPage(safe, true, { phase: 'delta', cursorMs: before.cursorMs, untilMs, widthMs: cursorMs - before.cursorMs, isWhole: true })
+    return found.buildPage(safe, true, {
+      phase: 'delta',
+      cursorMs: before.cursorMs,
+      untilMs,
+      widthMs: cursorMs - before.cursorMs,
+      isWhole: true,
+    })
   }
   if (found.isFull) {
-    if (times.length === 0) throw sourceInvalidError('A full search page has only items from after the requested end time.')
+    if (times.length === 0)
+      throw sourceInvalidError('A full search page has only items from after the requested end time.')
     const isSorted = times.every((ms, index) => ms >= (times[index - 1] ?? Number.NEGATIVE_INFINITY))
     if (isWhole || !isSorted) {
-      return found.buildPage(safe, true, throughMs > cursorMs ? { ...current, widthMs: narrowWindowMs(cursorMs, throughMs, times), isWhole: true } : enterDeadlock({ ...current, isWhole: true }))
+      return found.buildPage(
+        safe,
+        true,
+        throughMs > cursorMs
+          ? { ...current, widthMs: narrowWindowMs(cursorMs, throughMs, times), isWhole: true }
+          : enterDeadlock({ ...current, isWhole: true }),
+      )
     }
   }
   // The previous page left as many, or this is the second answer to one request. Behind the horizon items can only
@@ -224,30 +272,48 @@ async function readDelta<Item>(state: SearchDeltaState & { untilMs: number; isFi
   // claim.
   const isClaimed = state.endMs !== undefined && newestMs <= state.endMs
   const isAgreed = (before !== undefined && total !== undefined) || isClaimed
-  const endPage = (): Page<SearchState> => (isAgreed
-    ? found.buildPage(safe, false, { phase: 'delta', cursorMs: Math.max(newestMs, Math.min(state.endMs ?? cursorMs, untilMs)) })
-    : found.buildPage(safe, true, { ...current, endMs: newestMs }))
+  const endPage = (): Page<SearchState> =>
+    isAgreed
+      ? found.buildPage(safe, false, {
+          phase: 'delta',
+          cursorMs: Math.max(newestMs, Math.min(state.endMs ?? cursorMs, untilMs)),
+        })
+      : found.buildPage(safe, true, { ...current, endMs: newestMs })
   // Cut off by the source's clock. Items are sorted, so none below the horizon can follow.
   if (safe.length < inWindow.length) return endPage()
   if (found.isFull) {
     // A tie is read from its own start, so a page that skipped earlier items is detected first.
-    if (newestMs === cursorMs || (total === undefined && times.every((ms) => ms === newestMs))) return found.buildPage(safe, true, enterDeadlock({ ...current, cursorMs: newestMs }))
+    if (newestMs === cursorMs || (total === undefined && times.every((ms) => ms === newestMs)))
+      return found.buildPage(safe, true, enterDeadlock({ ...current, cursorMs: newestMs }))
     const left = total === undefined ? undefined : total - times.filter((ms) => ms < newestMs).length
-    return found.buildPage(safe, true, { ...current, cursorMs: newestMs, ...(left !== undefined && { before: { cursorMs, throughMs, left } }) })
+    return found.buildPage(safe, true, {
+      ...current,
+      cursorMs: newestMs,
+      ...(left !== undefined && { before: { cursorMs, throughMs, left } }),
+    })
   }
   if (throughMs >= untilMs) return endPage()
   // No row proves that a window in the middle is complete, so an empty one must be confirmed.
-  if (found.items.length === 0 && state.isEmpty === undefined) return found.buildPage([], true, { ...current, ...(before !== undefined && { before }), isEmpty: true })
+  if (found.items.length === 0 && state.isEmpty === undefined)
+    return found.buildPage([], true, { ...current, ...(before !== undefined && { before }), isEmpty: true })
   const growth = found.items.length === 0 ? EMPTY_WINDOW_GROWTH : 2
   // Use the window's full width: the remainder on its last page does not show how much fits.
-  return found.buildPage(safe, true, { ...current, cursorMs: throughMs + 1, widthMs: growth * Math.max(widthMs ?? 0, throughMs - cursorMs + 1) })
+  return found.buildPage(safe, true, {
+    ...current,
+    cursorMs: throughMs + 1,
+    widthMs: growth * Math.max(widthMs ?? 0, throughMs - cursorMs + 1),
+  })
 }
 
 /** Long periods without items are skipped in few requests. */
 const EMPTY_WINDOW_GROWTH = 16
 
 /** Estimates, from the items returned, the end of a window that the source can search. */
-function fitWindowMs<Item>(fromMs: number, throughMs: number, { items, searchableShare }: CheckedSearchPage<Item>): number {
+function fitWindowMs<Item>(
+  fromMs: number,
+  throughMs: number,
+  { items, searchableShare }: CheckedSearchPage<Item>,
+): number {
   const times = items.map(({ modifiedMs }) => modifiedMs).filter((ms) => ms >= fromMs && ms <= throughMs)
   const oldestMs = Math.min(throughMs, ...times)
   // Time without items is skipped in one request.
@@ -262,8 +328,21 @@ function narrowWindowMs(fromMs: number, throughMs: number, times: readonly numbe
   return Math.min(median - fromMs, Math.floor((throughMs - fromMs) / 2))
 }
 
-function enterDeadlock({ cursorMs, untilMs, widthMs, isWhole }: SearchDeltaState & { untilMs: number }): SearchDeadlockState {
-  return { phase: 'deadlock', deadlockMs: cursorMs, lastId: LOWEST_ID, resumeCursorMs: cursorMs, untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) }
+function enterDeadlock({
+  cursorMs,
+  untilMs,
+  widthMs,
+  isWhole,
+}: SearchDeltaState & { untilMs: number }): SearchDeadlockState {
+  return {
+    phase: 'deadlock',
+    deadlockMs: cursorMs,
+    lastId: LOWEST_ID,
+    resumeCursorMs: cursorMs,
+    untilMs,
+    ...(widthMs !== undefined && { widthMs }),
+    ...(isWhole && { isWhole }),
+  }
 }
 
 const LOWEST_ID = '0'
@@ -273,12 +352,25 @@ async function readDeadlock<Item>(state: SearchDeadlockState, runSearch: RunSear
   const found = await runSearch({ fromMs: deadlockMs, untilMs: deadlockMs, sortBy: 'id', afterId: lastId, throughId })
   const { untilMs, total } = found
   const kept = { untilMs, ...(widthMs !== undefined && { widthMs }), ...(isWhole && { isWhole }) }
-  const unmoved: SearchDeadlockState = { phase: 'deadlock', deadlockMs, lastId, resumeCursorMs, ...kept, ...(idSpan !== undefined && { idSpan }) }
+  const unmoved: SearchDeadlockState = {
+    phase: 'deadlock',
+    deadlockMs,
+    lastId,
+    resumeCursorMs,
+    ...kept,
+    ...(idSpan !== undefined && { idSpan }),
+  }
   const ids = found.items.map(({ id }) => id)
-  if (found.exceedsWindow) return found.buildPage([], true, { ...unmoved, ...narrowIdRange(lastId, throughId, idSpan, estimateIdSpan(lastId, ids, found.windowMax)) })
+  if (found.exceedsWindow)
+    return found.buildPage([], true, {
+      ...unmoved,
+      ...narrowIdRange(lastId, throughId, idSpan, estimateIdSpan(lastId, ids, found.windowMax)),
+    })
 
-  if (ids.some((id) => numericIds(id, lastId) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0))) throw sourceInvalidError('The search by id returned ids outside the requested range.')
-  if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs)) throw sourceInvalidError('The search returned an item from before the requested millisecond.')
+  if (ids.some((id) => numericIds(id, lastId) <= 0 || (throughId !== undefined && numericIds(id, throughId) > 0)))
+    throw sourceInvalidError('The search by id returned ids outside the requested range.')
+  if (found.items.some(({ modifiedMs }) => modifiedMs < deadlockMs))
+    throw sourceInvalidError('The search returned an item from before the requested millisecond.')
 
   if (before !== undefined && total !== undefined && total < before.left) {
     return found.buildPage(found.items, true, { ...unmoved, lastId: before.lastId, throughId: lastId, isWhole: true })
@@ -286,11 +378,13 @@ async function readDeadlock<Item>(state: SearchDeadlockState, runSearch: RunSear
   const isSorted = ids.every((id, index) => numericIds(id, ids[index - 1] ?? lastId) > 0)
   const range = throughId !== undefined && { throughId }
   // More than the previous page left: read it again, without a count to compare with.
-  if (before !== undefined && total !== undefined && total > before.left) return found.buildPage(found.items, true, { ...unmoved, ...range })
+  if (before !== undefined && total !== undefined && total > before.left)
+    return found.buildPage(found.items, true, { ...unmoved, ...range })
   const leaveRange = (): Page<SearchState> => {
     if (throughId !== undefined) return found.buildPage(found.items, true, { ...unmoved, lastId: throughId })
     // Only a millisecond behind the horizon is final; otherwise the next cycle reads it again.
-    if (resumeCursorMs < untilMs) return found.buildPage(found.items, true, { phase: 'delta', cursorMs: resumeCursorMs + 1, ...kept })
+    if (resumeCursorMs < untilMs)
+      return found.buildPage(found.items, true, { phase: 'delta', cursorMs: resumeCursorMs + 1, ...kept })
     return found.buildPage(found.items, false, { phase: 'delta', cursorMs: resumeCursorMs })
   }
   // This page holds all that the previous page left: two answers agree.
@@ -298,12 +392,21 @@ async function readDeadlock<Item>(state: SearchDeadlockState, runSearch: RunSear
   if (found.isFull && (isWhole || !isSorted) && !isSingleId(lastId, throughId)) {
     return found.buildPage(found.items, true, { ...unmoved, throughId: pickMiddleId(lastId, ids), isWhole: true })
   }
-  const highest = ids.reduce<string | undefined>((most, id) => (most === undefined || numericIds(id, most) > 0 ? id : most), undefined)
+  const highest = ids.reduce<string | undefined>(
+    (most, id) => (most === undefined || numericIds(id, most) > 0 ? id : most),
+    undefined,
+  )
   if (highest !== undefined) {
-    return found.buildPage(found.items, true, { ...unmoved, ...range, lastId: highest, ...(total !== undefined && { before: { lastId, left: total - ids.length } }) })
+    return found.buildPage(found.items, true, {
+      ...unmoved,
+      ...range,
+      lastId: highest,
+      ...(total !== undefined && { before: { lastId, left: total - ids.length } }),
+    })
   }
   // Only an empty page shows that an id range, or the millisecond, is complete, so two are required.
-  if (state.isEmpty === undefined) return found.buildPage([], true, { ...unmoved, ...range, ...(before !== undefined && { before }), isEmpty: true })
+  if (state.isEmpty === undefined)
+    return found.buildPage([], true, { ...unmoved, ...range, ...(before !== undefined && { before }), isEmpty: true })
   return leaveRange()
 }
 
@@ -326,14 +429,22 @@ function pickMiddleId(lastId: string, ids: readonly string[]): string {
 function estimateIdSpan(lastId: string, ids: readonly string[], windowMax: number): bigint | null {
   const highest = ids.toSorted(numericIds).at(-1)
   if (highest === undefined || numericIds(highest, lastId) <= 0) return null
-  return (parseWholeNumber(highest) - parseWholeNumber(lastId)) * BigInt(Math.max(1, Math.floor(windowMax / (2 * ids.length))))
+  return (
+    (parseWholeNumber(highest) - parseWholeNumber(lastId)) *
+    BigInt(Math.max(1, Math.floor(windowMax / (2 * ids.length))))
+  )
 }
 
 /**
  * Ids have no known maximum: without ids to estimate from, the first guess exceeds any. Each rejection halves the
  * range; the next range starts with twice the last size that worked.
  */
-function narrowIdRange(lastId: string, throughId: string | undefined, idSpan: string | undefined, guess: bigint | null): { throughId: string; idSpan: string } {
+function narrowIdRange(
+  lastId: string,
+  throughId: string | undefined,
+  idSpan: string | undefined,
+  guess: bigint | null,
+): { throughId: string; idSpan: string } {
   const low = parseWholeNumber(lastId)
   const halved = halveIdSpan(low, throughId, idSpan)
   const span = guess !== null && guess < halved ? guess : halved
@@ -342,12 +453,17 @@ function narrowIdRange(lastId: string, throughId: string | undefined, idSpan: st
 }
 
 function halveIdSpan(low: bigint, throughId: string | undefined, idSpan: string | undefined): bigint {
-  return throughId !== undefined ? (parseWholeNumber(throughId) - low) / 2n : idSpan === undefined ? 2n ** 63n : parseWholeNumber(idSpan) * 2n
+  return throughId !== undefined
+    ? (parseWholeNumber(throughId) - low) / 2n
+    : idSpan === undefined
+      ? 2n ** 63n
+      : parseWholeNumber(idSpan) * 2n
 }
 
 function toSearchItem<Item>(item: Item, index: number, options: SearchOptions<Item>): SearchItem<Item> {
   const modifiedMs = options.modifiedMs(item)
-  if (!Number.isSafeInteger(modifiedMs) || modifiedMs < 0 || modifiedMs > YEAR_9999_MS) throw sourceInvalidError(`\`modifiedMs\` of item ${index + 1} on the page is not a time in milliseconds.`)
+  if (!Number.isSafeInteger(modifiedMs) || modifiedMs < 0 || modifiedMs > YEAR_9999_MS)
+    throw sourceInvalidError(`\`modifiedMs\` of item ${index + 1} on the page is not a time in milliseconds.`)
   const id = options.id(item)
   if (typeof id !== 'string') throw sourceInvalidError(`The id of item ${index + 1} on the page is not a string.`)
   return { item, id, modifiedMs }
@@ -367,10 +483,12 @@ function checkState(state: SearchState | undefined): void {
   if (state === undefined) return
   switch (state.phase) {
     case 'delta':
-      if (!Number.isSafeInteger(state.cursorMs)) throw stateRejectedError('search', '`cursorMs` is not a time in milliseconds')
+      if (!Number.isSafeInteger(state.cursorMs))
+        throw stateRejectedError('search', '`cursorMs` is not a time in milliseconds')
       return
     case 'deadlock':
-      if (!Number.isSafeInteger(state.deadlockMs) || !Number.isSafeInteger(state.resumeCursorMs)) throw stateRejectedError('search', '`deadlockMs` and `resumeCursorMs` are not times in milliseconds')
+      if (!Number.isSafeInteger(state.deadlockMs) || !Number.isSafeInteger(state.resumeCursorMs))
+        throw stateRejectedError('search', '`deadlockMs` and `resumeCursorMs` are not times in milliseconds')
       if (typeof state.lastId !== 'string') throw stateRejectedError('search', '`lastId` is not an id')
       return
     default:

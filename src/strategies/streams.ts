@@ -7,7 +7,9 @@ import { combineRetention } from './kit/combine-retention.ts'
 import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** The streams by name, in reading order. Each `AnchoredExecute` contributes its part of the anchor. */
-export type Streams<States extends object> = { readonly [Name in keyof States]: Execute<States[Name]> | AnchoredExecute<States[Name]> }
+export type Streams<States extends object> = {
+  readonly [Name in keyof States]: Execute<States[Name]> | AnchoredExecute<States[Name]>
+}
 
 export interface StreamsState<States extends object> {
   /** One entry per stream that has been read, changed only by its own pages. */
@@ -68,7 +70,10 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
     if (page.hasMore && page.nextState === undefined) return { ...page, nextState: undefined }
 
     const next = page.hasMore ? reading : names[names.indexOf(reading) + 1]
-    const reached: StreamTidemarks<States> = { ...tidemarks, ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }) }
+    const reached: StreamTidemarks<States> = {
+      ...tidemarks,
+      ...(typeof page.tidemark === 'string' && { [reading]: page.tidemark }),
+    }
     const streamState = page.nextState ?? states[reading]
     return {
       ...page,
@@ -93,8 +98,10 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
 
   function readState(state: StreamsState<States> | FlipFlopState<unknown, unknown>): StreamsState<States> {
     if ('phase' in state) return fromFlipFlop(state)
-    if (typeof state.states !== 'object' || state.states === null) throw stateRejectedError('streams', '`states` is not an object')
-    if (state.reading !== undefined && !names.includes(state.reading)) throw stateRejectedError('streams', '`reading` is not the name of a stream')
+    if (typeof state.states !== 'object' || state.states === null)
+      throw stateRejectedError('streams', '`states` is not an object')
+    if (state.reading !== undefined && !names.includes(state.reading))
+      throw stateRejectedError('streams', '`reading` is not the name of a stream')
     return state
   }
 
@@ -102,10 +109,17 @@ export function streams<States extends object>(executes: Streams<States>): Ancho
    * Reads the state of a flipFlop that `streams` replaced. A cycle begins with the first stream, whichever was next.
    */
   function fromFlipFlop({ deltaCursor, deletesCursor }: FlipFlopState<unknown, unknown>): StreamsState<States> {
-    if (names.length !== 2 || firstName === undefined || secondName === undefined) throw stateRejectedError('streams', 'it is a flipFlop state of two streams')
-    const states = { ...(deltaCursor !== undefined && { [firstName]: deltaCursor }), ...(deletesCursor !== undefined && { [secondName]: deletesCursor }) }
+    if (names.length !== 2 || firstName === undefined || secondName === undefined)
+      throw stateRejectedError('streams', 'it is a flipFlop state of two streams')
+    const states = {
+      ...(deltaCursor !== undefined && { [firstName]: deltaCursor }),
+      ...(deletesCursor !== undefined && { [secondName]: deletesCursor }),
+    }
     return { states: states as Partial<States> }
   }
 
-  return Object.assign(execute, combineRetention(...Object.values<Execute<any>>(executes as Record<string, Execute<any>>)))
+  return Object.assign(
+    execute,
+    combineRetention(...Object.values<Execute<any>>(executes as Record<string, Execute<any>>)),
+  )
 }

@@ -54,8 +54,10 @@ export interface TokenState {
  */
 export function token({ read, limit, confirms }: TokenOptions): Execute<TokenState> {
   return async (state, context) => {
-    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string') throw stateRejectedError('token', '`cursor` is not a string')
-    if (state?.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('token', '`tally` is not a count of rows')
+    if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string')
+      throw stateRejectedError('token', '`cursor` is not a string')
+    if (state?.tally !== undefined && !isListTally(state.tally))
+      throw stateRejectedError('token', '`tally` is not a count of rows')
     const requested = state?.cursor ?? null
     const answer = await readOrEnd(read({ token: requested ?? undefined }, context), state)
     if (answer === null) return { changes: [], hasMore: false }
@@ -63,17 +65,34 @@ export function token({ read, limit, confirms }: TokenOptions): Execute<TokenSta
     const { next, resume } = answer
     const hasMore = next !== undefined && next !== null
     const cursor = hasMore ? next : (resume ?? null)
-    if (cursor !== null && typeof cursor !== 'string') throw sourceInvalidError('The token of the next page is not a string.')
+    if (cursor !== null && typeof cursor !== 'string')
+      throw sourceInvalidError('The token of the next page is not a string.')
 
     if (context.cycle.mode === 'replace') {
-      const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: !hasMore, total: answer.total, limit, confirms }
+      const page = {
+        count: changes.length,
+        mark: fingerprintLastRow(changes),
+        isLast: !hasMore,
+        total: answer.total,
+        limit,
+        confirms,
+      }
       const step = decideListStep(state?.tally ?? INITIAL_TALLY, page, context.clock.now())
       if (step.kind === 'end') return { changes, hasMore: false }
-      return { changes, hasMore: true, nextState: { cursor: step.kind === 'again' ? requested : cursor, tally: step.tally } }
+      return {
+        changes,
+        hasMore: true,
+        nextState: { cursor: step.kind === 'again' ? requested : cursor, tally: step.tally },
+      }
     }
     const isUnproven = !hasMore && cursor !== null && changes.length === 0 && state?.isEmpty !== true
     // The next cycle repeats the request. Inside a cycle, whose tokens may expire sooner, it is repeated at once.
-    if (isUnproven) return { changes, hasMore: context.cycle.page > 1, nextState: { cursor: requested, isEmpty: true, resume: cursor } }
+    if (isUnproven)
+      return {
+        changes,
+        hasMore: context.cycle.page > 1,
+        nextState: { cursor: requested, isEmpty: true, resume: cursor },
+      }
     // One of the two empty answers may be wrong. Both agree up to the token of the first.
     const isAgreed = !hasMore && cursor !== null && changes.length === 0
     return { changes, hasMore, nextState: { cursor: isAgreed ? (state?.resume ?? cursor) : cursor } }

@@ -1,7 +1,21 @@
-import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type SyncContext } from '../contract/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type SyncContext,
+} from '../contract/index.ts'
 import { parseDurationMs } from '../values/duration.ts'
 import { required } from '../values/required.ts'
-import { compareCursors, subtractFromInstant, isCursorValue, laterCursor, type CursorKind, type CursorValue } from './kit/cursor-values.ts'
+import {
+  compareCursors,
+  subtractFromInstant,
+  isCursorValue,
+  laterCursor,
+  type CursorKind,
+  type CursorValue,
+} from './kit/cursor-values.ts'
 import { lowerHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
 import { msToInstant, formatIso, requireInstant } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
@@ -116,33 +130,55 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
     const run = state?.run ?? (isReplace ? createFullRun(options.limit) : beginRun(state, options, windowMs))
     const { answer, limit, tookMs } = await readPage(buildQuery(input, run), options, context)
     const { items, end, page } = answer
-    if (!end && items.length === 0 && typeof page !== 'string') throw sourceInvalidError('The source returned an empty page that is not the end, without a link to continue from.')
+    if (!end && items.length === 0 && typeof page !== 'string')
+      throw sourceInvalidError(
+        'The source returned an empty page that is not the end, without a link to continue from.',
+      )
 
     const cursors = items.map((item) => item[options.cursorField])
     if (!run.full) {
       const isKeysetPaged = run.after !== undefined || (!end && typeof page !== 'string')
       const fault = findCursorFault(cursors, run, isKeysetPaged, kind)
       if (fault !== null) {
-        context.log.warn('the cursor does not order the stream; reading the whole stream', { stream: options.streamId, cursorField: options.cursorField, fault })
+        context.log.warn('the cursor does not order the stream; reading the whole stream', {
+          stream: options.streamId,
+          cursorField: options.cursorField,
+          fault,
+        })
         return { changes: [], hasMore: true, nextState: { ...input, run: createFullRun(options.limit) } }
       }
     }
     const untilMs = lowerHorizon(run.untilMs ?? Number.POSITIVE_INFINITY, 0, answer, tookMs)
     // An unordered cursor is discarded: the next cycle starts from the beginning.
-    const max = run.full ? null : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
+    const max = run.full
+      ? null
+      : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
     const emitted = run.emitted + items.length
     const changes = items.map((item) => toChange(item, options, kind, run.full))
     // Without a window nothing bounds how late a row may appear, so the engine derives the tidemark.
     const tidemark = windowMs === 0 ? undefined : formatIso(Math.min(untilMs, context.cycle.startedAt) - windowMs)
-    if (end) return { changes, hasMore: false, tidemark, ...(!isReplace && { nextState: { ...input, cursor_value: capAtHorizon(max, untilMs, kind), records_emitted: emitted } }) }
-    const next = typeof page === 'string' ? { page } : { after: toPageCursor(required(items.at(-1), 'the last record'), options) }
+    if (end)
+      return {
+        changes,
+        hasMore: false,
+        tidemark,
+        ...(!isReplace && {
+          nextState: { ...input, cursor_value: capAtHorizon(max, untilMs, kind), records_emitted: emitted },
+        }),
+      }
+    const next =
+      typeof page === 'string' ? { page } : { after: toPageCursor(required(items.at(-1), 'the last record'), options) }
     return {
       changes,
       hasMore: true,
       nextState: {
         ...input,
         run: {
-          from: run.from, bound: run.bound, max, emitted, full: run.full,
+          from: run.from,
+          bound: run.bound,
+          max,
+          emitted,
+          full: run.full,
           // The page size grows back to the configured limit after a failure reduced it.
           limit: Math.min(options.limit, limit * 2),
           ...next,
@@ -153,7 +189,10 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
   }
 }
 
-function checkOptions({ streamId, cursorField, key, limit, safetyWindow, since, strict }: WatermarkOptions, kind: CursorKind): number {
+function checkOptions(
+  { streamId, cursorField, key, limit, safetyWindow, since, strict }: WatermarkOptions,
+  kind: CursorKind,
+): number {
   const refuse = (what: string): never => {
     throw new SyncError('SYNC_INVALID', `watermark: ${what}.`)
   }
@@ -170,16 +209,26 @@ function checkOptions({ streamId, cursorField, key, limit, safetyWindow, since, 
 }
 
 /** A state may have been edited by hand, and the cursor field may have changed since. */
-function buildInput(state: WatermarkState | undefined, { streamId, cursorField }: WatermarkOptions, kind: CursorKind): WatermarkInput {
+function buildInput(
+  state: WatermarkState | undefined,
+  { streamId, cursorField }: WatermarkOptions,
+  kind: CursorKind,
+): WatermarkInput {
   if (state !== undefined) {
     if (state.stream_id !== streamId) throw stateRejectedError('watermark', 'it belongs to another stream')
-    if (state.cursor_field !== cursorField) throw stateRejectedError('watermark', `it is a cursor of another field than "${cursorField}"`)
-    if (state.cursor_value !== null && !isCursorValue(kind, state.cursor_value)) throw stateRejectedError('watermark', '`cursor_value` is not a valid cursor value')
+    if (state.cursor_field !== cursorField)
+      throw stateRejectedError('watermark', `it is a cursor of another field than "${cursorField}"`)
+    if (state.cursor_value !== null && !isCursorValue(kind, state.cursor_value))
+      throw stateRejectedError('watermark', '`cursor_value` is not a valid cursor value')
   }
   return Object.freeze({ stream_id: streamId, cursor_field: cursorField, cursor_value: state?.cursor_value ?? null })
 }
 
-function beginRun(state: WatermarkState | undefined, { since, strict, limit }: WatermarkOptions, windowMs: number): WatermarkRun {
+function beginRun(
+  state: WatermarkState | undefined,
+  { since, strict, limit }: WatermarkOptions,
+  windowMs: number,
+): WatermarkRun {
   // Stored by the first cycle, even if it finds nothing. A stored null means: read everything.
   const known = state === undefined ? (since ?? null) : state.cursor_value
   const from = known === null || windowMs === 0 ? known : subtractFromInstant(String(known), windowMs)
@@ -191,14 +240,25 @@ function createFullRun(limit: number): WatermarkRun {
 }
 
 function buildQuery(input: WatermarkInput, { from, bound, after, page, limit, full }: WatermarkRun): WatermarkQuery {
-  return { input, from: from === null ? null : { cursor: from, bound }, after, order: full ? 'key' : 'cursor', page, limit }
+  return {
+    input,
+    from: from === null ? null : { cursor: from, bound },
+    after,
+    order: full ? 'key' : 'cursor',
+    page,
+    limit,
+  }
 }
 
 const PAGE_SHRINKS_MAX = 3
 const SHRINKABLE_CODES = ['SOURCE_TIMEOUT', 'SOURCE_UNAVAILABLE', 'SOURCE_INVALID']
 
 /** A failed page is requested again with fewer records; if that fails too, the engine backs off. */
-async function readPage(query: WatermarkQuery, options: WatermarkOptions, context: SyncContext): Promise<{ answer: WatermarkAnswer; tookMs: number; limit: number }> {
+async function readPage(
+  query: WatermarkQuery,
+  options: WatermarkOptions,
+  context: SyncContext,
+): Promise<{ answer: WatermarkAnswer; tookMs: number; limit: number }> {
   for (let limit = query.limit, shrinks = 0; ; limit = Math.ceil(limit / 2), shrinks++) {
     try {
       return { ...(await measureRequest(context, () => options.read({ ...query, limit }, context))), limit }
@@ -206,19 +266,30 @@ async function readPage(query: WatermarkQuery, options: WatermarkOptions, contex
       // A page link has a fixed page size.
       const canShrink = isSyncError(error) && SHRINKABLE_CODES.includes(error.code) && query.page === undefined
       if (!canShrink || limit === 1 || shrinks === PAGE_SHRINKS_MAX || context.signal.aborted) throw error
-      context.log.warn('a page failed; retrying with fewer records', { stream: options.streamId, code: error.code, limit })
+      context.log.warn('a page failed; retrying with fewer records', {
+        stream: options.streamId,
+        code: error.code,
+        limit,
+      })
     }
   }
 }
 
 /** Returns why the cursor is unreliable, or null. Records outside the requested range are the source's error. */
-function findCursorFault(cursors: readonly unknown[], { from, bound, after }: WatermarkRun, isKeysetPaged: boolean, kind: CursorKind): string | null {
+function findCursorFault(
+  cursors: readonly unknown[],
+  { from, bound, after }: WatermarkRun,
+  isKeysetPaged: boolean,
+  kind: CursorKind,
+): string | null {
   let previous = after?.cursor ?? null
   for (const cursor of cursors) {
     if (!isCursorValue(kind, cursor)) return 'a record has no comparable cursor value'
     const distance = from === null ? 1 : compareCursors(kind, cursor, from)
-    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function')) throw sourceInvalidError('The source returned a record from before the requested cursor.')
-    if (isKeysetPaged && previous !== null && compareCursors(kind, cursor, previous) < 0) return 'a record follows one with a greater cursor'
+    if (distance < 0 || (distance === 0 && bound === '>' && typeof kind !== 'function'))
+      throw sourceInvalidError('The source returned a record from before the requested cursor.')
+    if (isKeysetPaged && previous !== null && compareCursors(kind, cursor, previous) < 0)
+      return 'a record follows one with a greater cursor'
     previous = cursor
   }
   return null
@@ -227,11 +298,21 @@ function findCursorFault(cursors: readonly unknown[], { from, bound, after }: Wa
 function toChange(item: JsonObject, { key, cursorField }: WatermarkOptions, kind: CursorKind, full: boolean): Change {
   const parts = key.map((field) => item[field])
   // The engine quarantines records without a key. Serializing as a list keeps composite keys unambiguous.
-  const text = parts.some((part) => part === null || part === undefined || typeof part === 'object') ? '' : parts.length === 1 ? String(parts[0]) : JSON.stringify(parts.map(String))
+  const text = parts.some((part) => part === null || part === undefined || typeof part === 'object')
+    ? ''
+    : parts.length === 1
+      ? String(parts[0])
+      : JSON.stringify(parts.map(String))
   const cursor = item[cursorField]
   if (!isCursorValue(kind, cursor)) return { type: 'upsert', key: text, record: item }
   // An unreliable cursor must not make a newer record look older.
-  return { type: 'upsert', key: text, record: item, cursor: String(cursor), ...(kind === 'instant' && !full && { upstreamUpdatedAt: String(cursor) }) }
+  return {
+    type: 'upsert',
+    key: text,
+    record: item,
+    cursor: String(cursor),
+    ...(kind === 'instant' && !full && { upstreamUpdatedAt: String(cursor) }),
+  }
 }
 
 function toPageCursor(item: JsonObject, { key, cursorField }: WatermarkOptions): NonNullable<WatermarkRun['after']> {
@@ -241,7 +322,9 @@ function toPageCursor(item: JsonObject, { key, cursorField }: WatermarkOptions):
     key: key.map((field) => {
       const value = item[field]
       if (typeof value === 'string' || typeof value === 'number') return value
-      throw sourceInvalidError(`The last record of a page has no string or number in "${field}", so the next page cannot be requested.`)
+      throw sourceInvalidError(
+        `The last record of a page has no string or number in "${field}", so the next page cannot be requested.`,
+      )
     }),
   }
 }

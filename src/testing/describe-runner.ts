@@ -20,15 +20,23 @@ export interface DescribeRunnerOptions {
  * `open` is called once per case, with the address of the source fixture. The processes it starts run `createFixtureWorker`
  * with that address.
  */
-export function describeRunner(name: string, open: (url: string) => Promise<RunnerHarness>, options: DescribeRunnerOptions = {}): void {
+export function describeRunner(
+  name: string,
+  open: (url: string) => Promise<RunnerHarness>,
+  options: DescribeRunnerOptions = {},
+): void {
   const { describe, test } = options.runner ?? findTestRunner()
   describe(`${name} runner`, () => {
-    for (const runnerCase of runnerCases) test(runnerCase.name, () => runRunnerCase(runnerCase, open), options.timeoutMs ?? 120_000)
+    for (const runnerCase of runnerCases)
+      test(runnerCase.name, () => runRunnerCase(runnerCase, open), options.timeoutMs ?? 120_000)
   })
 }
 
 /** Throws when the runner breaks the contract. */
-export async function runRunnerCase(runnerCase: RunnerCase, open: (url: string) => Promise<RunnerHarness>): Promise<void> {
+export async function runRunnerCase(
+  runnerCase: RunnerCase,
+  open: (url: string) => Promise<RunnerHarness>,
+): Promise<void> {
   const stage = await SourceServerFixture.open()
   try {
     const harness = await open(stage.url)

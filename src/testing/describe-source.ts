@@ -19,14 +19,22 @@ export interface DescribeSourceOptions {
  *
  * `open` is called once per case and must return an empty system. Cases the source does not support are skipped, with the reason.
  */
-export function describeSource(name: string, open: () => SourceHarness | Promise<SourceHarness>, options: DescribeSourceOptions = {}): void {
+export function describeSource(
+  name: string,
+  open: () => SourceHarness | Promise<SourceHarness>,
+  options: DescribeSourceOptions = {},
+): void {
   const { describe, test } = options.runner ?? findTestRunner()
   describe(`${name} source`, () => {
     for (const sourceCase of sourceCases) {
-      test(sourceCase.name, async (context) => {
-        const reason = await runSourceCase(sourceCase, open)
-        if (reason !== null) skipTest(context, `${sourceCase.name}: ${reason}`)
-      }, options.timeoutMs ?? 60_000)
+      test(
+        sourceCase.name,
+        async (context) => {
+          const reason = await runSourceCase(sourceCase, open)
+          if (reason !== null) skipTest(context, `${sourceCase.name}: ${reason}`)
+        },
+        options.timeoutMs ?? 60_000,
+      )
     }
   })
 }
@@ -34,7 +42,10 @@ export function describeSource(name: string, open: () => SourceHarness | Promise
 /**
  * Returns null when the source passes, the reason when the case does not apply; throws when the source fails the case.
  */
-export async function runSourceCase(sourceCase: SourceCase, open: () => SourceHarness | Promise<SourceHarness>): Promise<string | null> {
+export async function runSourceCase(
+  sourceCase: SourceCase,
+  open: () => SourceHarness | Promise<SourceHarness>,
+): Promise<string | null> {
   const trial = await SourceFixture.open(await open())
   try {
     const missing = await trial.findUnmetNeed(sourceCase.needs)
@@ -51,5 +62,5 @@ const SKIP_REASONS: Record<SourceNeed, string> = {
   delta: 'the source has no delta',
   deletes: 'the harness offers no `remove`',
   reported: 'its delta does not report deletions',
-  fetch: 'it does not send requests through the context\'s fetch',
+  fetch: "it does not send requests through the context's fetch",
 }

@@ -25,14 +25,22 @@ export interface TestRunner {
  *
  * `open` is called once per case and must return an empty store.
  */
-export function describeStore(name: string, open: () => Promise<StoreHarness>, options: DescribeStoreOptions = {}): void {
+export function describeStore(
+  name: string,
+  open: () => Promise<StoreHarness>,
+  options: DescribeStoreOptions = {},
+): void {
   const { describe, test } = options.runner ?? findTestRunner()
   describe(`${name} store`, () => {
     for (const storeCase of storeCases.filter((storeCase) => options.only?.(storeCase) !== false)) {
-      test(storeCase.name, async (context) => {
-        const reason = await runStoreCase(storeCase, open)
-        if (reason !== null) skipTest(context, `${storeCase.name}: ${reason}`)
-      }, options.timeoutMs ?? 120_000)
+      test(
+        storeCase.name,
+        async (context) => {
+          const reason = await runStoreCase(storeCase, open)
+          if (reason !== null) skipTest(context, `${storeCase.name}: ${reason}`)
+        },
+        options.timeoutMs ?? 120_000,
+      )
     }
   })
 }
@@ -62,7 +70,9 @@ type StoreNeed = NonNullable<StoreCase['needs']>
 
 function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boolean {
   // Soft-deleted rows are visible in their table only.
-  return needs === 'supportsSoftDeletes' ? store.supportsSoftDeletes === true && supports?.select !== undefined : supports?.[needs] !== undefined
+  return needs === 'supportsSoftDeletes'
+    ? store.supportsSoftDeletes === true && supports?.select !== undefined
+    : supports?.[needs] !== undefined
 }
 
 const SKIP_REASONS: Record<StoreNeed, string> = {

@@ -31,12 +31,17 @@ export class JsonSchemaTypeWriter {
     if (Array.isArray(node['enum'])) return unionType(node['enum'].map(literalType))
     const parts = [this.#typeOfKinds(node, indent, depth)]
     for (const keyword of ['anyOf', 'oneOf']) {
-      if (Array.isArray(node[keyword])) parts.push(unionType(node[keyword].map((one) => this.typeOf(one, indent, depth + 1))))
+      if (Array.isArray(node[keyword]))
+        parts.push(unionType(node[keyword].map((one) => this.typeOf(one, indent, depth + 1))))
     }
     if (Array.isArray(node['allOf'])) parts.push(...node['allOf'].map((one) => this.typeOf(one, indent, depth + 1)))
     const said = [...new Set(parts.filter((part) => part !== 'unknown'))]
     const [first, ...others] = said
-    return first === undefined ? 'unknown' : others.length === 0 ? first : said.map((part) => (part.includes(' | ') ? `(${part})` : part)).join(' & ')
+    return first === undefined
+      ? 'unknown'
+      : others.length === 0
+        ? first
+        : said.map((part) => (part.includes(' | ') ? `(${part})` : part)).join(' & ')
   }
 
   #typeOfKinds(node: Record<string, unknown>, indent: string, depth: number): string {
@@ -69,19 +74,34 @@ export class JsonSchemaTypeWriter {
     const open = typeof others === 'object' && others !== null ? this.typeOf(others, indent, depth + 1) : 'unknown'
     if (properties.length === 0) return `Record<string, ${open}>`
     const inner = `${indent}  `
-    const lines = properties.map(([name, schema]) => `${docComment(schema, inner)}${inner}${propertyName(name)}${required.has(name) ? '' : '?'}: ${this.typeOf(schema, inner, depth + 1)}\n`)
+    const lines = properties.map(
+      ([name, schema]) =>
+        `${docComment(schema, inner)}${inner}${propertyName(name)}${required.has(name) ? '' : '?'}: ${this.typeOf(schema, inner, depth + 1)}\n`,
+    )
     // An index signature must cover all named properties, so it is less precise than the schema.
     const signature = typeof others === 'object' && others !== null ? `${inner}[name: string]: unknown\n` : ''
     return `{\n${lines.join('')}${signature}${indent}}`
   }
 
   #arrayType(node: Record<string, unknown>, indent: string, depth: number): string {
-    const tuple = Array.isArray(node['prefixItems']) ? node['prefixItems'] : Array.isArray(node['items']) ? node['items'] : null
-    const rest = tuple !== null && !Array.isArray(node['items']) ? node['items'] : tuple === null ? node['items'] : node['additionalItems']
+    const tuple = Array.isArray(node['prefixItems'])
+      ? node['prefixItems']
+      : Array.isArray(node['items'])
+        ? node['items']
+        : null
+    const rest =
+      tuple !== null && !Array.isArray(node['items'])
+        ? node['items']
+        : tuple === null
+          ? node['items']
+          : node['additionalItems']
     const item = this.typeOf(rest ?? true, indent, depth + 1)
     if (tuple === null) return `Array<${item}>`
     const fixed = tuple.map((one) => this.typeOf(one, indent, depth + 1))
-    const [least, more] = [typeof node['minItems'] === 'number' ? node['minItems'] : 0, rest === false ? [] : [`...Array<${item}>`]]
+    const [least, more] = [
+      typeof node['minItems'] === 'number' ? node['minItems'] : 0,
+      rest === false ? [] : [`...Array<${item}>`],
+    ]
     return `[${[...fixed.map((type, at) => (at < least ? type : `${/^[\w"]+$/.test(type) ? type : `(${type})`}?`)), ...more].join(', ')}]`
   }
 

@@ -7,7 +7,12 @@ export function parseDurationMs(text: string): number | null {
   return (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1_000
 }
 
-const DISPLAY_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]] as const
+const DISPLAY_UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
 
 /** Formats the two largest units: `4m 10s`, `2d 3h`. */
 export function formatDuration(ms: number): string {

@@ -5,7 +5,8 @@
 const RFC3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d\d):?(\d\d))$/
 
 /** The most common form, recognized without parsing; days 29 to 31 take the slow path. */
-const COMMON_UTC_FORM = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
+const COMMON_UTC_FORM =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
 /**
  * Null if the text is not a time: no zone, a date that does not exist, `infinity`. Digits past the sixth are truncated,
@@ -15,7 +16,8 @@ export function canonicalizeInstant(text: string): string | null {
   if (COMMON_UTC_FORM.test(text)) return `${text.slice(0, 19)}.${text.slice(20, -1).slice(0, 6).padEnd(6, '0')}Z`
   const match = RFC3339.exec(text)
   if (match === null) return null
-  const [, year, month, day, hour, minute, second, fraction = '', zulu, sign, offsetHour = '0', offsetMinute = '0'] = match
+  const [, year, month, day, hour, minute, second, fraction = '', zulu, sign, offsetHour = '0', offsetMinute = '0'] =
+    match
   const leap = second === '60'
   if (Number(hour) > 23 || Number(minute) > 59 || (Number(second) > 59 && !leap)) return null
   if (Number(offsetHour) > 23 || Number(offsetMinute) > 59 || Number(month) < 1 || Number(month) > 12) return null

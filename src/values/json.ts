@@ -35,7 +35,8 @@ export function equalsJson(a: string, b: string): boolean {
 
 function equalsValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || a === undefined || b === undefined) return false
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || a === undefined || b === undefined)
+    return false
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false
     return a.every((item, index) => equalsValue(item, b[index]))
@@ -78,7 +79,8 @@ class LosslessParser {
   }
 
   parse(): JsonValue {
-    if (++this.#depth > DEPTH_MAX) throw new SyncError('SOURCE_INVALID', `The text is nested more than ${DEPTH_MAX} deep.`)
+    if (++this.#depth > DEPTH_MAX)
+      throw new SyncError('SOURCE_INVALID', `The text is nested more than ${DEPTH_MAX} deep.`)
     const value = this.#value()
     this.#depth--
     return value

@@ -10,7 +10,10 @@ const HEADER_CHARS_MAX = 256
  */
 export function rateLimitWaitMs(headers: Headers, nowMs: number, waitMaxMs: number = WAIT_MAX_MS): number | undefined {
   const until = createWaitUntil(headers, nowMs)
-  return findLongestWait([...readRetryAfterWaits(headers, until), ...readResetWaits(headers, until), ...readStructuredWaits(headers)], waitMaxMs)
+  return findLongestWait(
+    [...readRetryAfterWaits(headers, until), ...readResetWaits(headers, until), ...readStructuredWaits(headers)],
+    waitMaxMs,
+  )
 }
 
 /**
@@ -43,7 +46,10 @@ export function readServerTime(headers: Headers): number | null {
 
 /** Returns whether the headers report an exhausted quota. */
 export function isBudgetExhausted(headers: Headers): boolean {
-  return REMAINING_HEADERS.some((name) => parseNumber(readHeader(headers, name)) === 0) || [...parseRateLimitHeader(headers)].some(({ remaining }) => remaining === 0)
+  return (
+    REMAINING_HEADERS.some((name) => parseNumber(readHeader(headers, name)) === 0) ||
+    [...parseRateLimitHeader(headers)].some(({ remaining }) => remaining === 0)
+  )
 }
 
 function findLongestWait(waits: readonly number[], waitMaxMs: number): number | undefined {
@@ -86,12 +92,22 @@ function createWaitUntil(headers: Headers, nowMs: number): WaitUntil {
 
 /** Seconds, or a date. A header that was sent twice arrives as a list. */
 function readRetryAfterWaits(headers: Headers, until: WaitUntil): number[] {
-  const waits = (readHeader(headers, 'retry-after-ms') ?? '').split(',').map(parseNumber).filter((ms) => ms !== null)
+  const waits = (readHeader(headers, 'retry-after-ms') ?? '')
+    .split(',')
+    .map(parseNumber)
+    .filter((ms) => ms !== null)
   const text = readHeader(headers, 'retry-after')
   if (text === null) return waits
   const at = parseHttpDate(text)
   if (at !== null) return [...waits, until(at)]
-  return [...waits, ...text.split(',').map(parseNumber).filter((seconds) => seconds !== null).map((seconds) => seconds * 1_000)]
+  return [
+    ...waits,
+    ...text
+      .split(',')
+      .map(parseNumber)
+      .filter((seconds) => seconds !== null)
+      .map((seconds) => seconds * 1_000),
+  ]
 }
 
 function readResetWaits(headers: Headers, until: WaitUntil): number[] {
@@ -108,13 +124,20 @@ function resetWaitMs(value: number, until: WaitUntil): number {
 }
 
 function readStructuredWaits(headers: Headers): number[] {
-  return [...parseRateLimitHeader(headers)].flatMap(({ remaining, seconds }) => (seconds === null || (remaining ?? 0) > 0 ? [] : [seconds * 1_000]))
+  return [...parseRateLimitHeader(headers)].flatMap(({ remaining, seconds }) =>
+    seconds === null || (remaining ?? 0) > 0 ? [] : [seconds * 1_000],
+  )
 }
 
 /** RateLimit: "default";r=0;t=30, "daily";r=12;t=3600 */
 function* parseRateLimitHeader(headers: Headers): Generator<{ remaining: number | null; seconds: number | null }> {
   for (const item of (readHeader(headers, 'ratelimit') ?? '').split(',')) {
-    const parameters = new Map(item.split(';').slice(1).map((part) => part.split('=', 2).map((side) => side.trim()) as [string, string]))
+    const parameters = new Map(
+      item
+        .split(';')
+        .slice(1)
+        .map((part) => part.split('=', 2).map((side) => side.trim()) as [string, string]),
+    )
     yield { remaining: parseNumber(parameters.get('r')), seconds: parseNumber(parameters.get('t')) }
   }
 }

@@ -18,14 +18,18 @@ function flattenSchema(root: JsonSchema, schema: JsonSchema, depth = 0): JsonSch
   if (depth > 10) return []
   const target = typeof schema['$ref'] === 'string' ? resolveReference(root, schema['$ref']) : null
   const all = Array.isArray(schema['allOf']) ? schema['allOf'] : []
-  return [schema, ...[...(target === null ? [] : [target]), ...all].flatMap((part) => flattenSchema(root, asObject(part), depth + 1))]
+  return [
+    schema,
+    ...[...(target === null ? [] : [target]), ...all].flatMap((part) => flattenSchema(root, asObject(part), depth + 1)),
+  ]
 }
 
 /** Resolves `#/$defs/name` and similar references. */
 function resolveReference(root: JsonSchema, reference: string): JsonSchema | null {
   if (!reference.startsWith('#')) return null
   let found: unknown = root
-  for (const step of reference.split('/').slice(1)) found = asObject(found)[step.replaceAll('~1', '/').replaceAll('~0', '~')]
+  for (const step of reference.split('/').slice(1))
+    found = asObject(found)[step.replaceAll('~1', '/').replaceAll('~0', '~')]
   return typeof found === 'object' && found !== null ? (found as JsonSchema) : null
 }
 
@@ -35,7 +39,10 @@ function inferColumnType(root: JsonSchema, schema: JsonSchema, mayBeList: boolea
   for (const part of flattenSchema(root, schema)) {
     const choices = part['anyOf'] ?? part['oneOf']
     if (Array.isArray(choices)) {
-      const given = choices.map(asObject).filter((choice) => choice['type'] !== 'null').map((choice) => inferColumnType(root, choice, mayBeList))
+      const given = choices
+        .map(asObject)
+        .filter((choice) => choice['type'] !== 'null')
+        .map((choice) => inferColumnType(root, choice, mayBeList))
       for (const type of given) {
         if (type === null) return null
         types.add(type)
@@ -57,17 +64,36 @@ function listTypeNames(schema: JsonSchema): string[] {
   const { type, enum: listed, const: only } = schema as { type?: unknown; enum?: unknown; const?: unknown }
   if (type !== undefined) return [type].flat().filter((name) => name !== 'null') as string[]
   const values = Array.isArray(listed) ? listed : only === undefined ? [] : [only]
-  return [...new Set(values.filter((value) => value !== null).map((value) => (
-    typeof value === 'number' ? (Number.isInteger(value) ? 'integer' : 'number') : Array.isArray(value) ? 'array' : typeof value
-  )))]
+  return [
+    ...new Set(
+      values
+        .filter((value) => value !== null)
+        .map((value) =>
+          typeof value === 'number'
+            ? Number.isInteger(value)
+              ? 'integer'
+              : 'number'
+            : Array.isArray(value)
+              ? 'array'
+              : typeof value,
+        ),
+    ),
+  ]
 }
 
 const DECIMAL_FORMATS: ReadonlySet<unknown> = new Set(['decimal', 'decimal128'])
 
 const TEXT_FORMATS: ReadonlyMap<unknown, ScalarType> = new Map([
-  ['date-time', 'timestamp'], ['date', 'date'], ['uuid', 'uuid'], ['decimal', 'decimal'], ['decimal128', 'decimal'], ['singer.decimal', 'decimal'], ['byte', 'bytes'],
+  ['date-time', 'timestamp'],
+  ['date', 'date'],
+  ['uuid', 'uuid'],
+  ['decimal', 'decimal'],
+  ['decimal128', 'decimal'],
+  ['singer.decimal', 'decimal'],
+  ['byte', 'bytes'],
   // From the OpenAPI format registry. `time` has an offset, which no column preserves.
-  ['date-time-local', 'datetime'], ['time-local', 'time'],
+  ['date-time-local', 'datetime'],
+  ['time-local', 'time'],
 ])
 
 function inferScalarType(name: string, { format, contentEncoding }: JsonSchema): ScalarType | null {
@@ -90,7 +116,10 @@ function inferScalarType(name: string, { format, contentEncoding }: JsonSchema):
 /** A flat list of values of one type becomes an array column; other lists are JSON. */
 function inferListType(root: JsonSchema, schema: JsonSchema, mayBeList: boolean): ColumnType {
   const items = schema['items']
-  const type = mayBeList && typeof items === 'object' && !Array.isArray(items) && schema['prefixItems'] === undefined ? inferColumnType(root, asObject(items), false) : null
+  const type =
+    mayBeList && typeof items === 'object' && !Array.isArray(items) && schema['prefixItems'] === undefined
+      ? inferColumnType(root, asObject(items), false)
+      : null
   return type === null || type === 'json' ? 'json' : `${type as ScalarType}[]`
 }
 

@@ -41,7 +41,9 @@ export class SerializedUpsert implements Upsert {
 
   /** The text of a record that has not been read as an object; null otherwise. */
   static getSerialized(change: Change): SerializedRecord | null {
-    return #content in change && typeof change.#content === 'string' ? { text: change.#content, shape: change.#shape } : null
+    return #content in change && typeof change.#content === 'string'
+      ? { text: change.#content, shape: change.#shape }
+      : null
   }
 
   /** An own property, so that copying the change by its fields copies the record too. */

@@ -7,7 +7,12 @@ export interface StackFrame {
 /** The file locations in an error's stack, innermost first, without Node's own modules. */
 export function parseStackFrames(error: unknown): StackFrame[] {
   const stack = error instanceof Error ? error.stack : undefined
-  return typeof stack === 'string' ? stack.split('\n').map(parseFrame).filter((frame) => frame !== null) : []
+  return typeof stack === 'string'
+    ? stack
+        .split('\n')
+        .map(parseFrame)
+        .filter((frame) => frame !== null)
+    : []
 }
 
 /** Parses a line of a stack, with or without a function name, or the line that a parser adds to its message. */
@@ -15,7 +20,11 @@ export function parseFrame(line: string): StackFrame | null {
   const match = /^\s*(?:at (?:.* \()?)?(file:\/\/)?((?:\/|[A-Za-z]:[\\/]).*?):(\d+):(\d+)\)?\s*$/.exec(line)
   if (match === null) return null
   const [, urlScheme, path = '', lineNumber = '', column = ''] = match
-  return { path: urlScheme === undefined ? path : decodeURIComponent(new URL(`file://${path}`).pathname), line: lineNumber, column }
+  return {
+    path: urlScheme === undefined ? path : decodeURIComponent(new URL(`file://${path}`).pathname),
+    line: lineNumber,
+    column,
+  }
 }
 
 const PACKAGE_ROOT = decodeURIComponent(new URL('..', import.meta.url).pathname)

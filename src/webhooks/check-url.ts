@@ -13,8 +13,10 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw urlRefusedError('is not an https URL')
   if (url.protocol === 'http:' && !allow.includes('http')) throw urlRefusedError('does not use https')
   if (url.username !== '' || url.password !== '') throw urlRefusedError('contains credentials')
-  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port')) throw urlRefusedError(`uses port ${url.port}`)
-  if (!allow.includes('private') && !isPublicHost(url.hostname)) throw urlRefusedError('resolves to an address that is not public')
+  if (url.port !== '' && !['80', '443'].includes(url.port) && !allow.includes('port'))
+    throw urlRefusedError(`uses port ${url.port}`)
+  if (!allow.includes('private') && !isPublicHost(url.hostname))
+    throw urlRefusedError('resolves to an address that is not public')
   return url
 }
 
@@ -22,11 +24,16 @@ export function checkWebhookUrl(text: string, allow: readonly WebhookAllowance[]
  * For registrations and edits: also resolves the host, and refuses it if any of its addresses is not public. A host
  * that does not resolve yet is accepted; send.ts checks the addresses again at every connection.
  */
-export async function checkResolvedWebhookUrl(text: string, allow: readonly WebhookAllowance[], resolve: ResolveHost = systemResolveHost): Promise<URL> {
+export async function checkResolvedWebhookUrl(
+  text: string,
+  allow: readonly WebhookAllowance[],
+  resolve: ResolveHost = systemResolveHost,
+): Promise<URL> {
   const url = checkWebhookUrl(text, allow)
   if (allow.includes('private') || isIP(url.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0) return url
   const addresses = await resolve(url.hostname).catch(() => [])
-  if (!addresses.every(({ address }) => isPublicAddress(address))) throw urlRefusedError('resolves to an address that is not public')
+  if (!addresses.every(({ address }) => isPublicAddress(address)))
+    throw urlRefusedError('resolves to an address that is not public')
   return url
 }
 

@@ -1,4 +1,13 @@
-import { NOOP_SPAN, type Delivery, type FeedPage, type Log, type Ports, type Store, type Webhook, type WebhookClaim } from '../contract/index.ts'
+import {
+  NOOP_SPAN,
+  type Delivery,
+  type FeedPage,
+  type Log,
+  type Ports,
+  type Store,
+  type Webhook,
+  type WebhookClaim,
+} from '../contract/index.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import { PAGE_BYTES_MAX } from '../feed/read-feed-page.ts'
 import { buildRequestAttributes, computeElapsedSeconds } from '../telemetry/request-attributes.ts'
@@ -66,7 +75,10 @@ export class Deliverer {
   async stop({ graceMs = 10_000 }: { graceMs?: number } = {}): Promise<void> {
     this.#stopping.abort(new Error('the deliverer is stopping'))
     const graceOver = new AbortController()
-    const timeout = this.#options.ports.clock.sleep(graceMs, graceOver.signal).then(() => this.#aborting.abort(new Error('the deliverer is stopping'))).catch(() => {})
+    const timeout = this.#options.ports.clock
+      .sleep(graceMs, graceOver.signal)
+      .then(() => this.#aborting.abort(new Error('the deliverer is stopping')))
+      .catch(() => {})
     await this.#loop
     await Promise.all(this.#active.values())
     graceOver.abort(new Error('all deliveries have ended'))
@@ -74,7 +86,10 @@ export class Deliverer {
   }
 
   async #runLoop(): Promise<void> {
-    const { ports: { clock }, pollMs = 1_000 } = this.#options
+    const {
+      ports: { clock },
+      pollMs = 1_000,
+    } = this.#options
     while (!this.#stopping.signal.aborted) {
       await this.poll()
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
@@ -82,20 +97,34 @@ export class Deliverer {
   }
 
   async #startDue(): Promise<void> {
-    const { store, ports: { clock } } = this.#options
+    const {
+      store,
+      ports: { clock },
+    } = this.#options
     const webhooks = await store.webhooks()
     if (webhooks.length === 0) return
     const headSequence = await store.headSequence()
     for (const webhook of webhooks) {
       if (this.#active.has(webhook.id) || !isDue(webhook, headSequence, clock.now())) continue
-      const work = this.#deliver(webhook).catch((error: unknown) => this.#webhookLog(webhook).warn('webhook delivery failed', { reason: errorMessage(error) }))
-      this.#active.set(webhook.id, work.finally(() => this.#active.delete(webhook.id)))
+      const work = this.#deliver(webhook).catch((error: unknown) =>
+        this.#webhookLog(webhook).warn('webhook delivery failed', { reason: errorMessage(error) }),
+      )
+      this.#active.set(
+        webhook.id,
+        work.finally(() => this.#active.delete(webhook.id)),
+      )
     }
   }
 
   /** Runs rounds while there is work. */
   async #deliver({ id, heldBy }: Webhook): Promise<void> {
-    const { store, ports: { clock }, holder, isDead, claimTtlMs = 60_000 } = this.#options
+    const {
+      store,
+      ports: { clock },
+      holder,
+      isDead,
+      claimTtlMs = 60_000,
+    } = this.#options
     const evict = heldBy !== null && isDead?.(heldBy) === true ? { evictHolder: heldBy } : {}
     const claim = await store.claimWebhook(id, { holder, ttlMs: claimTtlMs, at: clock.now(), ...evict })
     if (claim === null) return
@@ -105,7 +134,8 @@ export class Deliverer {
     const heartbeat = this.#heartbeatClaim(claim, claimTtlMs, aborting)
     try {
       let webhook: Webhook | null = claim.webhook
-      while (webhook !== null && !this.#stopping.signal.aborted && !aborting.signal.aborted) webhook = await this.#runRound(webhook, claim, aborting.signal)
+      while (webhook !== null && !this.#stopping.signal.aborted && !aborting.signal.aborted)
+        webhook = await this.#runRound(webhook, claim, aborting.signal)
     } finally {
       this.#aborting.signal.removeEventListener('abort', onAbort)
       heartbeat.abort(new Error('the round is over'))
@@ -115,37 +145,71 @@ export class Deliverer {
 
   /** Returns the webhook after the round; null if there is nothing more to do now. */
   async #runRound(webhook: Webhook, claim: WebhookClaim, aborting: AbortSignal): Promise<Webhook | null> {
-    const { store, ports: { clock, random } } = this.#options
+    const {
+      store,
+      ports: { clock, random },
+    } = this.#options
     const now = clock.now()
     if (webhook.disabledReason !== null || (webhook.retryAt ?? 0) > now) return null
     const pending = await store.deliveries({ webhook: webhook.id, dead: false, limit: PENDING_MAX + BATCH_SIZE })
     const page = await this.#readNextPage(webhook, pending, now)
-    if (page !== null && DeliveryRound.hasGap(webhook, page)) return await this.#disable(webhook, claim, 'The log was compacted beyond the position of this webhook. Run `tidemark webhooks replay <id> --all` to start again.')
-    const newDeliveries = (page?.entries ?? []).filter(({ action }) => webhook.actions === null || webhook.actions.includes(action)).map((entry) => createDelivery(store.tenant, entry, now, this.#options.resourceTypes))
+    if (page !== null && DeliveryRound.hasGap(webhook, page))
+      return await this.#disable(
+        webhook,
+        claim,
+        'The log was compacted beyond the position of this webhook. Run `tidemark webhooks replay <id> --all` to start again.',
+      )
+    const newDeliveries = (page?.entries ?? [])
+      .filter(({ action }) => webhook.actions === null || webhook.actions.includes(action))
+      .map((entry) => createDelivery(store.tenant, entry, now, this.#options.resourceTypes))
     const round = new DeliveryRound({ webhook, pending, newDeliveries, page, now, jitter: () => random.next() })
     if (round.chains.length === 0 && (page === null || page.scannedSequence === webhook.sequence)) return null
 
     const queue = [...round.chains]
-    await Promise.all(Array.from({ length: CONCURRENCY }, async () => {
-      for (let chain = queue.shift(); chain !== undefined; chain = queue.shift()) await this.#sendChain(webhook, claim, round, chain, aborting)
-    }))
+    await Promise.all(
+      Array.from({ length: CONCURRENCY }, async () => {
+        for (let chain = queue.shift(); chain !== undefined; chain = queue.shift())
+          await this.#sendChain(webhook, claim, round, chain, aborting)
+      }),
+    )
     const { summary } = round
     if (!(await store.recordDeliveries(claim, summary))) return null
-    if (summary.progress.disabledReason !== null) this.#webhookLog(webhook).error('webhook disabled', { reason: summary.progress.disabledReason })
-    return { ...webhook, ...summary.progress, dead: webhook.dead + summary.undelivered.filter(({ dead }) => dead).length }
+    if (summary.progress.disabledReason !== null)
+      this.#webhookLog(webhook).error('webhook disabled', { reason: summary.progress.disabledReason })
+    return {
+      ...webhook,
+      ...summary.progress,
+      dead: webhook.dead + summary.undelivered.filter(({ dead }) => dead).length,
+    }
   }
 
   async #readNextPage(webhook: Webhook, pending: readonly Delivery[], now: number): Promise<FeedPage | null> {
     const isDown = webhook.failureStreak >= FAILURE_STREAK_MAX
     if (pending.length >= PENDING_MAX || (isDown && pending.some(({ nextAt }) => nextAt <= now))) return null
-    return await this.#options.store.feed({ after: webhook.sequence, limit: isDown ? 1 : BATCH_SIZE, scanMax: SCAN_MAX, bytesMax: PAGE_BYTES_MAX, ...(webhook.databases !== null && { databases: webhook.databases }) })
+    return await this.#options.store.feed({
+      after: webhook.sequence,
+      limit: isDown ? 1 : BATCH_SIZE,
+      scanMax: SCAN_MAX,
+      bytesMax: PAGE_BYTES_MAX,
+      ...(webhook.databases !== null && { databases: webhook.databases }),
+    })
   }
 
-  async #sendChain(webhook: Webhook, claim: WebhookClaim, round: DeliveryRound, chain: DeliveryChain, aborting: AbortSignal): Promise<void> {
-    const { store, ports: { clock } } = this.#options
+  async #sendChain(
+    webhook: Webhook,
+    claim: WebhookClaim,
+    round: DeliveryRound,
+    chain: DeliveryChain,
+    aborting: AbortSignal,
+  ): Promise<void> {
+    const {
+      store,
+      ports: { clock },
+    } = this.#options
     for (const [at, delivery] of chain.entries()) {
       const startedAt = clock.now()
-      if (round.isOver || this.#stopping.signal.aborted || aborting.aborted) return round.postpone(chain.slice(at), startedAt)
+      if (round.isOver || this.#stopping.signal.aborted || aborting.aborted)
+        return round.postpone(chain.slice(at), startedAt)
       // Read for every message: a rotation, edit or pause applies from the time it is acknowledged.
       const secrets = await store.webhookSecrets(claim)
       if (secrets === null) return round.postpone(chain.slice(at), startedAt)
@@ -157,19 +221,46 @@ export class Deliverer {
   }
 
   /** Sends one attempt, with span, metric and log. */
-  async #send(webhook: Webhook, { messageId, body, attempts }: Delivery, startedAt: number, aborting: AbortSignal): Promise<DeliveryOutcome> {
-    const { store, ports: { clock, tracer, meter }, send } = this.#options
+  async #send(
+    webhook: Webhook,
+    { messageId, body, attempts }: Delivery,
+    startedAt: number,
+    aborting: AbortSignal,
+  ): Promise<DeliveryOutcome> {
+    const {
+      store,
+      ports: { clock, tracer, meter },
+      send,
+    } = this.#options
     const attempt = attempts + 1
-    const span = tracer?.start('delivery', {
-      'tidemark.tenant': store.tenant, 'tidemark.webhook': webhook.id, 'tidemark.attempt': attempt, 'tidemark.request_id': messageId, ...buildRequestAttributes(webhook.url, 'POST'),
-    }, null) ?? NOOP_SPAN
+    const span =
+      tracer?.start(
+        'delivery',
+        {
+          'tidemark.tenant': store.tenant,
+          'tidemark.webhook': webhook.id,
+          'tidemark.attempt': attempt,
+          'tidemark.request_id': messageId,
+          ...buildRequestAttributes(webhook.url, 'POST'),
+        },
+        null,
+      ) ?? NOOP_SPAN
     const secrets = parseActiveSecrets(webhook.secrets, startedAt).map(({ secret }) => secret)
     return span.within(async () => {
-      const outcome = await send({ url: webhook.url, allow: webhook.allow, body, headers: { ...span.headers, ...createSignatureHeaders(secrets, messageId, startedAt, body) }, signal: aborting })
+      const outcome = await send({
+        url: webhook.url,
+        allow: webhook.allow,
+        body,
+        headers: { ...span.headers, ...createSignatureHeaders(secrets, messageId, startedAt, body) },
+        signal: aborting,
+      })
       const { kind, status } = outcome
       meter?.record('deliveryDuration', computeElapsedSeconds(startedAt, clock.now()), { 'tidemark.outcome': kind })
       const level = kind === 'delivered' ? 'debug' : 'info'
-      this.#webhookLog(webhook)[level](kind === 'delivered' ? 'webhook message delivered' : 'webhook message not delivered', { requestId: messageId, attempt, status })
+      this.#webhookLog(webhook)[level](
+        kind === 'delivered' ? 'webhook message delivered' : 'webhook message not delivered',
+        { requestId: messageId, attempt, status },
+      )
       span.setAttributes({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
       span.end(kind === 'delivered' ? null : String(status ?? 'no_answer'))
       return outcome
@@ -182,20 +273,28 @@ export class Deliverer {
 
   async #disable(webhook: Webhook, claim: WebhookClaim, reason: string): Promise<null> {
     this.#webhookLog(webhook).error('webhook disabled', { reason })
-    await this.#options.store.recordDeliveries(claim, { progress: { ...webhook, disabledReason: reason }, delivered: [], undelivered: [] })
+    await this.#options.store.recordDeliveries(claim, {
+      progress: { ...webhook, disabledReason: reason },
+      delivered: [],
+      undelivered: [],
+    })
     return null
   }
 
   #heartbeatClaim(claim: WebhookClaim, ttlMs: number, aborting: AbortController): AbortController {
-    const { store, ports: { clock } } = this.#options
+    const {
+      store,
+      ports: { clock },
+    } = this.#options
     const ending = new AbortController()
     const renew = async (): Promise<void> => {
-      for (let renewedAt = clock.now(); ; ) {
+      for (let renewedAt = clock.now(); ;) {
         await clock.sleep(ttlMs / 3, ending.signal)
         const at = clock.now()
         const isRenewed = await store.renewWebhook(claim, { ttlMs, at }).catch(() => null)
         if (isRenewed === true) renewedAt = at
-        if (isRenewed === false || clock.now() - renewedAt >= ttlMs) return aborting.abort(new Error('the claim was lost'))
+        if (isRenewed === false || clock.now() - renewedAt >= ttlMs)
+          return aborting.abort(new Error('the claim was lost'))
       }
     }
     renew().catch(() => {})
@@ -203,7 +302,11 @@ export class Deliverer {
   }
 }
 
-function isDue({ disabledReason, retryAt, sequence, waiting, dueAt }: Webhook, headSequence: number, now: number): boolean {
+function isDue(
+  { disabledReason, retryAt, sequence, waiting, dueAt }: Webhook,
+  headSequence: number,
+  now: number,
+): boolean {
   if (disabledReason !== null || (retryAt ?? 0) > now) return false
   return (dueAt !== null && dueAt <= now) || (sequence < headSequence && waiting < PENDING_MAX)
 }

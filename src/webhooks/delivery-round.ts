@@ -43,8 +43,19 @@ export class DeliveryRound {
   #failed = 0
 
   constructor({ webhook, pending, newDeliveries, page, now, jitter }: DeliveryRoundOptions) {
-    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
-    this.#progress = { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason }
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } =
+      webhook
+    this.#progress = {
+      sequence,
+      floor,
+      failureStreak,
+      retryAt,
+      succeededAt,
+      failedAt,
+      lastStatus,
+      lastAnswer,
+      disabledReason,
+    }
     this.#jitter = jitter
     this.#stored = new Set(pending.map((delivery) => delivery.sequence))
     this.#isProbe = failureStreak >= FAILURE_STREAK_MAX
@@ -56,17 +67,32 @@ export class DeliveryRound {
     const all = groupByKey([...pending, ...newDeliveries])
     const due = all.filter(([head]) => head !== undefined && head.nextAt <= now)
     this.chains = this.#isProbe ? due.toSorted(([a], [b]) => (a?.attempts ?? 0) - (b?.attempts ?? 0)).slice(0, 1) : due
-    for (const chain of all) if (!this.chains.includes(chain)) this.#retain(chain.filter((delivery) => !this.#stored.has(delivery.sequence)), due.includes(chain) ? now : AFTER_PREDECESSOR)
+    for (const chain of all)
+      if (!this.chains.includes(chain))
+        this.#retain(
+          chain.filter((delivery) => !this.#stored.has(delivery.sequence)),
+          due.includes(chain) ? now : AFTER_PREDECESSOR,
+        )
   }
 
   /** The round sends nothing more. */
   get isOver(): boolean {
     const { disabledReason, retryAt, failureStreak } = this.#progress
-    return disabledReason !== null || (!this.#isProbe && failureStreak >= FAILURE_STREAK_MAX) || (retryAt !== null && this.#failed > 0)
+    return (
+      disabledReason !== null ||
+      (!this.#isProbe && failureStreak >= FAILURE_STREAK_MAX) ||
+      (retryAt !== null && this.#failed > 0)
+    )
   }
 
   /** Returns whether the chain continues. */
-  recordOutcome(delivery: Delivery, rest: DeliveryChain, outcome: DeliveryOutcome, startedAt: number, now: number): boolean {
+  recordOutcome(
+    delivery: Delivery,
+    rest: DeliveryChain,
+    outcome: DeliveryOutcome,
+    startedAt: number,
+    now: number,
+  ): boolean {
     const progress = this.#progress
     progress.lastStatus = outcome.status
     progress.lastAnswer = outcome.answer
@@ -84,16 +110,30 @@ export class DeliveryRound {
     // Many simultaneous failures count like a few; only elapsed time makes the delays longer.
     if (this.#isProbe) progress.failureStreak++
     else if (attempts === 1) progress.failureStreak = Math.min(progress.failureStreak + 1, FAILURE_STREAK_MAX)
-    if (progress.failureStreak >= FAILURE_STREAK_MAX) this.#waitUntil(now + this.#applyJitter(delayAt(DOWN_DELAYS_MS, progress.failureStreak - FAILURE_STREAK_MAX)))
+    if (progress.failureStreak >= FAILURE_STREAK_MAX)
+      this.#waitUntil(now + this.#applyJitter(delayAt(DOWN_DELAYS_MS, progress.failureStreak - FAILURE_STREAK_MAX)))
     if (outcome.retryAfterMs !== null) this.#waitUntil(now + Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
     if (outcome.kind === 'gone') progress.disabledReason ??= 'The receiver responded with 410 (Gone).'
     const isExhausted = attempts >= ATTEMPTS_MAX
     const noneSucceeded = progress.succeededAt === null || progress.succeededAt < firstAt
-    if (isExhausted && noneSucceeded) progress.disabledReason ??= `No delivery succeeded since ${new Date(firstAt).toISOString()}, after ${attempts} attempts.`
+    if (isExhausted && noneSucceeded)
+      progress.disabledReason ??= `No delivery succeeded since ${new Date(firstAt).toISOString()}, after ${attempts} attempts.`
     const dead = isExhausted && !noneSucceeded
-    if (dead && ++this.#dead >= DEAD_LETTERS_MAX) progress.disabledReason ??= `${DEAD_LETTERS_MAX} messages could not be delivered.`
-    const waitMs = Math.max(this.#applyJitter(delayAt(RETRY_DELAYS_MS, attempts - 1)), outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS))
-    this.#retained.set(delivery.sequence, { ...delivery, attempts, firstAt, nextAt: now + waitMs, dead, lastStatus: outcome.status, lastAnswer: outcome.answer })
+    if (dead && ++this.#dead >= DEAD_LETTERS_MAX)
+      progress.disabledReason ??= `${DEAD_LETTERS_MAX} messages could not be delivered.`
+    const waitMs = Math.max(
+      this.#applyJitter(delayAt(RETRY_DELAYS_MS, attempts - 1)),
+      outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS),
+    )
+    this.#retained.set(delivery.sequence, {
+      ...delivery,
+      attempts,
+      firstAt,
+      nextAt: now + waitMs,
+      dead,
+      lastStatus: outcome.status,
+      lastAnswer: outcome.answer,
+    })
     this.#retain(rest, dead ? now : AFTER_PREDECESSOR)
     return false
   }

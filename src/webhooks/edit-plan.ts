@@ -3,7 +3,11 @@ import { redactUrl } from './redact-url.ts'
 
 /** The effect of an edit, the first change it applies to, and its limits. */
 export interface EditPlan {
-  readonly changes: ReadonlyArray<{ readonly what: 'url' | 'databases' | 'actions' | 'allow'; readonly from: string; readonly to: string }>
+  readonly changes: ReadonlyArray<{
+    readonly what: 'url' | 'databases' | 'actions' | 'allow'
+    readonly from: string
+    readonly to: string
+  }>
   /** The first sequence to which the new settings apply. */
   readonly from: number
   readonly notes: readonly string[]
@@ -20,14 +24,27 @@ export function planEdit(before: Webhook, after: Webhook, headSequence: number):
   const failed = before.waiting + before.dead
   const hasNewUrl = before.url !== after.url
   return {
-    changes, from,
+    changes,
+    from,
     notes: [
       `The new settings apply from sequence ${from}. Earlier changes are not sent again.`,
-      ...(behind > 0 ? [`The new settings also apply to ${behind} pending log ${behind === 1 ? 'entry' : 'entries'}.`] : []),
-      ...(widensFilter(before, after) ? [`Earlier changes that did not match the old filter are not sent. Run \`tidemark webhooks replay ${before.id} --since <time>\` to send everything since then with the new settings.`] : []),
-      ...(failed > 0 ? [`Failed deliveries (${failed}) are retried even if they no longer match the filter${hasNewUrl ? ', at the new URL' : ''}.`] : []),
+      ...(behind > 0
+        ? [`The new settings also apply to ${behind} pending log ${behind === 1 ? 'entry' : 'entries'}.`]
+        : []),
+      ...(widensFilter(before, after)
+        ? [
+            `Earlier changes that did not match the old filter are not sent. Run \`tidemark webhooks replay ${before.id} --since <time>\` to send everything since then with the new settings.`,
+          ]
+        : []),
+      ...(failed > 0
+        ? [
+            `Failed deliveries (${failed}) are retried even if they no longer match the filter${hasNewUrl ? ', at the new URL' : ''}.`,
+          ]
+        : []),
       ...(hasNewUrl ? ['The secret does not change.'] : []),
-      ...(before.disabledReason !== null ? [`The webhook stays disabled. Run \`tidemark webhooks resume ${before.id}\` to enable it.`] : []),
+      ...(before.disabledReason !== null
+        ? [`The webhook stays disabled. Run \`tidemark webhooks resume ${before.id}\` to enable it.`]
+        : []),
     ],
   }
 }

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { isSyncError, SyncError, type Change, type Clock, type JsonValue, type Log, type Ports, type Secrets, type Store } from '../contract/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type Change,
+  type Clock,
+  type JsonValue,
+  type Log,
+  type Ports,
+  type Secrets,
+  type Store,
+} from '../contract/index.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleOptions } from '../engine/cycle-options.ts'
@@ -29,7 +39,10 @@ export interface WebhookResult {
   readonly trigger?: string
 }
 
-export type ExecuteWebhook = (event: WebhookEvent, context: WebhookContext) => WebhookResult | void | Promise<WebhookResult | void>
+export type ExecuteWebhook = (
+  event: WebhookEvent,
+  context: WebhookContext,
+) => WebhookResult | void | Promise<WebhookResult | void>
 
 export interface DeclaredWebhook {
   readonly worker: string
@@ -105,8 +118,16 @@ export class InboundWebhooks {
     this.#options = options
   }
 
-  async receive(worker: string, name: string, delivery: InboundDelivery, options: ReceiveOptions = {}): Promise<ReceiveResult> {
-    const { ports: { clock }, store } = this.#options
+  async receive(
+    worker: string,
+    name: string,
+    delivery: InboundDelivery,
+    options: ReceiveOptions = {},
+  ): Promise<ReceiveResult> {
+    const {
+      ports: { clock },
+      store,
+    } = this.#options
     const webhook = this.#find(worker, name)
     if (webhook === undefined) return 'unknown'
     const verified = await this.#verify(webhook, delivery, this.#options.verificationSecrets, options)
@@ -123,10 +144,12 @@ export class InboundWebhooks {
     const message = { source: webhookSource(webhook), id }
     const now = clock.now()
     const payload = webhook.later === true ? { payload: serializePayload(event, now) } : {}
-    const claim = await store.claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload }).catch((error: unknown) => {
-      if (isSyncError(error) && error.code === 'TENANT_ERASED') return 'erased' as const
-      throw error
-    })
+    const claim = await store
+      .claimInbound(message, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS, ...payload })
+      .catch((error: unknown) => {
+        if (isSyncError(error) && error.code === 'TENANT_ERASED') return 'erased' as const
+        throw error
+      })
     if (claim === 'erased') return 'unknown'
     // A stored message is processed by the process that claimed it, or retried.
     if (claim !== 'new') return claim === 'done' || webhook.later === true ? 'duplicate' : 'failed'
@@ -149,7 +172,12 @@ export class InboundWebhooks {
    * Responds to a message for a tenant that does not exist. The signature is verified against a decoy, so that status,
    * body and work equal those of a wrongly signed message for an existing tenant.
    */
-  async refuse(worker: string, name: string, delivery: InboundDelivery, { requestId }: ReceiveOptions = {}): Promise<ReceiveResult> {
+  async refuse(
+    worker: string,
+    name: string,
+    delivery: InboundDelivery,
+    { requestId }: ReceiveOptions = {},
+  ): Promise<ReceiveResult> {
     const webhook = this.#find(worker, name)
     if (webhook === undefined) return 'unknown'
     await this.#verify(webhook, delivery, NO_SECRETS, { requestId, isTenantAddressed: true })
@@ -160,10 +188,19 @@ export class InboundWebhooks {
     return this.#options.webhooks.find((known) => known.worker === worker && known.name === name)
   }
 
-  async #verify(webhook: DeclaredWebhook, delivery: InboundDelivery, verificationSecrets: Secrets, { requestId, isTenantAddressed = false }: ReceiveOptions): Promise<VerifiedMessage | 'refused' | 'failed'> {
-    const { ports: { clock, log: root } } = this.#options
+  async #verify(
+    webhook: DeclaredWebhook,
+    delivery: InboundDelivery,
+    verificationSecrets: Secrets,
+    { requestId, isTenantAddressed = false }: ReceiveOptions,
+  ): Promise<VerifiedMessage | 'refused' | 'failed'> {
+    const {
+      ports: { clock, log: root },
+    } = this.#options
     const log = createChildLog(verificationSecrets === NO_SECRETS ? root : this.#webhookLog(webhook), { requestId })
-    const secrets = isTenantAddressed ? withDecoy(verificationSecrets, (reason) => log.error('webhook could not be verified', { reason })) : verificationSecrets
+    const secrets = isTenantAddressed
+      ? withDecoy(verificationSecrets, (reason) => log.error('webhook could not be verified', { reason }))
+      : verificationSecrets
     try {
       return await webhook.verify(delivery, { now: clock.now(), secrets })
     } catch (error) {
@@ -175,11 +212,17 @@ export class InboundWebhooks {
 
   /** Retries stored messages that were not processed, because a process crashed or failed. */
   async retryStored(): Promise<void> {
-    const { ports: { log }, store, webhooks } = this.#options
+    const {
+      ports: { log },
+      store,
+      webhooks,
+    } = this.#options
     try {
       for (const webhook of webhooks) if (webhook.later === true) await this.#retryWebhook(webhook)
     } catch (error) {
-      createChildLog(log, { tenant: store.tenant }).warn('stored webhooks could not be read', { reason: errorMessage(error) })
+      createChildLog(log, { tenant: store.tenant }).warn('stored webhooks could not be read', {
+        reason: errorMessage(error),
+      })
     }
   }
 
@@ -189,11 +232,24 @@ export class InboundWebhooks {
   }
 
   async #retryWebhook(webhook: DeclaredWebhook): Promise<void> {
-    const { ports: { clock }, store } = this.#options
+    const {
+      ports: { clock },
+      store,
+    } = this.#options
     const source = webhookSource(webhook)
-    for (const { id, payload } of await store.pendingInbound({ source, before: clock.now() - CLAIM_TTL_MS, limit: RETRY_BATCH_SIZE })) {
+    for (const { id, payload } of await store.pendingInbound({
+      source,
+      before: clock.now() - CLAIM_TTL_MS,
+      limit: RETRY_BATCH_SIZE,
+    })) {
       const now = clock.now()
-      if ((await store.claimInbound({ source, id }, { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS })) !== 'new') continue
+      if (
+        (await store.claimInbound(
+          { source, id },
+          { at: now, claimTtlMs: CLAIM_TTL_MS, purgeBefore: now - DEDUPE_MS },
+        )) !== 'new'
+      )
+        continue
       const { event, keptAt } = parsePayload(id, payload)
       if (now - keptAt <= RETRY_AGE_MAX_MS) this.#executeLater(webhook, event)
       else {
@@ -204,7 +260,10 @@ export class InboundWebhooks {
   }
 
   #executeLater(webhook: DeclaredWebhook, event: WebhookEvent): void {
-    const { ports: { clock }, store } = this.#options
+    const {
+      ports: { clock },
+      store,
+    } = this.#options
     const source = webhookSource(webhook)
     const task = this.#enqueue(source, async () => {
       await this.#execute(webhook, event)
@@ -215,37 +274,72 @@ export class InboundWebhooks {
   }
 
   async #execute(webhook: DeclaredWebhook, event: WebhookEvent): Promise<void> {
-    const { ports: { clock }, secrets, fetch, store } = this.#options
-    const { changes = [], trigger } = (await webhook.execute(event, { clock, log: this.#webhookLog(webhook), secrets, fetch })) ?? {}
+    const {
+      ports: { clock },
+      secrets,
+      fetch,
+      store,
+    } = this.#options
+    const { changes = [], trigger } =
+      (await webhook.execute(event, { clock, log: this.#webhookLog(webhook), secrets, fetch })) ?? {}
     if (changes.length > 0) await this.#land(webhook, changes)
     if (trigger === undefined) return
-    if (!webhook.syncs.includes(trigger)) throw new SyncError('SYNC_UNKNOWN', `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" does not declare.`)
-    await store.signalSync({ worker: webhook.worker, sync: trigger }, { kind: 'trigger', actor: `webhook:${webhook.name}`, at: clock.now() })
+    if (!webhook.syncs.includes(trigger))
+      throw new SyncError(
+        'SYNC_UNKNOWN',
+        `Webhook "${webhook.name}" triggers ${JSON.stringify(trigger)}, which worker "${webhook.worker}" does not declare.`,
+      )
+    await store.signalSync(
+      { worker: webhook.worker, sync: trigger },
+      { kind: 'trigger', actor: `webhook:${webhook.name}`, at: clock.now() },
+    )
   }
 
   async #land({ name, plan }: DeclaredWebhook, changes: readonly Change[]): Promise<void> {
     if (plan === null) throw new SyncError('WEBHOOK_INVALID', `Webhook "${name}" returned changes but has no database.`)
     const { store, ports, fetch, secrets, holder, isDead } = this.#options
-    const execute: SyncPlan['execute'] = async (state) => ({ changes: [...changes], hasMore: false, nextState: state ?? {} })
+    const execute: SyncPlan['execute'] = async (state) => ({
+      changes: [...changes],
+      hasMore: false,
+      nextState: state ?? {},
+    })
     for (let waits = 0; waits < LEASE_WAITS_MAX; waits++) {
-      const { stopReason, error } = await runCycle({ ...plan, execute }, {
-        store, ports, fetch, secrets, holder: `${holder}#${++this.#cycles}`, trigger: 'webhook', ...(isDead !== undefined && { isHolderGone: isDead }),
-      })
+      const { stopReason, error } = await runCycle(
+        { ...plan, execute },
+        {
+          store,
+          ports,
+          fetch,
+          secrets,
+          holder: `${holder}#${++this.#cycles}`,
+          trigger: 'webhook',
+          ...(isDead !== undefined && { isHolderGone: isDead }),
+        },
+      )
       if (stopReason === 'complete') return
-      if (stopReason !== 'held') throw error === null ? new SyncError('CANCELLED', `The changes of webhook "${name}" were not committed: ${stopReason}.`) : new SyncError(error.code, error.message)
+      if (stopReason !== 'held')
+        throw error === null
+          ? new SyncError('CANCELLED', `The changes of webhook "${name}" were not committed: ${stopReason}.`)
+          : new SyncError(error.code, error.message)
       await ports.clock.sleep(LEASE_WAIT_MS)
     }
     throw new SyncError('LEASE_HELD', `Another process held the lease of webhook "${name}" for too long.`)
   }
 
   #webhookLog({ worker, name }: DeclaredWebhook): Log {
-    const { ports: { log }, store: { tenant } } = this.#options
+    const {
+      ports: { log },
+      store: { tenant },
+    } = this.#options
     return createChildLog(log, { tenant, worker, webhook: name })
   }
 
   #enqueue(source: string, task: () => Promise<void>): Promise<void> {
     const result = (this.#tails.get(source) ?? Promise.resolve()).then(task)
-    this.#tails.set(source, result.catch(() => {}))
+    this.#tails.set(
+      source,
+      result.catch(() => {}),
+    )
     return result
   }
 }
@@ -282,12 +376,23 @@ function toWebhookEvent(id: string, { headers, rawBody }: Pick<InboundDelivery, 
 }
 
 function serializePayload({ headers, rawBody }: WebhookEvent, keptAt: number): string {
-  return JSON.stringify({ keptAt, headers: Object.entries(headers).filter(([name]) => !DROPPED_HEADERS.has(name)), body: Buffer.from(rawBody).toString('base64') })
+  return JSON.stringify({
+    keptAt,
+    headers: Object.entries(headers).filter(([name]) => !DROPPED_HEADERS.has(name)),
+    body: Buffer.from(rawBody).toString('base64'),
+  })
 }
 
 function parsePayload(id: string, payload: string): { event: WebhookEvent; keptAt: number } {
-  const { keptAt, headers, body } = JSON.parse(payload) as { keptAt: number; headers: Array<[string, string]>; body: string }
-  return { keptAt, event: toWebhookEvent(id, { headers: Object.fromEntries(headers), rawBody: Buffer.from(body, 'base64') }) }
+  const { keptAt, headers, body } = JSON.parse(payload) as {
+    keptAt: number
+    headers: Array<[string, string]>
+    body: string
+  }
+  return {
+    keptAt,
+    event: toWebhookEvent(id, { headers: Object.fromEntries(headers), rawBody: Buffer.from(body, 'base64') }),
+  }
 }
 
 function parseBody(rawBody: Uint8Array): JsonValue {

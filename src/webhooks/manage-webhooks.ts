@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { SyncError, type ChangeAction, type Delivery, type Store, type Webhook, type WebhookAllowance, type WebhookEdit, type WebhookCursor } from '../contract/index.ts'
+import {
+  SyncError,
+  type ChangeAction,
+  type Delivery,
+  type Store,
+  type Webhook,
+  type WebhookAllowance,
+  type WebhookEdit,
+  type WebhookCursor,
+} from '../contract/index.ts'
 import { toIsoTime } from '../feed/read-feed-page.ts'
 import { checkResolvedWebhookUrl } from './check-url.ts'
 import { planEdit, type EditPlan } from './edit-plan.ts'
@@ -32,11 +41,19 @@ export interface WebhookActor {
 }
 
 /** The secret is returned only here. */
-export async function addWebhook(store: Store, { url, all, ...filter }: NewWebhook, { actor, at, resolve }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
+export async function addWebhook(
+  store: Store,
+  { url, all, ...filter }: NewWebhook,
+  { actor, at, resolve }: WebhookActor,
+): Promise<{ webhook: Webhook; secret: string }> {
   const { href } = await checkResolvedWebhookUrl(url, filter.allow, resolve)
   const secret = generateSecret()
   const id = `wh_${randomBytes(8).toString('hex')}`
-  await store.putWebhook({ ...filter, id, url: href, secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: at }, await readStartPosition(store, all ? 0 : null), actor)
+  await store.putWebhook(
+    { ...filter, id, url: href, secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: at },
+    await readStartPosition(store, all ? 0 : null),
+    actor,
+  )
   return { webhook: await findWebhook(store, id), secret }
 }
 
@@ -44,7 +61,12 @@ export async function addWebhook(store: Store, { url, all, ...filter }: NewWebho
  * Returns the plan; `isDone` decides whether it is applied. A new URL needs its own allowances: those of the old URL
  * do not carry over.
  */
-export async function editWebhook(store: Store, id: string, edit: WebhookEdit, by: WebhookActor & { isDone: boolean }): Promise<{ webhook: Webhook; plan: EditPlan }> {
+export async function editWebhook(
+  store: Store,
+  id: string,
+  edit: WebhookEdit,
+  by: WebhookActor & { isDone: boolean },
+): Promise<{ webhook: Webhook; plan: EditPlan }> {
   const before = await findWebhook(store, id)
   const { url = before.url, allow = edit.url === undefined ? before.allow : [] } = edit
   const checked = { ...edit, url: (await checkResolvedWebhookUrl(url, allow, by.resolve)).href, allow }
@@ -55,30 +77,56 @@ export async function editWebhook(store: Store, id: string, edit: WebhookEdit, b
 
 export async function findWebhook(store: Store, id: string): Promise<Webhook> {
   const found = (await store.webhooks()).find((webhook) => webhook.id === id)
-  if (found === undefined) throw new SyncError('WEBHOOK_UNKNOWN', `Webhook ${JSON.stringify(id.slice(0, 80))} of tenant ${store.tenant} not found.`)
+  if (found === undefined)
+    throw new SyncError(
+      'WEBHOOK_UNKNOWN',
+      `Webhook ${JSON.stringify(id.slice(0, 80))} of tenant ${store.tenant} not found.`,
+    )
   return found
 }
 
-export async function testWebhook({ url, allow, secrets }: Webhook, send: WebhookSender, now: number): Promise<DeliveryOutcome & { messageId: string }> {
+export async function testWebhook(
+  { url, allow, secrets }: Webhook,
+  send: WebhookSender,
+  now: number,
+): Promise<DeliveryOutcome & { messageId: string }> {
   const { messageId, body } = createTestMessage({ now, nonce: randomBytes(8).toString('hex') })
   const activeSecrets = parseActiveSecrets(secrets, now).map(({ secret }) => secret)
-  return { ...(await send({ url, allow, body, headers: createSignatureHeaders(activeSecrets, messageId, now, body) })), messageId }
+  return {
+    ...(await send({ url, allow, body, headers: createSignatureHeaders(activeSecrets, messageId, now, body) })),
+    messageId,
+  }
 }
 
 /** Replays from a time, from the start, or only pending and dead deliveries. */
-export async function replayWebhook(store: Store, id: string, from: { since?: number | undefined; all?: boolean | undefined }, by: WebhookActor): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
+export async function replayWebhook(
+  store: Store,
+  id: string,
+  from: { since?: number | undefined; all?: boolean | undefined },
+  by: WebhookActor,
+): Promise<{ webhook: Webhook; after: number | null; revived: number }> {
   await findWebhook(store, id)
   const after = from.all === true ? 0 : from.since === undefined ? null : await store.sequenceBefore(from.since)
-  const revived = await store.restartWebhook(id, { actor: by.actor, at: by.at, ...(after !== null && { place: await readStartPosition(store, after) }) })
+  const revived = await store.restartWebhook(id, {
+    actor: by.actor,
+    at: by.at,
+    ...(after !== null && { place: await readStartPosition(store, after) }),
+  })
   return { webhook: await findWebhook(store, id), after, revived: revived ?? 0 }
 }
 
 /** Compare-and-swap: of two concurrent rotations, the loser retries on top of the winner. */
-export async function rotateWebhook(store: Store, id: string, overlapMs: number, { actor, at }: WebhookActor): Promise<{ webhook: Webhook; secret: string }> {
+export async function rotateWebhook(
+  store: Store,
+  id: string,
+  overlapMs: number,
+  { actor, at }: WebhookActor,
+): Promise<{ webhook: Webhook; secret: string }> {
   const secret = generateSecret()
   for (;;) {
     const { secrets } = await findWebhook(store, id)
-    if (await store.rotateWebhook(id, rotateSecrets(secrets, secret, at, overlapMs), { actor, at, replaces: secrets })) break
+    if (await store.rotateWebhook(id, rotateSecrets(secrets, secret, at, overlapMs), { actor, at, replaces: secrets }))
+      break
   }
   return { webhook: await findWebhook(store, id), secret }
 }
@@ -110,17 +158,73 @@ export function computeWebhookState({ disabledReason, failureStreak }: Webhook):
 
 /** Never includes secrets. */
 export function toWebhookDocument(webhook: Webhook, headSequence: number) {
-  const { id, url, databases, actions, allow, createdAt, sequence, waiting, dead, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = webhook
+  const {
+    id,
+    url,
+    databases,
+    actions,
+    allow,
+    createdAt,
+    sequence,
+    waiting,
+    dead,
+    failureStreak,
+    retryAt,
+    succeededAt,
+    failedAt,
+    lastStatus,
+    lastAnswer,
+    disabledReason,
+  } = webhook
   return {
-    id, url: redactUrl(url), databases, actions, allow, createdAt: toIsoTime(createdAt), enabled: disabledReason === null, disabled: disabledReason, state: computeWebhookState(webhook), position: sequence, behind: headSequence - sequence,
-    waiting, dead, streak: failureStreak, retryAt: toIso(retryAt), succeededAt: toIso(succeededAt), failedAt: toIso(failedAt), lastStatus, lastAnswer,
+    id,
+    url: redactUrl(url),
+    databases,
+    actions,
+    allow,
+    createdAt: toIsoTime(createdAt),
+    enabled: disabledReason === null,
+    disabled: disabledReason,
+    state: computeWebhookState(webhook),
+    position: sequence,
+    behind: headSequence - sequence,
+    waiting,
+    dead,
+    streak: failureStreak,
+    retryAt: toIso(retryAt),
+    succeededAt: toIso(succeededAt),
+    failedAt: toIso(failedAt),
+    lastStatus,
+    lastAnswer,
   }
 }
 
 /** Omits the body, which is the record. */
-export function toDeliveryDocument({ sequence, messageId, database, key, attempts, firstAt, nextAt, dead, lastStatus, lastAnswer }: Delivery) {
+export function toDeliveryDocument({
+  sequence,
+  messageId,
+  database,
+  key,
+  attempts,
+  firstAt,
+  nextAt,
+  dead,
+  lastStatus,
+  lastAnswer,
+}: Delivery) {
   // A delivery behind another of its key has no time of its own.
-  return { messageId, sequence, database, key, attempts, firstAt: toIso(firstAt), nextAt: dead || nextAt > TIME_MAX ? null : toIsoTime(nextAt), dead, lastStatus, lastAnswer }
+  return {
+    messageId,
+    sequence,
+    database,
+    key,
+    attempts,
+    firstAt: toIso(firstAt),
+    nextAt: dead || nextAt > TIME_MAX ? null : toIsoTime(nextAt),
+    dead,
+    lastStatus,
+    lastAnswer,
+  }
 }
 
 /** The largest value that Date accepts. */

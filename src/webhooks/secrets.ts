@@ -28,5 +28,8 @@ export function parseActiveSecrets(text: string, now: number): SigningSecret[] {
 /** The new secret signs from now on, together with the previous one until the overlap ends. Older ones end at once. */
 export function rotateSecrets(text: string, secret: string, now: number, overlapMs: number): string {
   const [newest] = parseActiveSecrets(text, now)
-  return serializeSecrets([{ secret, endsAt: null }, ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }])])
+  return serializeSecrets([
+    { secret, endsAt: null },
+    ...(newest === undefined || overlapMs === 0 ? [] : [{ secret: newest.secret, endsAt: now + overlapMs }]),
+  ])
 }

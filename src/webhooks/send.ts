@@ -42,11 +42,28 @@ const ANSWER_BYTES_MAX = 65_536
 const EXCERPT_MAX = 256
 
 /** Sends one message and returns the outcome; never throws. Does not follow redirects or use a proxy. */
-export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolveHost, now = () => Date.now(), ca }: SenderOptions = {}): WebhookSender & { close(): Promise<void> } {
+export function createSender({
+  deadlineMs = DEADLINE_MS,
+  resolve = systemResolveHost,
+  now = () => Date.now(),
+  ca,
+}: SenderOptions = {}): WebhookSender & { close(): Promise<void> } {
   const agents = new Map<boolean, Promise<Dispatcher>>()
   const agentFor = (allowPrivate: boolean): Promise<Dispatcher> => {
     let agent = agents.get(allowPrivate)
-    if (agent === undefined) agents.set(allowPrivate, (agent = createAgent(createCheckedLookup(resolve, (address) => allowPrivate || isPublicAddress(address), () => new AddressRefusedError()), deadlineMs, ca)))
+    if (agent === undefined)
+      agents.set(
+        allowPrivate,
+        (agent = createAgent(
+          createCheckedLookup(
+            resolve,
+            (address) => allowPrivate || isPublicAddress(address),
+            () => new AddressRefusedError(),
+          ),
+          deadlineMs,
+          ca,
+        )),
+      )
     return agent
   }
   const send: WebhookSender = async ({ url, allow, headers, body, signal }) => {
@@ -58,12 +75,20 @@ export function createSender({ deadlineMs = DEADLINE_MS, resolve = systemResolve
       const checked = checkWebhookUrl(url, allow)
       const { request } = await import('undici')
       const response = await request(checked, {
-        dispatcher: await agentFor(allow.includes('private')), method: 'POST', headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers }, body,
+        dispatcher: await agentFor(allow.includes('private')),
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'user-agent': 'tidemark', ...headers },
+        body,
         signal: sending.signal,
       })
       return classifyResponse(response, await readExcerpt(response.body, checked), now())
     } catch (error) {
-      return { kind: 'failed', status: null, answer: sending.signal.reason === timeout ? timeout.message : describeFailure(error), retryAfterMs: null }
+      return {
+        kind: 'failed',
+        status: null,
+        answer: sending.signal.reason === timeout ? timeout.message : describeFailure(error),
+        retryAfterMs: null,
+      }
     } finally {
       clearTimeout(timer)
       sending.unlink()
@@ -82,7 +107,12 @@ async function createAgent(lookup: LookupFunction, deadlineMs: number, ca: strin
   // reason. The connect timeout only ends a connection attempt that no request waits for any more.
   const timeouts = { headersTimeout: 0, bodyTimeout: 0 }
   // `connections` keeps one receiver from taking all of them.
-  return new Agent({ connect: { lookup, timeout: deadlineMs + 5_000, ...(ca !== undefined && { ca }) }, ...timeouts, connections: 32, pipelining: 1 })
+  return new Agent({
+    connect: { lookup, timeout: deadlineMs + 5_000, ...(ca !== undefined && { ca }) },
+    ...timeouts,
+    connections: 32,
+    pipelining: 1,
+  })
 }
 
 class AddressRefusedError extends Error {
@@ -90,7 +120,11 @@ class AddressRefusedError extends Error {
   readonly code = 'WEBHOOK_URL_REFUSED'
 }
 
-function classifyResponse({ statusCode: status, headers }: Dispatcher.ResponseData, answer: string | null, now: number): DeliveryOutcome {
+function classifyResponse(
+  { statusCode: status, headers }: Dispatcher.ResponseData,
+  answer: string | null,
+  now: number,
+): DeliveryOutcome {
   const outcome = { status, answer, retryAfterMs: parseRetryAfter(headers['retry-after'], now) }
   if (status >= 200 && status < 300) return { kind: 'delivered', ...outcome, retryAfterMs: null }
   return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
@@ -110,12 +144,26 @@ async function readExcerpt(body: Dispatcher.ResponseData['body'], url: URL): Pro
     // The body ended early or was too slow.
   }
   body.on('error', () => {}).destroy()
-  return chunks.length === 0 ? null : toPrintable(maskSecrets(redactQuery(Buffer.concat(chunks).subarray(0, EXCERPT_MAX * 4).toString('utf8'), url)))
+  return chunks.length === 0
+    ? null
+    : toPrintable(
+        maskSecrets(
+          redactQuery(
+            Buffer.concat(chunks)
+              .subarray(0, EXCERPT_MAX * 4)
+              .toString('utf8'),
+            url,
+          ),
+        ),
+      )
 }
 
 /** The query often contains a token, and a receiver may echo the request. */
 function redactQuery(text: string, { search, searchParams }: URL): string {
-  const rawValues = search.slice(1).split('&').map((part) => part.slice(part.indexOf('=') + 1))
+  const rawValues = search
+    .slice(1)
+    .split('&')
+    .map((part) => part.slice(part.indexOf('=') + 1))
   const parts = [search, ...rawValues, ...searchParams.values()].filter((part) => part.length > 3)
   return parts.reduce((rest, part) => rest.replaceAll(part, '…'), text)
 }
@@ -124,7 +172,10 @@ function redactQuery(text: string, { search, searchParams }: URL): string {
  * Keeps letters, digits, punctuation and symbols; drops control characters that a terminal or a page would interpret.
  */
 export function toPrintable(text: string): string {
-  return text.replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ').trim().slice(0, EXCERPT_MAX)
+  return text
+    .replaceAll(/[^\p{L}\p{N}\p{P}\p{S}]+/gu, ' ')
+    .trim()
+    .slice(0, EXCERPT_MAX)
 }
 
 function describeFailure(error: unknown): string {

@@ -17,7 +17,11 @@ export class TenantDeliverers {
 
   add(tenant: string): void {
     const { store } = this.#options
-    if (!this.#deliverers.has(tenant)) this.#deliverers.set(tenant, new Deliverer({ ...this.#options, store: tenant === store.tenant ? store : store.forTenant(tenant) }))
+    if (!this.#deliverers.has(tenant))
+      this.#deliverers.set(
+        tenant,
+        new Deliverer({ ...this.#options, store: tenant === store.tenant ? store : store.forTenant(tenant) }),
+      )
   }
 
   start(): void {
@@ -31,7 +35,10 @@ export class TenantDeliverers {
   }
 
   async #runLoop(): Promise<void> {
-    const { ports: { clock }, pollMs = 1_000 } = this.#options
+    const {
+      ports: { clock },
+      pollMs = 1_000,
+    } = this.#options
     while (!this.#stopping.signal.aborted) {
       for (const deliverer of this.#deliverers.values()) if (!this.#stopping.signal.aborted) await deliverer.poll()
       await clock.sleep(pollMs, this.#stopping.signal).catch(() => {})

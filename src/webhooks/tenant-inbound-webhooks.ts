@@ -30,19 +30,32 @@ export class TenantInboundWebhooks {
     if (this.#tenants.has(tenant)) return
     const { store, secretsOf, ownSecretsOf, ...rest } = this.#options
     const isFirst = tenant === store.tenant
-    this.#tenants.set(tenant, new InboundWebhooks({
-      ...rest, store: isFirst ? store : store.forTenant(tenant), secrets: secretsOf(tenant),
-      // With a shared secret, any tenant could sign for any other.
-      verificationSecrets: isFirst ? secretsOf(tenant) : ownSecretsOf(tenant),
-    }))
+    this.#tenants.set(
+      tenant,
+      new InboundWebhooks({
+        ...rest,
+        store: isFirst ? store : store.forTenant(tenant),
+        secrets: secretsOf(tenant),
+        // With a shared secret, any tenant could sign for any other.
+        verificationSecrets: isFirst ? secretsOf(tenant) : ownSecretsOf(tenant),
+      }),
+    )
   }
 
   /** A null tenant is the one that the process was started for. */
-  async receive(tenant: string | null, worker: string, name: string, delivery: InboundDelivery, requestId?: string): Promise<ReceiveResult> {
+  async receive(
+    tenant: string | null,
+    worker: string,
+    name: string,
+    delivery: InboundDelivery,
+    requestId?: string,
+  ): Promise<ReceiveResult> {
     const own = required(this.#tenants.get(this.#options.store.tenant), 'the tenant of the process')
     if (tenant === null) return own.receive(worker, name, delivery, { requestId })
     const inbound = this.#tenants.get(tenant)
-    return inbound === undefined ? own.refuse(worker, name, delivery, { requestId }) : inbound.receive(worker, name, delivery, { requestId, isTenantAddressed: true })
+    return inbound === undefined
+      ? own.refuse(worker, name, delivery, { requestId })
+      : inbound.receive(worker, name, delivery, { requestId, isTenantAddressed: true })
   }
 
   start(): void {
@@ -57,7 +70,9 @@ export class TenantInboundWebhooks {
   }
 
   async #runLoop(): Promise<void> {
-    const { ports: { clock } } = this.#options
+    const {
+      ports: { clock },
+    } = this.#options
     while (!this.#stopping.signal.aborted) {
       for (const inbound of this.#tenants.values()) if (!this.#stopping.signal.aborted) await inbound.retryStored()
       await clock.sleep(RETRY_POLL_MS, this.#stopping.signal).catch(() => {})

@@ -28,8 +28,13 @@ export async function loadWorker(file?: string, options: LoadWorkerOptions = {})
   const folder = options.folder ?? process.cwd()
   const path = findWorkerFile(file, folder)
   const shownFile = relative(folder, path) || path
-  const worker = isManifest(path) ? await loadManifestWorker(path, shownFile) : readDefaultExport(await importWorkerFile(path, folder), shownFile)
-  worker.name ??= worker instanceof NotionWorkerAdapter && fileStem(path) === 'index' ? toValidName(readPackageName(path) ?? 'index') : defaultWorkerName(path)
+  const worker = isManifest(path)
+    ? await loadManifestWorker(path, shownFile)
+    : readDefaultExport(await importWorkerFile(path, folder), shownFile)
+  worker.name ??=
+    worker instanceof NotionWorkerAdapter && fileStem(path) === 'index'
+      ? toValidName(readPackageName(path) ?? 'index')
+      : defaultWorkerName(path)
   return { worker, file: path }
 }
 
@@ -44,9 +49,14 @@ function fileStem(path: string): string {
 
 function findWorkerFile(file: string | undefined, folder: string): string {
   const candidates = file === undefined ? WORKER_FILE_NAMES : [file]
-  const found = candidates.map((candidate) => resolve(folder, candidate)).find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
+  const found = candidates
+    .map((candidate) => resolve(folder, candidate))
+    .find((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   if (found !== undefined) return found
-  throw new SyncError('WORKER_NOT_FOUND', file === undefined ? `No worker.ts found in ${folder}.` : `The file ${resolve(folder, file)} does not exist.`)
+  throw new SyncError(
+    'WORKER_NOT_FOUND',
+    file === undefined ? `No worker.ts found in ${folder}.` : `The file ${resolve(folder, file)} does not exist.`,
+  )
 }
 
 export function isManifest(path: string): boolean {
@@ -63,7 +73,10 @@ async function loadManifestWorker(path: string, shownFile: string): Promise<Work
 async function importWorkerFile(path: string, folder: string): Promise<unknown> {
   const aliases = listSubpaths()
   const [{ createJiti }, tidemark, notion, own] = await Promise.all([
-    import('jiti'), import('../index.ts'), loadNotionModules(path), loadNamedModules(path, aliases),
+    import('jiti'),
+    import('../index.ts'),
+    loadNotionModules(path),
+    loadNamedModules(path, aliases),
   ])
   applyEnvFile(path, Object.keys(notion).length > 0)
   const jiti = createJiti(pathToFileURL(path).href, {
@@ -77,19 +90,27 @@ async function importWorkerFile(path: string, folder: string): Promise<unknown> 
   try {
     return await jiti.import(path)
   } catch (error) {
-    throw toMissingPackageError(error, relative(folder, path) || path, path) ?? toLocatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
+    throw (
+      toMissingPackageError(error, relative(folder, path) || path, path) ??
+      toLocatedError(error, path, { folder, packageRoot: PACKAGE_ROOT, loader: fileURLToPath(import.meta.url) })
+    )
   }
 }
 
 /** Preloads the package modules that the file names, because the loader would compile TypeScript sources each time. */
-async function loadNamedModules(path: string, aliases: Readonly<Record<string, string>>): Promise<Record<string, unknown>> {
+async function loadNamedModules(
+  path: string,
+  aliases: Readonly<Record<string, string>>,
+): Promise<Record<string, unknown>> {
   const text = readFileSync(path, 'utf8')
   const named = Object.entries(aliases).filter(([name]) => text.includes(`'${name}'`) || text.includes(`"${name}"`))
-  const modules = await Promise.all(named.map(async ([name, file]) => {
-    // A module that cannot be loaded is left to the loader, which reports the importing line.
-    const module: unknown = await import(pathToFileURL(file).href).catch(() => null)
-    return module === null ? [] : [[name, module] as const]
-  }))
+  const modules = await Promise.all(
+    named.map(async ([name, file]) => {
+      // A module that cannot be loaded is left to the loader, which reports the importing line.
+      const module: unknown = await import(pathToFileURL(file).href).catch(() => null)
+      return module === null ? [] : [[name, module] as const]
+    }),
+  )
   return Object.fromEntries(modules.flat())
 }
 
@@ -97,14 +118,21 @@ async function loadNamedModules(path: string, aliases: Readonly<Record<string, s
 function listSubpaths(): Record<string, string> {
   const extension = extname(import.meta.url)
   const aliases: Record<string, string> = {}
-  for (const [folder, module] of [['sources', 'source'], ['stores', 'store']] as const) {
+  for (const [folder, module] of [
+    ['sources', 'source'],
+    ['stores', 'store'],
+  ] as const) {
     const parent = join(PACKAGE_ROOT, folder)
     for (const name of existsSync(parent) ? readdirSync(parent) : []) {
       const file = join(parent, name, module + extension)
       if (existsSync(file)) aliases[`tidemark/${folder}/${name}`] = file
     }
   }
-  for (const [name, folder] of [['connector', 'connector'], ['store', 'stores'], ['testing', 'testing']] as const) {
+  for (const [name, folder] of [
+    ['connector', 'connector'],
+    ['store', 'stores'],
+    ['testing', 'testing'],
+  ] as const) {
     const file = join(PACKAGE_ROOT, folder, `index${extension}`)
     if (existsSync(file)) aliases[`tidemark/${name}`] = file
   }
@@ -115,17 +143,23 @@ function readDefaultExport(module: unknown, shownFile: string): WorkerLike {
   const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined
   if (isWorker(exported)) return exported
   if (isNotionWorker(exported)) return new NotionWorkerAdapter(exported)
-  throw new SyncError('WORKER_INVALID', `The default export of ${shownFile} is ${describeExport(exported, module)}, not a worker.`)
+  throw new SyncError(
+    'WORKER_INVALID',
+    `The default export of ${shownFile} is ${describeExport(exported, module)}, not a worker.`,
+  )
 }
 
 function describeExport(exported: unknown, module: unknown): string {
   const names = typeof module === 'object' && module !== null ? Object.keys(module) : []
-  if (!names.includes('default')) return names.length === 0 ? 'missing' : `missing (it exports ${names.slice(0, 5).join(', ')})`
+  if (!names.includes('default'))
+    return names.length === 0 ? 'missing' : `missing (it exports ${names.slice(0, 5).join(', ')})`
   if (typeof exported === 'function') {
     const isClass = /^class\b/.test(Function.prototype.toString.call(exported))
     return isClass ? `the class ${exported.name} itself (write \`new ${exported.name}()\`)` : 'a function'
   }
   if (typeof exported !== 'object' || exported === null) return exported === null ? 'null' : `a ${typeof exported}`
   const fields = Object.keys(exported).slice(0, 5).join(', ')
-  return exported instanceof Promise ? 'a promise (write `export default await …`)' : `an object with ${fields === '' ? 'no fields' : fields}`
+  return exported instanceof Promise
+    ? 'a promise (write `export default await …`)'
+    : `an object with ${fields === '' ? 'no fields' : fields}`
 }

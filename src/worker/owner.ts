@@ -17,9 +17,15 @@ export function resolveOwner(worker: string, sync: SyncOwnership, all: readonly 
   // A declared pair has one owner, regardless of other writers.
   if (sync.pair !== null) return `${worker}/${sync.pair.role === 'backfill' ? sync.pair.delta : sync.name}`
   if (sync.mode === 'incremental') {
-    const keepers = all.filter((other) => other.mode === 'replace' && other.databases.some((name) => sync.databases.includes(name)))
+    const keepers = all.filter(
+      (other) => other.mode === 'replace' && other.databases.some((name) => sync.databases.includes(name)),
+    )
     const [keeper] = keepers
-    if (keeper !== undefined && keepers.length === 1 && sync.databases.every((name) => keeper.databases.includes(name))) {
+    if (
+      keeper !== undefined &&
+      keepers.length === 1 &&
+      sync.databases.every((name) => keeper.databases.includes(name))
+    ) {
       return resolveOwner(worker, keeper, all)
     }
   }

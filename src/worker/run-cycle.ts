@@ -38,7 +38,10 @@ export interface RunOptions {
 }
 
 /** A sync without a worker; its databases and pacer are declared inline. */
-export interface InlineSync<State = unknown> extends Omit<SyncOptions<State>, 'database' | 'databases' | 'pacer' | 'schedule' | 'priority'> {
+export interface InlineSync<State = unknown> extends Omit<
+  SyncOptions<State>,
+  'database' | 'databases' | 'pacer' | 'schedule' | 'priority'
+> {
   name: string
   database: string | InlineDatabase
   databases?: readonly (string | InlineDatabase)[]
@@ -59,7 +62,11 @@ export interface InlineRunOptions<State = unknown> extends RunOptions {
 /** Runs one cycle inside your own program. A failed cycle is a result; only invalid input and an unavailable store throw. */
 export function runCycle<State>(options: InlineRunOptions<State>): Promise<CycleResult>
 export function runCycle(worker: WorkerLike, sync: string, options: RunOptions): Promise<CycleResult>
-export async function runCycle<State>(first: InlineRunOptions<State> | WorkerLike, sync?: string, options?: RunOptions): Promise<CycleResult> {
+export async function runCycle<State>(
+  first: InlineRunOptions<State> | WorkerLike,
+  sync?: string,
+  options?: RunOptions,
+): Promise<CycleResult> {
   if (isWorker(first)) return runPlan(first.plan(sync!), options!)
   return runPlan(createInlineWorker(first.worker, first.sync).plan(first.sync.name), first)
 }
@@ -68,7 +75,8 @@ async function runPlan(plan: SyncPlan, options: RunOptions): Promise<CycleResult
   const { tenant, sendTraceparent = false } = options
   const telemetry = await openTelemetry({ sendTraceparent })
   if (typeof options.store !== 'string') {
-    const store = tenant === undefined || tenant === options.store.tenant ? options.store : options.store.forTenant(tenant)
+    const store =
+      tenant === undefined || tenant === options.store.tenant ? options.store : options.store.forTenant(tenant)
     return runEngineCycle(plan, createCycleOptions(store, options, telemetry))
   }
   const store = await openStore(options.store, tenant === undefined ? {} : { tenant })
@@ -88,14 +96,31 @@ function createInlineWorker<State>(name: string | undefined, sync: InlineSync<St
   })
   // Derived from the name of the sync, because names are unique within a worker.
   const pacing = pacer === undefined ? {} : { pacer: worker.pacer(`${syncName.slice(0, 57)}-pacer`, pacer) }
-  worker.sync(syncName, { ...options, database: required(own, 'the database of the sync'), databases: others, ...pacing })
+  worker.sync(syncName, {
+    ...options,
+    database: required(own, 'the database of the sync'),
+    databases: others,
+    ...pacing,
+  })
   return worker
 }
 
 function createCycleOptions(store: Store, options: RunOptions, telemetry: Telemetry | null): CycleOptions {
   const { signal, fresh, allowDeletes, onProgress } = options
-  const { clock = systemClock, random = systemRandom, fetch = systemFetch, holder = `${holderName()}#${++cycleCount}`, trigger = 'library' } = options
-  const log = options.log ?? createLog({ level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'), now: () => clock.now(), ...(telemetry !== null && { context: telemetry.logFields }) })
+  const {
+    clock = systemClock,
+    random = systemRandom,
+    fetch = systemFetch,
+    holder = `${holderName()}#${++cycleCount}`,
+    trigger = 'library',
+  } = options
+  const log =
+    options.log ??
+    createLog({
+      level: parseLogLevel(process.env['TIDEMARK_LOG'] || 'warn'),
+      now: () => clock.now(),
+      ...(telemetry !== null && { context: telemetry.logFields }),
+    })
   return {
     store,
     ports: { clock, random, log, tracer: telemetry?.tracer, meter: telemetry?.meter },

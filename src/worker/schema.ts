@@ -49,11 +49,18 @@ export function compileSchema(database: string, schema: unknown): CompiledSchema
 /** Converts to JSON Schema if the library supports it, for the input type of a record. */
 export function jsonSchemaOf(schema: Schema): JsonSchema | null {
   if (!isStandardSchema(schema)) return schema
-  const { jsonSchema } = schema['~standard'] as { readonly jsonSchema?: { input(options: { target: string }): JsonSchema } }
+  const { jsonSchema } = schema['~standard'] as {
+    readonly jsonSchema?: { input(options: { target: string }): JsonSchema }
+  }
   // Methods of arktype and of older zod versions.
-  const { toJsonSchema, toJSONSchema } = schema as { readonly toJsonSchema?: () => JsonSchema; readonly toJSONSchema?: () => JsonSchema }
+  const { toJsonSchema, toJSONSchema } = schema as {
+    readonly toJsonSchema?: () => JsonSchema
+    readonly toJSONSchema?: () => JsonSchema
+  }
   try {
-    return jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? toJSONSchema?.call(schema) ?? null
+    return (
+      jsonSchema?.input({ target: 'draft-2020-12' }) ?? toJsonSchema?.call(schema) ?? toJSONSchema?.call(schema) ?? null
+    )
   } catch {
     // The schema has a type that JSON Schema cannot express.
     return null
@@ -71,7 +78,9 @@ function withJsonFallback(check: RecordCheck): RecordCheck {
   return (record) => {
     const issue = check(record)
     if (issue === null) return null
-    return typeof issue === 'string' ? again(record, issue) : issue.then((settled) => (settled === null ? null : again(record, settled)))
+    return typeof issue === 'string'
+      ? again(record, issue)
+      : issue.then((settled) => (settled === null ? null : again(record, settled)))
   }
 }
 
@@ -113,9 +122,30 @@ function describeFailure(error: unknown): string {
 // ── JSON Schema ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const JSON_SCHEMA_KEYWORDS = new Set([
-  '$schema', '$id', '$ref', '$defs', 'definitions', 'type', 'properties', 'required', 'additionalProperties', 'patternProperties',
-  'propertyNames', 'unevaluatedProperties', 'minProperties', 'maxProperties', 'dependentRequired', 'dependentSchemas', 'dependencies',
-  'enum', 'const', 'allOf', 'anyOf', 'oneOf', 'not', 'if',
+  '$schema',
+  '$id',
+  '$ref',
+  '$defs',
+  'definitions',
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'patternProperties',
+  'propertyNames',
+  'unevaluatedProperties',
+  'minProperties',
+  'maxProperties',
+  'dependentRequired',
+  'dependentSchemas',
+  'dependencies',
+  'enum',
+  'const',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
 ])
 
 function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
@@ -124,15 +154,23 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
     throw new SyncError('SCHEMA_INVALID', `${subject} has none of JSON Schema's keywords, so it would accept anything.`)
   }
   if (schema['type'] !== undefined && ![schema['type']].flat().includes('object')) {
-    throw new SyncError('SCHEMA_INVALID', `${subject} describes ${describeValue(schema['type'])}, but a record is an object.`)
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `${subject} describes ${describeValue(schema['type'])}, but a record is an object.`,
+    )
   }
   // Async validation returns promises, which are truthy, so every record would pass.
-  if (schema['$async'] === true) throw new SyncError('SCHEMA_INVALID', `${subject} uses $async, which is not JSON Schema.`)
+  if (schema['$async'] === true)
+    throw new SyncError('SCHEMA_INVALID', `${subject} uses $async, which is not JSON Schema.`)
   let validate: ReturnType<InstanceType<typeof import('ajv').Ajv>['compile']>
   try {
     validate = new (loadAjv(schema['$schema']))({ strict: false, logger: false, allowUnionTypes: true }).compile(schema)
   } catch (cause) {
-    throw new SyncError('SCHEMA_INVALID', `${subject} is not valid: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `${subject} is not valid: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    )
   }
   return (record) => {
     if (validate(record)) return null
@@ -147,8 +185,10 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
 /** Imported with the first JSON Schema, so that other workers start without it. */
 function loadAjv(dialect: unknown): typeof import('ajv').Ajv {
   const load = createRequire(import.meta.url)
-  if (typeof dialect === 'string' && dialect.includes('2020-12')) return load('ajv/dist/2020') as typeof import('ajv').Ajv
-  if (typeof dialect === 'string' && dialect.includes('2019-09')) return load('ajv/dist/2019') as typeof import('ajv').Ajv
+  if (typeof dialect === 'string' && dialect.includes('2020-12'))
+    return load('ajv/dist/2020') as typeof import('ajv').Ajv
+  if (typeof dialect === 'string' && dialect.includes('2019-09'))
+    return load('ajv/dist/2019') as typeof import('ajv').Ajv
   return load('ajv') as typeof import('ajv').Ajv
 }
 

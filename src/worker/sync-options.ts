@@ -76,23 +76,47 @@ export interface HandleResolver {
 }
 
 const SYNC_OPTION_NAMES = Object.keys({
-  database: 0, databases: 0, mode: 0, schedule: 0, pacer: 0, execute: 0, lookup: 0, owner: 0, scope: 0, limits: 0, sweep: 0,
-  upstreamToleranceMs: 0, lagMs: 0, retentionMs: 0, priority: 0,
+  database: 0,
+  databases: 0,
+  mode: 0,
+  schedule: 0,
+  pacer: 0,
+  execute: 0,
+  lookup: 0,
+  owner: 0,
+  scope: 0,
+  limits: 0,
+  sweep: 0,
+  upstreamToleranceMs: 0,
+  lagMs: 0,
+  retentionMs: 0,
+  priority: 0,
 } satisfies Record<keyof SyncOptions, 0>)
 const MODES = ['replace', 'incremental'] as const satisfies Mode[]
 const OWNER_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
 
-export function declareSync(name: string, options: SyncOptions<any>, resolve: HandleResolver, pair: PairPlan | null = null): SyncDeclaration {
+export function declareSync(
+  name: string,
+  options: SyncOptions<any>,
+  resolve: HandleResolver,
+  pair: PairPlan | null = null,
+): SyncDeclaration {
   const check = new OptionChecker(name)
   check.checkKnown('option', options, SYNC_OPTION_NAMES)
   const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
   const { upstreamToleranceMs = 0, lagMs = 0, retentionMs = null, priority = 0 } = options
-  if (!MODES.includes(mode)) check.fail(`mode is ${describeValue(mode)}, but it must be one of ${MODES.join(', ')}`, didYouMean(String(mode), MODES))
+  if (!MODES.includes(mode))
+    check.fail(
+      `mode is ${describeValue(mode)}, but it must be one of ${MODES.join(', ')}`,
+      didYouMean(String(mode), MODES),
+    )
   if (typeof options.execute !== 'function') check.fail(`execute is ${describeValue(options.execute)}, not a function`)
-  if (options.lookup !== undefined && typeof options.lookup !== 'function') check.fail(`lookup is ${describeValue(options.lookup)}, not a function`)
+  if (options.lookup !== undefined && typeof options.lookup !== 'function')
+    check.fail(`lookup is ${describeValue(options.lookup)}, not a function`)
   if (options.database === undefined) check.fail('it names no database')
   if (!Array.isArray(databases)) check.fail(`databases is ${describeValue(databases)}, not an array`)
-  if (owner !== null && !(typeof owner === 'string' && OWNER_PATTERN.test(owner))) check.fail(`owner is ${describeValue(owner)}`)
+  if (owner !== null && !(typeof owner === 'string' && OWNER_PATTERN.test(owner)))
+    check.fail(`owner is ${describeValue(owner)}`)
   if (scope !== null && typeof scope !== 'string') check.fail(`scope is ${describeValue(scope)}, not a string`)
   check.checkNumber('upstreamToleranceMs', upstreamToleranceMs, 0, Number.MAX_SAFE_INTEGER)
   check.checkNumber('lagMs', lagMs, 0, Number.MAX_SAFE_INTEGER)
@@ -123,7 +147,13 @@ function checkLimits(check: OptionChecker, limits: Partial<SyncLimits>): Partial
   check.checkKnown('limit', limits, names)
   const set = names.filter((name) => limits[name] !== undefined)
   // Zero means "no limit" for minutes and "no retry" for retries and waits; for other limits it would stop every cycle.
-  for (const name of set) check.checkNumber(`limits.${name}`, limits[name], ['minutesMax', 'retriesMax', 'waitMaxMs'].includes(name) ? 0 : 1, Number.MAX_SAFE_INTEGER)
+  for (const name of set)
+    check.checkNumber(
+      `limits.${name}`,
+      limits[name],
+      ['minutesMax', 'retriesMax', 'waitMaxMs'].includes(name) ? 0 : 1,
+      Number.MAX_SAFE_INTEGER,
+    )
   return Object.fromEntries(set.map((name) => [name, limits[name]]))
 }
 
@@ -132,7 +162,8 @@ function checkSweep(check: OptionChecker, sweep: SweepOptions): SyncDeclaration[
   const { maxDeleteShare, allowEmpty, lookupsMax } = sweep
   if (lookupsMax !== undefined) check.checkNumber('sweep.lookupsMax', lookupsMax, 0, Number.MAX_SAFE_INTEGER)
   if (maxDeleteShare !== undefined) check.checkNumber('sweep.maxDeleteShare', maxDeleteShare, 0, 1)
-  if (allowEmpty !== undefined && typeof allowEmpty !== 'boolean') check.fail(`sweep.allowEmpty is ${describeValue(allowEmpty)}, not a boolean`)
+  if (allowEmpty !== undefined && typeof allowEmpty !== 'boolean')
+    check.fail(`sweep.allowEmpty is ${describeValue(allowEmpty)}, not a boolean`)
   return {
     ...(maxDeleteShare === undefined ? {} : { maxShare: maxDeleteShare }),
     ...(allowEmpty === undefined ? {} : { allowEmpty }),
@@ -160,6 +191,8 @@ class OptionChecker {
 
   checkNumber(what: string, value: unknown, min: number, max: number): void {
     if (typeof value === 'number' && value >= min && value <= max) return
-    this.fail(`${what} is ${describeValue(value)}, but it must be a number ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`)
+    this.fail(
+      `${what} is ${describeValue(value)}, but it must be a number ${max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`}`,
+    )
   }
 }

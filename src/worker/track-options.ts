@@ -18,7 +18,10 @@ export interface TrackSource<BackfillState = any, DeltaState = any> {
 }
 
 /** All options except the source and the schedules apply to both syncs. */
-export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<SyncOptions, 'mode' | 'execute' | 'lookup' | 'schedule'> {
+export interface TrackOptions<BackfillState = any, DeltaState = any> extends Omit<
+  SyncOptions,
+  'mode' | 'execute' | 'lookup' | 'schedule'
+> {
   source: TrackSource<BackfillState, DeltaState>
   /** The schedule of the delta. Default: every 5 minutes. */
   schedule?: ScheduleInput
@@ -35,7 +38,9 @@ export function resolveAnchor({ anchor, delta }: TrackSource): NonNullable<Track
 export function checkTrackSource(name: string, source: unknown): asserts source is TrackSource {
   const { backfill, delta, anchor } = (source ?? {}) as Partial<TrackSource>
   for (const [part, value] of Object.entries({ backfill, delta })) {
-    if (typeof value !== 'function') throw new SyncError('SYNC_INVALID', `Track "${name}": source.${part} is ${describeValue(value)}, not a function.`)
+    if (typeof value !== 'function')
+      throw new SyncError('SYNC_INVALID', `Track "${name}": source.${part} is ${describeValue(value)}, not a function.`)
   }
-  if (anchor !== undefined && typeof anchor !== 'function') throw new SyncError('SYNC_INVALID', `Track "${name}": source.anchor is ${describeValue(anchor)}, not a function.`)
+  if (anchor !== undefined && typeof anchor !== 'function')
+    throw new SyncError('SYNC_INVALID', `Track "${name}": source.anchor is ${describeValue(anchor)}, not a function.`)
 }

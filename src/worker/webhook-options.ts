@@ -20,7 +20,14 @@ export interface WebhookOptions {
   execute: ExecuteWebhook
 }
 
-const WEBHOOK_OPTION_NAMES = Object.keys({ database: 0, databases: 0, verify: 0, wants: 0, later: 0, execute: 0 } satisfies Record<keyof WebhookOptions, 0>)
+const WEBHOOK_OPTION_NAMES = Object.keys({
+  database: 0,
+  databases: 0,
+  verify: 0,
+  wants: 0,
+  later: 0,
+  execute: 0,
+} satisfies Record<keyof WebhookOptions, 0>)
 
 export function checkWebhookOptions(name: string, options: WebhookOptions): void {
   const fail = (what: string, hint = ''): never => {
@@ -30,8 +37,11 @@ export function checkWebhookOptions(name: string, options: WebhookOptions): void
   const unknown = Object.keys(options).find((option) => !WEBHOOK_OPTION_NAMES.includes(option))
   if (unknown !== undefined) fail(`unknown option ${describeValue(unknown)}`, didYouMean(unknown, WEBHOOK_OPTION_NAMES))
   // `verify` is mandatory: an unverified endpoint would let any caller write.
-  for (const option of ['verify', 'execute'] as const) if (typeof options[option] !== 'function') fail(`${option} is ${describeValue(options[option])}, not a function`)
-  if (options.wants !== undefined && typeof options.wants !== 'function') fail(`wants is ${describeValue(options.wants)}, not a function`)
-  if (options.later !== undefined && typeof options.later !== 'boolean') fail(`later is ${describeValue(options.later)}, not a boolean`)
+  for (const option of ['verify', 'execute'] as const)
+    if (typeof options[option] !== 'function') fail(`${option} is ${describeValue(options[option])}, not a function`)
+  if (options.wants !== undefined && typeof options.wants !== 'function')
+    fail(`wants is ${describeValue(options.wants)}, not a function`)
+  if (options.later !== undefined && typeof options.later !== 'boolean')
+    fail(`later is ${describeValue(options.later)}, not a boolean`)
   if (options.database === undefined && options.databases !== undefined) fail('`databases` requires `database`')
 }

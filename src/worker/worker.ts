@@ -94,7 +94,13 @@ export interface PlanDefaults {
 /** The declarations of a worker as plain JSON. */
 export interface Manifest {
   readonly name: string | null
-  readonly databases: readonly { readonly name: string; readonly schema: 'standard' | 'json' | null; readonly resourceType?: string; readonly historyDays?: number; readonly deletes?: DeleteMode }[]
+  readonly databases: readonly {
+    readonly name: string
+    readonly schema: 'standard' | 'json' | null
+    readonly resourceType?: string
+    readonly historyDays?: number
+    readonly deletes?: DeleteMode
+  }[]
   readonly pacers: readonly PacerPlan[]
   readonly syncs: readonly ManifestSync[]
   /** Absent if there are none. */
@@ -124,7 +130,8 @@ export interface ManifestSync {
 }
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
-export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> & Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
+export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> &
+  Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
 
 interface DeclaredDatabase {
   readonly handle: DatabaseHandle
@@ -145,7 +152,10 @@ export class Worker {
   readonly #databases = new Map<string, DeclaredDatabase>()
   readonly #pacers = new Map<string, DeclaredPacer>()
   readonly #syncs = new Map<string, SyncDeclaration>()
-  readonly #webhooks = new Map<string, Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }>()
+  readonly #webhooks = new Map<
+    string,
+    Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }
+  >()
   /** Keyed by lower case, because SQL names are case-insensitive. */
   readonly #names = new Map<string, Map<string, string>>()
 
@@ -158,7 +168,14 @@ export class Worker {
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkNameFree('database', name)
-    checkOptionNames('SCHEMA_INVALID', `Database "${name}"`, options, ['schema', 'resourceType', 'schemaChanges', 'key', 'history', 'deletes'])
+    checkOptionNames('SCHEMA_INVALID', `Database "${name}"`, options, [
+      'schema',
+      'resourceType',
+      'schemaChanges',
+      'key',
+      'history',
+      'deletes',
+    ])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     if (options.key !== undefined) checkKey(name, options.key)
     const { schema, schemaChanges } = resolveSchemaOptions(name, options)
@@ -168,8 +185,21 @@ export class Worker {
     const shape = tableShapeOf(schema, options.key)
     const historyDays = parseHistoryDays(name, options.history)
     const deletes = parseDeleteMode(name, options.deletes)
-    const plan: DatabasePlan = { name, ...(historyDays !== null && { historyDays }), ...(deletes === 'soft' && { deletes }), ...(validate !== undefined && { validate }), ...(shape !== undefined && { shape }), ...(schemaChanges !== undefined && { schemaChanges }) }
-    this.#databases.set(name, { handle, plan, schemaKind: compiled?.kind ?? null, declaredSchema: schema, resourceType: options.resourceType })
+    const plan: DatabasePlan = {
+      name,
+      ...(historyDays !== null && { historyDays }),
+      ...(deletes === 'soft' && { deletes }),
+      ...(validate !== undefined && { validate }),
+      ...(shape !== undefined && { shape }),
+      ...(schemaChanges !== undefined && { schemaChanges }),
+    }
+    this.#databases.set(name, {
+      handle,
+      plan,
+      schemaKind: compiled?.kind ?? null,
+      declaredSchema: schema,
+      resourceType: options.resourceType,
+    })
     this.#reserveName('database', name)
     return handle
   }
@@ -204,9 +234,17 @@ export class Worker {
     const shared = { ...(lagMs !== undefined && { lagMs }), ...given, ...(lookup !== undefined && { lookup }) }
     const backfill = toBackfillName(name)
     this.#checkNameFree('sync', name)
-    this.#declareSync(backfill, { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill }, { role: 'backfill', delta: name, anchor: resolveAnchor(source) })
+    this.#declareSync(
+      backfill,
+      { ...shared, mode: 'replace', schedule: backfillSchedule, execute: source.backfill },
+      { role: 'backfill', delta: name, anchor: resolveAnchor(source) },
+    )
     try {
-      this.#declareSync(name, { ...shared, mode: 'incremental', schedule, execute: source.delta }, { role: 'delta', backfill })
+      this.#declareSync(
+        name,
+        { ...shared, mode: 'incremental', schedule, execute: source.delta },
+        { role: 'delta', backfill },
+      )
     } catch (error) {
       // A failed declaration must not reserve the name of either sync.
       this.#syncs.delete(backfill)
@@ -226,21 +264,37 @@ export class Worker {
       const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
       this.#declareSync(name, { database, databases, mode: 'incremental', schedule: 'manual', execute: wait }, null)
     }
-    this.#webhooks.set(name, { verify, execute, ...(wants !== undefined && { wants }), ...(later !== undefined && { later }), lands: database !== undefined })
+    this.#webhooks.set(name, {
+      verify,
+      execute,
+      ...(wants !== undefined && { wants }),
+      ...(later !== undefined && { later }),
+      lands: database !== undefined,
+    })
     this.#reserveName('webhook', name)
     return Object.freeze({ kind: 'webhook', name } as const)
   }
 
   webhooks(defaults: PlanDefaults = {}): DeclaredWebhook[] {
     const syncs = [...this.#syncs.keys()].filter((name) => this.#webhooks.get(name)?.lands !== true)
-    return [...this.#webhooks].map(([name, { lands, ...act }]) => ({ worker: this.#registryName, name, ...act, plan: lands ? this.plan(name, defaults) : null, syncs }))
+    return [...this.#webhooks].map(([name, { lands, ...act }]) => ({
+      worker: this.#registryName,
+      name,
+      ...act,
+      plan: lands ? this.plan(name, defaults) : null,
+      syncs,
+    }))
   }
 
   get manifest(): Manifest {
     return {
       name: this.name ?? null,
       databases: [...this.#databases.values()].map(({ handle, plan, schemaKind: schema, resourceType }) => ({
-        name: handle.name, schema, ...(resourceType !== undefined && { resourceType }), ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }), ...(plan.deletes !== undefined && { deletes: plan.deletes }),
+        name: handle.name,
+        schema,
+        ...(resourceType !== undefined && { resourceType }),
+        ...(typeof plan.historyDays === 'number' && { historyDays: plan.historyDays }),
+        ...(plan.deletes !== undefined && { deletes: plan.deletes }),
       })),
       pacers: [...this.#pacers.keys()].map((name) => this.#pacerPlan(name)),
       syncs: [...this.#syncs.values()].map((sync) => ({
@@ -254,7 +308,12 @@ export class Worker {
         pair: sync.pair?.role ?? null,
         ...this.#retention(sync),
       })),
-      ...(this.#webhooks.size > 0 && { webhooks: [...this.#webhooks].map(([name, { lands }]) => ({ name, databases: lands ? required(this.#syncs.get(name), `sync ${name}`).databases : [] })) }),
+      ...(this.#webhooks.size > 0 && {
+        webhooks: [...this.#webhooks].map(([name, { lands }]) => ({
+          name,
+          databases: lands ? required(this.#syncs.get(name), `sync ${name}`).databases : [],
+        })),
+      }),
     }
   }
 
@@ -276,10 +335,15 @@ export class Worker {
 
   #declareSync(name: string, options: SyncOptions<any>, pair: PairPlan | null): SyncHandle {
     this.#checkNameFree('sync', name)
-    const declaration = declareSync(name, options, {
-      resolveDatabase: (given) => this.#resolve('database', this.#databases, given, name),
-      resolvePacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
-    }, pair)
+    const declaration = declareSync(
+      name,
+      options,
+      {
+        resolveDatabase: (given) => this.#resolve('database', this.#databases, given, name),
+        resolvePacer: (given) => this.#resolve('pacer', this.#pacers, given, name),
+      },
+      pair,
+    )
     this.#syncs.set(name, declaration)
     this.#reserveName('sync', name)
     return Object.freeze({ kind: 'sync', name } as const)
@@ -314,7 +378,9 @@ export class Worker {
 
   /** See SyncPlan.listings. */
   #replaceSyncNames({ databases }: SyncDeclaration): string[] {
-    return [...this.#syncs.values()].filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name))).map(({ name }) => name)
+    return [...this.#syncs.values()]
+      .filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name)))
+      .map(({ name }) => name)
   }
 
   get #registryName(): string {
@@ -340,7 +406,10 @@ export class Worker {
     const found = typeof name === 'string' ? declared.get(name) : undefined
     if (typeof name !== 'string' || found === undefined) {
       const hint = typeof name === 'string' ? didYouMean(name, declared.keys()) : ''
-      throw new SyncError(code, `Sync "${sync}" uses ${kind} ${describeValue(name)}, which this worker has not declared.${hint}`)
+      throw new SyncError(
+        code,
+        `Sync "${sync}" uses ${kind} ${describeValue(name)}, which this worker has not declared.${hint}`,
+      )
     }
     if (typeof given === 'object' && given !== found.handle) {
       throw new SyncError(code, `Sync "${sync}" uses ${kind} "${name}" of another worker.`)
@@ -365,13 +434,23 @@ export class Worker {
 }
 
 /** `schema` may be a mode if there is no schema to declare. */
-function resolveSchemaOptions(name: string, { schema, schemaChanges }: DatabaseOptions): { schema?: Schema; schemaChanges?: SchemaMode } {
-  const named = typeof schema === 'string' ? { option: 'schema', mode: schema } : { option: 'schemaChanges', mode: schemaChanges }
+function resolveSchemaOptions(
+  name: string,
+  { schema, schemaChanges }: DatabaseOptions,
+): { schema?: Schema; schemaChanges?: SchemaMode } {
+  const named =
+    typeof schema === 'string' ? { option: 'schema', mode: schema } : { option: 'schemaChanges', mode: schemaChanges }
   if (named.mode !== undefined && !SCHEMA_MODES.includes(named.mode)) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${name}": ${named.option} is ${describeValue(named.mode)}, but it must be one of ${SCHEMA_MODES.join(', ')}.`)
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `Database "${name}": ${named.option} is ${describeValue(named.mode)}, but it must be one of ${SCHEMA_MODES.join(', ')}.`,
+    )
   }
   if (typeof schema === 'string' && schemaChanges !== undefined && schemaChanges !== schema) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${name}": schema is ${describeValue(schema)} and schemaChanges is ${describeValue(schemaChanges)}. Set only one of them.`)
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `Database "${name}": schema is ${describeValue(schema)} and schemaChanges is ${describeValue(schemaChanges)}. Set only one of them.`,
+    )
   }
   return {
     ...(schema !== undefined && typeof schema !== 'string' && { schema }),
@@ -380,14 +459,24 @@ function resolveSchemaOptions(name: string, { schema, schemaChanges }: DatabaseO
 }
 
 function checkKey(database: string, key: unknown): void {
-  const isKey = Array.isArray(key) && key.length > 0 && new Set(key).size === key.length && key.every((name) => typeof name === 'string' && name !== '')
-  if (!isKey) throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`key\` is ${describeValue(key)}, but it must list the fields that make up the key.`)
+  const isKey =
+    Array.isArray(key) &&
+    key.length > 0 &&
+    new Set(key).size === key.length &&
+    key.every((name) => typeof name === 'string' && name !== '')
+  if (!isKey)
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `Database "${database}": \`key\` is ${describeValue(key)}, but it must list the fields that make up the key.`,
+    )
 }
 
 /** Key columns are not null, so a record without its key is rejected. */
 function requireKey(key: readonly string[], validate: DatabasePlan['validate']): NonNullable<DatabasePlan['validate']> {
   return (record) => {
-    const missing = key.find((name) => !Object.hasOwn(record, name) || record[name] === null || record[name] === undefined)
+    const missing = key.find(
+      (name) => !Object.hasOwn(record, name) || record[name] === null || record[name] === undefined,
+    )
     if (missing !== undefined) return `${missing}: it is part of the key, but the record has no value for it`
     return validate?.(record) ?? null
   }
@@ -397,24 +486,38 @@ function parseHistoryDays(database: string, history: DatabaseOptions['history'])
   if (history === undefined || history === false) return null
   checkOptionNames('SCHEMA_INVALID', `history of database "${database}"`, history, ['keepDays'])
   if (!Number.isSafeInteger(history.keepDays) || history.keepDays < 1) {
-    throw new SyncError('SCHEMA_INVALID', `Database "${database}": history.keepDays is ${describeValue(history.keepDays)}, but it must be a whole number of at least 1.`)
+    throw new SyncError(
+      'SCHEMA_INVALID',
+      `Database "${database}": history.keepDays is ${describeValue(history.keepDays)}, but it must be a whole number of at least 1.`,
+    )
   }
   return history.keepDays
 }
 
 function parseDeleteMode(database: string, deletes: DatabaseOptions['deletes'] = 'hard'): DeleteMode {
   if (DELETE_MODES.includes(deletes)) return deletes
-  throw new SyncError('SCHEMA_INVALID', `Database "${database}": \`deletes\` is ${describeValue(deletes)}, but it must be 'hard' or 'soft'.`)
+  throw new SyncError(
+    'SCHEMA_INVALID',
+    `Database "${database}": \`deletes\` is ${describeValue(deletes)}, but it must be 'hard' or 'soft'.`,
+  )
 }
 
 export function isWorker(value: unknown): value is WorkerLike {
   if (typeof value !== 'object' || value === null) return false
   const worker = value as Partial<WorkerLike>
-  return typeof worker.plan === 'function' && typeof worker.plans === 'function' && Array.isArray(worker.manifest?.syncs)
+  return (
+    typeof worker.plan === 'function' && typeof worker.plans === 'function' && Array.isArray(worker.manifest?.syncs)
+  )
 }
 
-function checkOptionNames(code: 'WORKER_INVALID' | 'SCHEMA_INVALID' | 'PACER_INVALID', subject: string, options: unknown, known: string[]): void {
-  if (typeof options !== 'object' || options === null) throw new SyncError(code, `${subject}: the options are ${describeValue(options)}.`)
+function checkOptionNames(
+  code: 'WORKER_INVALID' | 'SCHEMA_INVALID' | 'PACER_INVALID',
+  subject: string,
+  options: unknown,
+  known: string[],
+): void {
+  if (typeof options !== 'object' || options === null)
+    throw new SyncError(code, `${subject}: the options are ${describeValue(options)}.`)
   const unknown = Object.keys(options).find((option) => !known.includes(option))
   if (unknown !== undefined) {
     throw new SyncError(code, `${subject} has no option ${describeValue(unknown)}.${didYouMean(unknown, known)}`)

@@ -30,15 +30,35 @@ test.each([
   [{ changes: 'newest-first' }, 'frontier'],
   [{ changes: 'none', paging: 'token' }, null],
 ] as const)('N86 changes by %j are followed by %s', (answers, strategy) => {
-  const { delta, mode } = chooseStrategy(other({ ...answers, deletes: answers.changes === 'newest-first' ? 'ignore' : 'reported', http: 'plain', lagSeconds: 30 }))
+  const { delta, mode } = chooseStrategy(
+    other({
+      ...answers,
+      deletes: answers.changes === 'newest-first' ? 'ignore' : 'reported',
+      http: 'plain',
+      lagSeconds: 30,
+    }),
+  )
   expect(delta?.strategy ?? null).toBe(strategy)
   expect(mode).toBe(strategy === null ? 'replace' : 'pair')
 })
 
 test.each([
-  ['reported', 'pair', 'reported'], ['elsewhere', 'pair', 'streams'], ['matter', 'replace', 'swept'], ['ignore', 'pair', 'until-backfill'],
+  ['reported', 'pair', 'reported'],
+  ['elsewhere', 'pair', 'streams'],
+  ['matter', 'replace', 'swept'],
+  ['ignore', 'pair', 'until-backfill'],
 ] as const)('N87 deletions that are %s: %s, %s', (deletes, mode, how) => {
-  const advice = chooseStrategy(other({ changes: 'timestamp', deletes, paging: 'token', order: 'time-and-id', http: 'plain', size: 'small', lagSeconds: 20 }))
+  const advice = chooseStrategy(
+    other({
+      changes: 'timestamp',
+      deletes,
+      paging: 'token',
+      order: 'time-and-id',
+      http: 'plain',
+      size: 'small',
+      lagSeconds: 20,
+    }),
+  )
   expect(advice).toMatchObject({ mode, deletes: how, lagMs: mode === 'pair' ? 20_000 : null })
   expect(advice.delta === null).toBe(mode === 'replace')
   expect(advice.cautions.some((caution) => caution.includes('Deleted records stay'))).toBe(deletes === 'ignore')
@@ -47,13 +67,26 @@ test.each([
 test('N85 N77 every followed leaf that reads by time stays at least ten seconds behind', () => {
   for (const answers of everyLeaf()) {
     const { mode, delta, lagMs } = chooseStrategy(answers)
-    if (mode === 'pair' && delta!.strategy !== 'token' && delta!.strategy !== 'frontier') expect(lagMs).toBeGreaterThanOrEqual(10_000)
+    if (mode === 'pair' && delta!.strategy !== 'token' && delta!.strategy !== 'frontier')
+      expect(lagMs).toBeGreaterThanOrEqual(10_000)
   }
 })
 
 test('N86 changes in no order are never followed by position: the whole list instead', () => {
   for (const paging of ['page', 'offset', 'graphql'] as const) {
-    expect(chooseStrategy(other({ changes: 'timestamp', deletes: 'reported', paging, nested: 'no', order: 'unsorted', http: 'plain', size: 'small' })).mode).toBe('replace')
+    expect(
+      chooseStrategy(
+        other({
+          changes: 'timestamp',
+          deletes: 'reported',
+          paging,
+          nested: 'no',
+          order: 'unsorted',
+          http: 'plain',
+          size: 'small',
+        }),
+      ).mode,
+    ).toBe('replace')
   }
 })
 
@@ -64,7 +97,12 @@ describe('reasons', () => {
       const asked = listRelevantQuestions(answers).map(({ name }) => name)
       const own = answers.api === 'other' ? asked.slice(1) : asked
       expect(reasons.filter(({ question }) => own.includes(question)).map(({ question }) => question)).toEqual(own)
-      for (const { answer, therefore, rule } of reasons) expect([answer.length > 0, /^[A-Z`].{10,}\.$/.test(therefore), /^[NS]\d+$/.test(rule)], therefore).toEqual([true, true, true])
+      for (const { answer, therefore, rule } of reasons)
+        expect([answer.length > 0, /^[A-Z`].{10,}\.$/.test(therefore), /^[NS]\d+$/.test(rule)], therefore).toEqual([
+          true,
+          true,
+          true,
+        ])
     }
   })
 

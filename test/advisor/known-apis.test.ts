@@ -12,7 +12,14 @@ import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { stripe } from '../../src/sources/stripe/source.ts'
 import {
-  AirtableSimulator, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, type SimulatorPorts,
+  AirtableSimulator,
+  GithubSimulator,
+  HubspotSimulator,
+  LinearSimulator,
+  SalesforceSimulator,
+  ServicenowSimulator,
+  StripeSimulator,
+  type SimulatorPorts,
   type VendorSimulator,
 } from '../../src/testing/simulators/index.ts'
 import { SECOND } from '../engine/engine-fixture.ts'
@@ -25,10 +32,30 @@ interface Pair {
 }
 
 const PAIRS = {
-  salesforce: { simulator: (ports) => new SalesforceSimulator(ports), type: 'Account', source: salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account') },
-  stripe: { simulator: (ports) => new StripeSimulator(ports), type: 'customer', source: stripe({ apiKey: 'STRIPE_KEY' }).customers },
-  hubspot: { simulator: (ports) => new HubspotSimulator(ports), type: 'contacts', source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts },
-  servicenow: { simulator: (ports) => new ServicenowSimulator(ports), type: 'incident', source: servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident') },
+  salesforce: {
+    simulator: (ports) => new SalesforceSimulator(ports),
+    type: 'Account',
+    source: salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account'),
+  },
+  stripe: {
+    simulator: (ports) => new StripeSimulator(ports),
+    type: 'customer',
+    source: stripe({ apiKey: 'STRIPE_KEY' }).customers,
+  },
+  hubspot: {
+    simulator: (ports) => new HubspotSimulator(ports),
+    type: 'contacts',
+    source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts,
+  },
+  servicenow: {
+    simulator: (ports) => new ServicenowSimulator(ports),
+    type: 'incident',
+    source: servicenow({
+      instanceUrl: 'https://example.service-now.com',
+      user: 'SN_USER',
+      password: 'SN_PASSWORD',
+    }).table('incident'),
+  },
 } satisfies Record<string, Pair>
 
 describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api, { simulator, type, source }) => {
@@ -37,8 +64,14 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
   test('N88 its source hands on the state that is advised', async () => {
     const stage = await VendorFixture.open(simulator)
     const seen = { backfill: [] as unknown[], delta: [] as unknown[] }
-    stage.track({ ...source, backfill: noting(source.backfill, seen.backfill), delta: noting(source.delta, seen.delta) })
-    const ids = Array.from({ length: 250 }, (_, n) => stage.vendor.create(type, { name: `n${n}`, email: `e${n}@example.com` }))
+    stage.track({
+      ...source,
+      backfill: noting(source.backfill, seen.backfill),
+      delta: noting(source.delta, seen.delta),
+    })
+    const ids = Array.from({ length: 250 }, (_, n) =>
+      stage.vendor.create(type, { name: `n${n}`, email: `e${n}@example.com` }),
+    )
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
     for (const id of ids.slice(0, 130)) stage.vendor.update(type, id, { name: 'changed', email: `${id}@example.com` })
     stage.vendor.remove(type, ids[200]!)
@@ -73,7 +106,10 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
     expect(result.pages).toBeLessThanOrEqual(5)
     const worker = new Worker()
     worker.track('sync', { database: worker.database('things'), source })
-    expect(worker.manifest.syncs.map(({ schedule }) => schedule)).toEqual([{ kind: 'manual' }, { kind: 'interval', intervalMs: 300_000 }])
+    expect(worker.manifest.syncs.map(({ schedule }) => schedule)).toEqual([
+      { kind: 'manual' },
+      { kind: 'interval', intervalMs: 300_000 },
+    ])
     expect(renderWorker({ api })).toContain("schedule: '5m'")
     await stage.close()
   })
@@ -81,12 +117,18 @@ describe.each(Object.entries(PAIRS) as [keyof typeof PAIRS, Pair][])('%s', (api,
 
 describe('N88 sources that are read whole', () => {
   test('N80 GitHub: two levels, and what is gone is swept', async () => {
-    const stage = await VendorFixture.open((ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }))
+    const stage = await VendorFixture.open(
+      (ports) => new GithubSimulator(ports, { viewer: 'me', organizations: ['acme'] }),
+    )
     const seen: unknown[] = []
     const { issues } = github({ token: 'GITHUB_TOKEN', owner: 'acme', repositoriesPerPage: 3 })
     stage.list({ ...issues, execute: noting(issues.execute, seen) })
-    const repositories = Array.from({ length: 5 }, (_, n) => stage.vendor.create('repository', { name: `r${n}`, owner: 'acme' }))
-    const ids = Array.from({ length: 250 }, (_, n) => stage.vendor.create('issue', { repository: repositories[n % 2]!, title: `i${n}` }))
+    const repositories = Array.from({ length: 5 }, (_, n) =>
+      stage.vendor.create('repository', { name: `r${n}`, owner: 'acme' }),
+    )
+    const ids = Array.from({ length: 250 }, (_, n) =>
+      stage.vendor.create('issue', { repository: repositories[n % 2]!, title: `i${n}` }),
+    )
     await expectSwept(stage, 'issue', ids, { api: 'github' }, seen)
   })
 
@@ -101,7 +143,9 @@ describe('N88 sources that are read whole', () => {
   })
 
   test('N80 Airtable: a token, and what is gone is swept', async () => {
-    const stage = await VendorFixture.open((ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
+    const stage = await VendorFixture.open(
+      (ports) => new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }),
+    )
     const seen: unknown[] = []
     const table = airtable({ baseId: 'appX', token: 'AIRTABLE_TOKEN' }).table('Tasks')
     stage.list({ ...table, execute: noting(table.execute, seen) })
@@ -115,7 +159,13 @@ test('N88 the table: for each of the five, how it is backfilled, how it is follo
     const { backfill, delta, lagMs, deletes } = chooseStrategy({ api })
     return [backfill.strategy, delta?.strategy ?? null, lagMs, deletes]
   }
-  expect({ salesforce: row('salesforce'), stripe: row('stripe'), hubspot: row('hubspot'), github: row('github'), servicenow: row('servicenow') }).toEqual({
+  expect({
+    salesforce: row('salesforce'),
+    stripe: row('stripe'),
+    hubspot: row('hubspot'),
+    github: row('github'),
+    servicenow: row('servicenow'),
+  }).toEqual({
     salesforce: ['keyset', 'keyset', 15_000, 'reported'],
     stripe: ['token', 'eventFeed', 10_000, 'reported'],
     hubspot: ['token', 'search', 10_000, 'streams'],
@@ -125,10 +175,17 @@ test('N88 the table: for each of the five, how it is backfilled, how it is follo
 })
 
 test('N77 every lag that is advised lies between ten seconds and a minute unless more is known to be needed', () => {
-  for (const { answers } of Object.values(KNOWN_APIS)) if (answers.lagSeconds !== undefined) expect([10, 15]).toContain(answers.lagSeconds)
+  for (const { answers } of Object.values(KNOWN_APIS))
+    if (answers.lagSeconds !== undefined) expect([10, 15]).toContain(answers.lagSeconds)
 })
 
-async function expectSwept(stage: VendorFixture<VendorSimulator>, type: string, ids: readonly string[], answers: Answers, seen: readonly unknown[]): Promise<void> {
+async function expectSwept(
+  stage: VendorFixture<VendorSimulator>,
+  type: string,
+  ids: readonly string[],
+  answers: Answers,
+  seen: readonly unknown[],
+): Promise<void> {
   const { mode, backfill } = chooseStrategy(answers)
   expect(mode).toBe('replace')
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
@@ -148,7 +205,22 @@ function noting(execute: Execute<any>, seen: unknown[]): Execute<any> {
 }
 
 /** Every member is one of the shape, and none that is always there is missing. */
-const OWN_MEMBERS = ['first', 'endMs', 'by', 'left', 'claimed', 'ending', 'tally', 'nestedTallies', 'before', 'pending', 'reading', 'read', 'marks', 'scanned']
+const OWN_MEMBERS = [
+  'first',
+  'endMs',
+  'by',
+  'left',
+  'claimed',
+  'ending',
+  'tally',
+  'nestedTallies',
+  'before',
+  'pending',
+  'reading',
+  'read',
+  'marks',
+  'scanned',
+]
 
 function expectShape(state: unknown, shape: unknown): void {
   const [members, expected] = [state as Record<string, unknown>, shape as Record<string, unknown>]

@@ -4,7 +4,8 @@ import { listChoices, nextQuestion, renderWorker, type Answers } from '../../src
 export function everyLeaf(answers: Answers = {}): Answers[] {
   const question = nextQuestion(answers)
   if (question === null) return [answers]
-  const values = question.kind === 'choice' ? listChoices(question, answers).map(({ value }) => value) : [question.defaultValue]
+  const values =
+    question.kind === 'choice' ? listChoices(question, answers).map(({ value }) => value) : [question.defaultValue]
   return values.flatMap((value) => everyLeaf({ ...answers, [question.name]: value }))
 }
 
@@ -14,5 +15,8 @@ export function everyFile(): Map<string, Answers> {
 }
 
 export function nameOf(answers: Answers): string {
-  return Object.entries(answers).filter(([name]) => name !== 'lagSeconds').map(([, value]) => value).join('-')
+  return Object.entries(answers)
+    .filter(([name]) => name !== 'lagSeconds')
+    .map(([, value]) => value)
+    .join('-')
 }

@@ -41,7 +41,9 @@ export class ToyApi {
   }
 
   names(): Record<string, string> {
-    return Object.fromEntries([...this.#items.values()].filter(({ deleted }) => deleted !== true).map(({ id, name }) => [id, name]))
+    return Object.fromEntries(
+      [...this.#items.values()].filter(({ deleted }) => deleted !== true).map(({ id, name }) => [id, name]),
+    )
   }
 
   readonly fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
@@ -58,8 +60,17 @@ export class ToyApi {
     if (path === '/items/changes') return this.#changes(query)
     if (path === '/items/search') return this.#search(body)
     if (path === '/events') return this.#feed(query)
-    if (path === '/deleted') return { data: page(this.#deleted.map((one) => ({ ...one, at: one.deleted_at })), query, 'deleted') }
-    return path === '/graphql' ? { data: this.#graphql(body['query'] as string, body['variables'] as Record<string, any>) } : undefined
+    if (path === '/deleted')
+      return {
+        data: page(
+          this.#deleted.map((one) => ({ ...one, at: one.deleted_at })),
+          query,
+          'deleted',
+        ),
+      }
+    return path === '/graphql'
+      ? { data: this.#graphql(body['query'] as string, body['variables'] as Record<string, any>) }
+      : undefined
   }
 
   #list(query: Query): object {
@@ -67,19 +78,43 @@ export class ToyApi {
     const limit = Number(query.get('limit') ?? all.length)
     if (query.get('sort') === 'newest') {
       const from = Number(query.get('page_token') ?? 0)
-      return { data: all.toReversed().slice(from, from + limit), next: from + limit < all.length ? String(from + limit) : null }
+      return {
+        data: all.toReversed().slice(from, from + limit),
+        next: from + limit < all.length ? String(from + limit) : null,
+      }
     }
-    if (query.has('page')) return { data: all.slice((Number(query.get('page')) - 1) * limit, Number(query.get('page')) * limit), total: all.length }
-    if (query.has('offset')) return { data: all.slice(Number(query.get('offset')), Number(query.get('offset')) + limit), total: all.length }
-    if (query.get('sort') === 'created_at,id') return { data: page(all.map((item) => ({ ...item, at: item.created_at })), query, 'created') }
+    if (query.has('page'))
+      return {
+        data: all.slice((Number(query.get('page')) - 1) * limit, Number(query.get('page')) * limit),
+        total: all.length,
+      }
+    if (query.has('offset'))
+      return { data: all.slice(Number(query.get('offset')), Number(query.get('offset')) + limit), total: all.length }
+    if (query.get('sort') === 'created_at,id')
+      return {
+        data: page(
+          all.map((item) => ({ ...item, at: item.created_at })),
+          query,
+          'created',
+        ),
+      }
     const isWindow = query.has('updated_from') || query.has('updated_until')
     if (isWindow || (query.get('sort') === 'updated_at,id' && !query.has('page_token'))) {
-      const found = page(all.map((item) => ({ ...item, at: item.updated_at })), query, 'updated')
+      const found = page(
+        all.map((item) => ({ ...item, at: item.updated_at })),
+        query,
+        'updated',
+      )
       if (!query.has('sort')) return { data: found, next: null }
       return { data: found, next: found.length < limit ? null : String(limit) }
     }
     const from = Number(query.get('page_token') ?? 0)
-    return { data: all.toSorted((a, b) => order({ ...a, at: a.updated_at }, { ...b, at: b.updated_at })).slice(from, from + limit), next: from + limit < all.length ? String(from + limit) : null }
+    return {
+      data: all
+        .toSorted((a, b) => order({ ...a, at: a.updated_at }, { ...b, at: b.updated_at }))
+        .slice(from, from + limit),
+      next: from + limit < all.length ? String(from + limit) : null,
+    }
   }
 
   /** The token is a number of events; without one, everything. */
@@ -87,19 +122,39 @@ export class ToyApi {
     const resume = `@${this.#events.length}`
     const token = query.get('token')
     if (token !== null && token.startsWith('@')) {
-      const seen = new Map(this.#events.slice(Number(token.slice(1))).map(({ type, item, created_at }) => [item.id, type === 'item.deleted' ? { ...item, updated_at: created_at, deleted: true } : item]))
-      return { data: [...seen.values()].filter((item) => this.#isFlagged || !('deleted' in item)), next: null, sync_token: resume }
+      const seen = new Map(
+        this.#events
+          .slice(Number(token.slice(1)))
+          .map(({ type, item, created_at }) => [
+            item.id,
+            type === 'item.deleted' ? { ...item, updated_at: created_at, deleted: true } : item,
+          ]),
+      )
+      return {
+        data: [...seen.values()].filter((item) => this.#isFlagged || !('deleted' in item)),
+        next: null,
+        sync_token: resume,
+      }
     }
-    const { data, next } = this.#list(new URLSearchParams({ limit: query.get('limit')!, ...(token !== null && { page_token: token }) })) as { data: Item[]; next: string | null }
+    const { data, next } = this.#list(
+      new URLSearchParams({ limit: query.get('limit')!, ...(token !== null && { page_token: token }) }),
+    ) as { data: Item[]; next: string | null }
     return { data, next, sync_token: next === null ? resume : null }
   }
 
   #search({ updated, id, sort, limit }: Record<string, any>): object {
     const found = [...this.#items.values()].filter((item) => {
       const ms = Date.parse(item.updated_at)
-      return ms >= updated.from && ms <= updated.until && (id.above === undefined || Number(item.id) > Number(id.above)) && (id.upTo === undefined || Number(item.id) <= Number(id.upTo))
+      return (
+        ms >= updated.from &&
+        ms <= updated.until &&
+        (id.above === undefined || Number(item.id) > Number(id.above)) &&
+        (id.upTo === undefined || Number(item.id) <= Number(id.upTo))
+      )
     })
-    const sorted = found.toSorted((a, b) => (sort === 'id' ? Number(a.id) - Number(b.id) : a.updated_at < b.updated_at ? -1 : 1))
+    const sorted = found.toSorted((a, b) =>
+      sort === 'id' ? Number(a.id) - Number(b.id) : a.updated_at < b.updated_at ? -1 : 1,
+    )
     return { data: sorted.slice(0, limit as number), total: found.length }
   }
 
@@ -113,15 +168,37 @@ export class ToyApi {
   #graphql(query: string, variables: Record<string, any>): object {
     const connection = (items: Item[], after: unknown): object => {
       const from = Number(after ?? 0)
-      return { nodes: items.slice(from, from + (variables['first'] as number)), pageInfo: { hasNextPage: from + variables['first'] < items.length, endCursor: String(from + variables['first']) } }
+      return {
+        nodes: items.slice(from, from + (variables['first'] as number)),
+        pageInfo: {
+          hasNextPage: from + variables['first'] < items.length,
+          endCursor: String(from + variables['first']),
+        },
+      }
     }
     const all = [...this.#items.values()]
     // Three parents; each holds every third item.
-    const parent = (number: number, after: unknown): object => ({ id: `parent${number}`, items: connection(all.filter((_, index) => index % 3 === number), after) })
-    if (query.includes('parents(')) return { parents: { nodes: [0, 1, 2].map((number) => parent(number, null)), pageInfo: { hasNextPage: false, endCursor: null } } }
+    const parent = (number: number, after: unknown): object => ({
+      id: `parent${number}`,
+      items: connection(
+        all.filter((_, index) => index % 3 === number),
+        after,
+      ),
+    })
+    if (query.includes('parents('))
+      return {
+        parents: {
+          nodes: [0, 1, 2].map((number) => parent(number, null)),
+          pageInfo: { hasNextPage: false, endCursor: null },
+        },
+      }
     if (!query.includes('parent(')) return { items: connection(all, variables['after']) }
-    const asked = Object.keys(variables).filter((name) => name.startsWith('id')).map((name) => name.slice(2))
-    return Object.fromEntries(asked.map((n) => [`p${n}`, parent(Number((variables[`id${n}`] as string).slice(-1)), variables[`after${n}`])]))
+    const asked = Object.keys(variables)
+      .filter((name) => name.startsWith('id'))
+      .map((name) => name.slice(2))
+    return Object.fromEntries(
+      asked.map((n) => [`p${n}`, parent(Number((variables[`id${n}`] as string).slice(-1)), variables[`after${n}`])]),
+    )
   }
 
   #note(type: string, item: Item, created_at: string): void {
@@ -140,8 +217,19 @@ function order(a: Placed, b: Placed): number {
 
 /** By time and id; `after` is above the place, `from` includes its moment. */
 function page<One extends Placed>(all: readonly One[], query: Query, prefix: string): One[] {
-  const [after, from, until, id] = [query.get(`${prefix}_after`), query.get(`${prefix}_from`), query.get(`${prefix}_until`) ?? '9', query.get('after_id')]
+  const [after, from, until, id] = [
+    query.get(`${prefix}_after`),
+    query.get(`${prefix}_from`),
+    query.get(`${prefix}_until`) ?? '9',
+    query.get('after_id'),
+  ]
   return all
-    .filter(({ at, id: own }) => at <= until && (from === null || at >= from) && (after === null || at > after || (at === after && id !== null && own > id)))
-    .toSorted(order).slice(0, Number(query.get('limit') ?? all.length))
+    .filter(
+      ({ at, id: own }) =>
+        at <= until &&
+        (from === null || at >= from) &&
+        (after === null || at > after || (at === after && id !== null && own > id)),
+    )
+    .toSorted(order)
+    .slice(0, Number(query.get('limit') ?? all.length))
 }

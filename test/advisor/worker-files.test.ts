@@ -25,15 +25,26 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 test('N85 N86 N87: every leaf of the tree gives a worker that type-checks, all in one run of the compiler', () => {
   expect(everyLeaf().length).toBeGreaterThan(250)
   expect(files.size).toBeGreaterThan(80)
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
-    extends: join(root, 'tsconfig.json'),
-    compilerOptions: {
-      rootDir: root, rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, noUnusedLocals: true, noUnusedParameters: true,
-      paths: { tidemark: [join(root, 'src/index.ts')], 'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')] }, typeRoots: [join(root, 'node_modules/@types')],
-    },
-    include: [join(folder, '*.ts')],
-    exclude: [],
-  }))
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: join(root, 'tsconfig.json'),
+      compilerOptions: {
+        rootDir: root,
+        rewriteRelativeImportExtensions: false,
+        allowImportingTsExtensions: true,
+        noUnusedLocals: true,
+        noUnusedParameters: true,
+        paths: {
+          tidemark: [join(root, 'src/index.ts')],
+          'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
+        },
+        typeRoots: [join(root, 'node_modules/@types')],
+      },
+      include: [join(folder, '*.ts')],
+      exclude: [],
+    }),
+  )
   const { stdout } = spawnSync('npx', ['tsc', '-p', folder, '--listFiles'], { cwd: root, encoding: 'utf8' })
   // Of the workers alone: what else is in the program is checked elsewhere, and by other rules.
   const lines = stdout.split('\n').filter((line) => line.includes('tidemark-advice'))
@@ -54,24 +65,49 @@ describe('every one of them loads, declares what is advised, and keeps a copy ex
   })
 })
 
-test.each(['salesforce', 'stripe', 'hubspot', 'github', 'servicenow', 'linear', 'airtable', 'bookmarks', 'github-stars'] as const)('N88 %s: the worker loads with the source that is here', async (api) => {
+test.each([
+  'salesforce',
+  'stripe',
+  'hubspot',
+  'github',
+  'servicenow',
+  'linear',
+  'airtable',
+  'bookmarks',
+  'github-stars',
+] as const)('N88 %s: the worker loads with the source that is here', async (api) => {
   const { worker } = await loadWorker(`${api}.ts`, { folder })
   expectDeclared(worker, { api })
 })
 
 function expectDeclared(worker: WorkerLike, answers: Answers): void {
   const { mode, delta } = chooseStrategy(answers)
-  const syncs = worker.manifest.syncs.map((sync) => ({ mode: sync.mode, pair: sync.pair, schedule: sync.schedule.kind }))
-  const pair = [{ mode: 'replace', pair: 'backfill', schedule: delta?.strategy === 'frontier' ? 'interval' : 'manual' }, { mode: 'incremental', pair: 'delta', schedule: 'interval' }]
+  const syncs = worker.manifest.syncs.map((sync) => ({
+    mode: sync.mode,
+    pair: sync.pair,
+    schedule: sync.schedule.kind,
+  }))
+  const pair = [
+    { mode: 'replace', pair: 'backfill', schedule: delta?.strategy === 'frontier' ? 'interval' : 'manual' },
+    { mode: 'incremental', pair: 'delta', schedule: 'interval' },
+  ]
   expect(syncs).toEqual(mode === 'pair' ? pair : [{ mode: 'replace', pair: null, schedule: 'interval' }])
 }
 
 /** Also a proof that the linter has nothing against what is advised. */
 async function expectNoFault(worker: WorkerLike, workerFile: string, answers: Answers): Promise<void> {
   const { scene, api } = await setUp(answers)
-  const check = checkWorker(worker, { ports: scene.ports, secrets: { get: (name) => name }, fetch: api.fetch, pagesMax: 20, workerFile })
+  const check = checkWorker(worker, {
+    ports: scene.ports,
+    secrets: { get: (name) => name },
+    fetch: api.fetch,
+    pagesMax: 20,
+    workerFile,
+  })
   const { findings, syncs } = await scene.clock.drive(check)
-  expect([...findings, ...syncs.flatMap((sync) => sync.findings)].filter(({ severity }) => severity !== 'note')).toEqual([])
+  expect(
+    [...findings, ...syncs.flatMap((sync) => sync.findings)].filter(({ severity }) => severity !== 'note'),
+  ).toEqual([])
   await scene.close()
 }
 
@@ -82,12 +118,15 @@ async function setUp(answers: Answers): Promise<{ scene: EngineFixture; api: Toy
   const api = new ToyApi({ isFlagged: deletes === 'reported' && delta!.strategy !== 'eventFeed' })
   const isUnique = answers.ties === 'no' || answers.order === 'unique'
   const from = scene.clock.now() - 10 * MINUTE
-  for (let n = 0; n < 230; n++) api.put(String(1_000 + n), `item ${n}`, from + (n > 50 && n <= 170 && !isUnique ? 50 : n) * SECOND)
+  for (let n = 0; n < 230; n++)
+    api.put(String(1_000 + n), `item ${n}`, from + (n > 50 && n <= 170 && !isUnique ? 50 : n) * SECOND)
   return { scene, api }
 }
 
 async function namesIn(scene: EngineFixture): Promise<Record<string, string>> {
-  return Object.fromEntries(Object.entries(await scene.rows('items')).map(([key, record]) => [key, (record as { name: string }).name]))
+  return Object.fromEntries(
+    Object.entries(await scene.rows('items')).map(([key, record]) => [key, (record as { name: string }).name]),
+  )
 }
 
 async function run(scene: EngineFixture, worker: WorkerLike, sync: string, api: ToyApi): Promise<void> {
@@ -111,7 +150,10 @@ async function swept(worker: WorkerLike, answers: Answers): Promise<void> {
 async function followed(worker: WorkerLike, answers: Answers): Promise<void> {
   const { scene, api } = await setUp(answers)
   const { deletes, lagMs, delta } = chooseStrategy(answers)
-  const expected = (): Record<string, string> => ({ ...api.names(), ...(deletes === 'until-backfill' && { '1003': 'item 3' }) })
+  const expected = (): Record<string, string> => ({
+    ...api.names(),
+    ...(deletes === 'until-backfill' && { '1003': 'item 3' }),
+  })
   await run(scene, worker, 'items-backfill', api)
   expect(await namesIn(scene)).toEqual(api.names())
 

@@ -1,5 +1,14 @@
 export const CASES_WITHOUT = ['sqlite', 'http', 'fleet']
 
 export const CASES_WITH_POSTGRES = [
-  'postgres', 'tables', 'queries', 'feed', 'disk', 'long', 'scheduler', 'tenants', 'compaction', 'replica',
+  'postgres',
+  'tables',
+  'queries',
+  'feed',
+  'disk',
+  'long',
+  'scheduler',
+  'tenants',
+  'compaction',
+  'replica',
 ]

@@ -19,7 +19,8 @@ interface Measure {
 /** A small run of one case of `npm run bench`: it only shows that the case completes with all of its results. */
 export async function runCase(name: string, ...flags: string[]): Promise<Measure[]> {
   const { stdout } = await promisify(execFile)(
-    process.execPath, [join(ROOT, 'bench/run.mjs'), '--small', '--json', '--only', name, ...flags],
+    process.execPath,
+    [join(ROOT, 'bench/run.mjs'), '--small', '--json', '--only', name, ...flags],
     { cwd: ROOT, maxBuffer: 2 ** 26 },
   )
   const { cases } = JSON.parse(stdout) as { cases: Record<string, { measures: Measure[] }> }
@@ -27,7 +28,10 @@ export async function runCase(name: string, ...flags: string[]): Promise<Measure
   expect(measures).not.toEqual([])
   for (const measure of measures) {
     expect(measure).toMatchObject({
-      work: expect.any(String), limit: expect.any(String), figure: expect.any(Number), ours: expect.any(Number),
+      work: expect.any(String),
+      limit: expect.any(String),
+      figure: expect.any(Number),
+      ours: expect.any(Number),
     })
     expect(measure.figure, measure.work).toBeGreaterThanOrEqual(0)
     // A ratio without its limit is meaningless.

@@ -7,7 +7,11 @@ import { Project } from './project.ts'
 /** On a terminal of its own, which `script` makes; types the next line whenever it is asked for one. */
 function typed(project: Project, lines: readonly string[]): Promise<{ code: number | null; shown: string }> {
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn('script', ['-qec', `${process.execPath} ${project.command} advise --out worker.ts`, '/dev/null'], { cwd: project.folder, env: { PATH, HOME, TERM: 'xterm', NO_COLOR: '1' }, stdio: 'pipe' })
+  const child = spawn(
+    'script',
+    ['-qec', `${process.execPath} ${project.command} advise --out worker.ts`, '/dev/null'],
+    { cwd: project.folder, env: { PATH, HOME, TERM: 'xterm', NO_COLOR: '1' }, stdio: 'pipe' },
+  )
   onTestFinished(() => void child.kill('SIGKILL'))
   const left = [...lines]
   let [shown, answered] = ['', 0]

@@ -19,7 +19,9 @@ async function open(): Promise<AsOfStore> {
   })
   const table = (_tenant: string, database: string): string => (/^[a-z_]+$/.test(database) ? database : `"${database}"`)
   return {
-    store, location: locateStore(url, '/'), table,
+    store,
+    location: locateStore(url, '/'),
+    table,
     qualified: (tenant, database) => `${tenant === 'default' ? 'public' : tenant}.${table(tenant, database)}`,
     run: async (sql) => void (await query(url, `${sql}; grant select on all tables in schema public to public`)),
   }
@@ -33,14 +35,24 @@ describe.skipIf(server === '')('as of, on PostgreSQL', () => {
     const sync = await SyncDriver.acquire(store.forTenant('acme'))
     await sync.cycle([upsert('a', { name: 'Ada' })], { at: START })
     await sync.cycle([upsert('a', { name: 'Eve' })], { at: START + 1_000 })
-    for (const sql of ['select name from acme.things', 'select acme.things.name from acme . /* x */ "things"', 'select things.name from ACME.Things', 'select name from things', 'with things as (select name from things) select * from things']) {
+    for (const sql of [
+      'select name from acme.things',
+      'select acme.things.name from acme . /* x */ "things"',
+      'select things.name from ACME.Things',
+      'select name from things',
+      'with things as (select name from things) select * from things',
+    ]) {
       expect((await runSelect(location, sql, { limit: 0, tenant: 'acme', asOf: START })).rows).toEqual([['Ada']])
     }
   })
 
   test('names are found only outside strings and comments', () => {
-    const found = (sql: string): string[] => parseQualifiedNames(sql).map(({ parts: names }) => names.map(({ name }) => name).join('|'))
-    expect(found(`select A.b, "C ""d"".e".f from x -- y.z\n/* p /* q */ r */ where 'it''s s.t' = $tag$ u.v $tag$ and E'a\\'b w.w' <> $$ k $$ and 1.5e3 > g .\n h`))
-      .toEqual(['select', 'a|b', 'C "d".e|f', 'from', 'x', 'where', 'and', 'and', 'g|h'])
+    const found = (sql: string): string[] =>
+      parseQualifiedNames(sql).map(({ parts: names }) => names.map(({ name }) => name).join('|'))
+    expect(
+      found(
+        `select A.b, "C ""d"".e".f from x -- y.z\n/* p /* q */ r */ where 'it''s s.t' = $tag$ u.v $tag$ and E'a\\'b w.w' <> $$ k $$ and 1.5e3 > g .\n h`,
+      ),
+    ).toEqual(['select', 'a|b', 'C "d".e|f', 'from', 'x', 'where', 'and', 'and', 'g|h'])
   })
 })

@@ -23,7 +23,10 @@ async function open(): Promise<AsOfStore> {
     return /^\w+$/.test(name) ? name : `"${name}"`
   }
   return {
-    store, location: locateStore(`sqlite:${file}`, '/'), table, qualified: (tenant, database) => `main.${table(tenant, database)}`,
+    store,
+    location: locateStore(`sqlite:${file}`, '/'),
+    table,
+    qualified: (tenant, database) => `main.${table(tenant, database)}`,
     async run(sql) {
       const db = new DatabaseSync(file)
       db.exec(sql)
@@ -38,10 +41,20 @@ describe('as of, on SQLite', () => {
   test('a schema-qualified table is refused, also in a CTE with its name', async () => {
     const { store, location } = await open()
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { name: 'Ada' })], { at: START })
-    for (const sql of ['select * from main.things', 'with things as (select * from main.things) select * from things', "select * from main.'things'", 'select count(*) from main.things']) {
-      await expect(runSelect(location, sql, { limit: 0, tenant: 'default', asOf: START })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('present of things') })
+    for (const sql of [
+      'select * from main.things',
+      'with things as (select * from main.things) select * from things',
+      "select * from main.'things'",
+      'select count(*) from main.things',
+    ]) {
+      await expect(runSelect(location, sql, { limit: 0, tenant: 'default', asOf: START })).rejects.toMatchObject({
+        code: 'ARGUMENT_INVALID',
+        message: expect.stringContaining('present of things'),
+      })
     }
-    expect((await runSelect(location, "select name from 'things'", { limit: 0, tenant: 'default', asOf: START })).rows).toEqual([['Ada']])
+    expect(
+      (await runSelect(location, "select name from 'things'", { limit: 0, tenant: 'default', asOf: START })).rows,
+    ).toEqual([['Ada']])
   })
 })
 
@@ -54,8 +67,14 @@ test('tidemark query --as-of shows the tables as they were; a time in the future
   const now = await project.json('query', 'select name from people order by _key limit 1')
   const then = await project.json('query', '--as-of', at, 'select name from people order by _key limit 1')
   expect([now.rows, then.rows, then.as_of]).toEqual([[{ name: 'Somebody else' }], [{ name: 'Person 1' }], at])
-  expect(await project.ask('query', '--as-of', '2999-01-01T00:00:00Z', 'select * from people')).toMatchObject({ code: 2, stderr: expect.stringContaining('in the future') })
-  expect(await project.ask('query', '--as-of', '2001-01-01T00:00:00Z', 'select * from people')).toMatchObject({ code: 2, stderr: expect.stringContaining('it begins at') })
+  expect(await project.ask('query', '--as-of', '2999-01-01T00:00:00Z', 'select * from people')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('in the future'),
+  })
+  expect(await project.ask('query', '--as-of', '2001-01-01T00:00:00Z', 'select * from people')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('it begins at'),
+  })
   expect(await project.ask('query', '--as-of', 'yesterday', 'select * from people')).toMatchObject({ code: 2 })
   expect(await project.ask('query', '--as-of', at)).toMatchObject({ code: 2 })
 })

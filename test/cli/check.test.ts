@@ -19,17 +19,38 @@ test('its document, and the exit code of an error', async () => {
   const project = new Project()
   project.write('bad.mjs', BAD)
   expectGolden('check', project, await project.ask('check', 'bad.mjs', '--json'))
-  expect(await project.ask('check', 'bad.mjs')).toMatchObject({ code: 1, stdout: expect.stringMatching(/✗ things[\s\S]*error no-tie-break[\s\S]*→ Keep the id[\s\S]*1 errors, 1 warnings, 0 notes\./) })
+  expect(await project.ask('check', 'bad.mjs')).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(
+      /✗ things[\s\S]*error no-tie-break[\s\S]*→ Keep the id[\s\S]*1 errors, 1 warnings, 0 notes\./,
+    ),
+  })
 })
 
 test('a warning is not a failure; an unknown sync and the page limit are respected', async () => {
   const project = new Project()
-  project.write('good.mjs', textOf({ execute: "return { changes: all.slice(state?.n ?? 0, 20).map(upsert), hasMore: false, nextState: { n: 20 } }", below: ' ' }))
-  expect(await project.ask('check', 'good.mjs', 'things')).toMatchObject({ code: 0, stdout: expect.stringContaining('warning missing-deletes') })
-  expect(await project.ask('check', 'good.mjs', 'thing')).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean') })
+  project.write(
+    'good.mjs',
+    textOf({
+      execute: 'return { changes: all.slice(state?.n ?? 0, 20).map(upsert), hasMore: false, nextState: { n: 20 } }',
+      below: ' ',
+    }),
+  )
+  expect(await project.ask('check', 'good.mjs', 'things')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('warning missing-deletes'),
+  })
+  expect(await project.ask('check', 'good.mjs', 'thing')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Did you mean'),
+  })
   expect(await project.ask('check', 'nowhere.mjs')).toMatchObject({ code: 2 })
   project.write('bad.mjs', BAD)
-  expect((await project.json('check', 'bad.mjs', '--pages', '2'))['syncs'][0].findings.map(({ finding }: { finding: string }) => finding)).toContain('unfinished')
+  expect(
+    (await project.json('check', 'bad.mjs', '--pages', '2'))['syncs'][0].findings.map(
+      ({ finding }: { finding: string }) => finding,
+    ),
+  ).toContain('unfinished')
 })
 
 test('NX3 it writes nothing: no store, no file', async () => {
@@ -49,10 +70,14 @@ test('the template has no findings', async () => {
 test('the example has no findings, despite its 503 responses and changing vessels', async () => {
   const server = spawn(process.execPath, [join(ROOT, 'examples/harbour-api/server.mjs'), '0'], { stdio: 'pipe' })
   onTestFinished(() => void server.kill())
-  const url = await new Promise<string>((resolve) => server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])))
+  const url = await new Promise<string>((resolve) =>
+    server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])),
+  )
   const project = new Project()
   copyFileSync(join(ROOT, 'examples/harbour-api/worker.mjs'), join(project.folder, 'worker.mjs'))
-  const { code, stdout } = await project.run('check', 'worker.mjs', '--json', { env: { HARBOUR_URL: url, HARBOUR_TOKEN: 'let-me-in' } })
+  const { code, stdout } = await project.run('check', 'worker.mjs', '--json', {
+    env: { HARBOUR_URL: url, HARBOUR_TOKEN: 'let-me-in' },
+  })
   const { syncs } = JSON.parse(stdout) as { syncs: { findings: unknown[]; changes: number }[] }
   expect([code, ...syncs.map(({ findings }) => findings)]).toEqual([0, [], []])
   expect(syncs[0]!.changes).toBeGreaterThan(450)

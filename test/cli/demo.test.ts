@@ -13,13 +13,26 @@ test('demo: three accounts with edits and faults are synced; Ctrl-C ends it and 
   mkdirSync(join(temporary, 'tidemark-demo-999999999-dead'))
   mkdirSync(join(temporary, `tidemark-demo-${process.pid}-alive`))
   // What the environment says of the real store and the real keys is not for the demo.
-  const env = { TMPDIR: temporary, TIDEMARK_STORE: `sqlite:${join(project.folder, 'mine.db')}`, TIDEMARK_KEY: 'not a key at all' }
+  const env = {
+    TMPDIR: temporary,
+    TIDEMARK_STORE: `sqlite:${join(project.folder, 'mine.db')}`,
+    TIDEMARK_KEY: 'not a key at all',
+  }
   const service = new Running(project, ['demo', '--json', '--port', '0'], { env })
   await service.says('"event":"ready"')
   const { url, key, folder, receiver, rows, try: commands } = documents(service).find(({ event }) => event === 'ready')!
-  expect(rows).toMatchObject({ customers: expect.any(Number), contacts: expect.any(Number), issues: expect.any(Number) })
+  expect(rows).toMatchObject({
+    customers: expect.any(Number),
+    contacts: expect.any(Number),
+    issues: expect.any(Number),
+  })
   expect(Math.min(...Object.values(rows as Record<string, number>))).toBeGreaterThan(0)
-  expect(commands).toEqual({ console: `${url}/console/`, feed: expect.stringContaining(`${url}/agents/v1/changes`), query: expect.stringContaining('select'), why: expect.stringMatching(/why customers cus_\w+ --file /) })
+  expect(commands).toEqual({
+    console: `${url}/console/`,
+    feed: expect.stringContaining(`${url}/agents/v1/changes`),
+    query: expect.stringContaining('select'),
+    why: expect.stringMatching(/why customers cus_\w+ --file /),
+  })
 
   // The feed goes on with what happens in the accounts, in every way it can happen and from more than one of them.
   const wanted = new Set(['created', 'updated', 'deleted', 'contacts', 'issues'])
@@ -32,7 +45,10 @@ test('demo: three accounts with edits and faults are synced; Ctrl-C ends it and 
     if (wanted.size === 0) break
   }
   for (const code of ['RATE_LIMITED', 'SOURCE_UNAVAILABLE']) await service.says(`"code":"${code}"`)
-  const isDelivered = async (): Promise<boolean> => ((await (await fetch(`${url}/api/webhooks`)).json()) as { data: { succeededAt: string | null }[] }).data.some(({ succeededAt }) => succeededAt !== null)
+  const isDelivered = async (): Promise<boolean> =>
+    ((await (await fetch(`${url}/api/webhooks`)).json()) as { data: { succeededAt: string | null }[] }).data.some(
+      ({ succeededAt }) => succeededAt !== null,
+    )
   await expect.poll(isDelivered).toBe(true)
   const failed = documents(service).filter(({ event, result }) => event === 'ended' && result.error !== null)
   expect(failed).toEqual([])
@@ -55,7 +71,9 @@ test('demo: a taken port is a specific error, and no files are left', async () =
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void taken.close())
-  const { code, stderr } = await project.run('demo', '--port', String((taken.address() as AddressInfo).port), { env: { TMPDIR: project.folder } })
+  const { code, stderr } = await project.run('demo', '--port', String((taken.address() as AddressInfo).port), {
+    env: { TMPDIR: project.folder },
+  })
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('PORT_TAKEN') })
   expect(readdirSync(project.folder)).toEqual([])
 })
@@ -63,13 +81,26 @@ test('demo: a taken port is a specific error, and no files are left', async () =
 test('demo --keep keeps the worker and its store; --seconds ends it; a non-empty folder is refused', async () => {
   const project = new Project()
   const { code, stdout } = await project.run('demo', '--port', '0', '--seconds', '1', '--keep', 'kept')
-  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/1 {2}Look at it\n {3}http:.*2 {2}Follow every change\n.*3 {2}Query the rows\n.*4 {2}Ask why.*are in .*kept/s) })
-  expect(await project.json('query', 'select count(*) as n from customers', '--file', 'kept/worker.ts')).toMatchObject({ rows: [{ n: expect.any(Number) }] })
-  expect(await project.run('demo', '--keep', 'kept')).toMatchObject({ code: 2, stderr: expect.stringContaining('is not empty') })
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(
+      /1 {2}Look at it\n {3}http:.*2 {2}Follow every change\n.*3 {2}Query the rows\n.*4 {2}Ask why.*are in .*kept/s,
+    ),
+  })
+  expect(await project.json('query', 'select count(*) as n from customers', '--file', 'kept/worker.ts')).toMatchObject({
+    rows: [{ n: expect.any(Number) }],
+  })
+  expect(await project.run('demo', '--keep', 'kept')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is not empty'),
+  })
   expect(existsSync(join(project.folder, 'kept/worker.ts'))).toBe(true)
 })
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever the command said; the assertions say what it is
 function documents({ stdout }: Running): Record<string, any>[] {
-  return stdout.split('\n').filter((line) => line.endsWith('}')).map((line) => JSON.parse(line) as Record<string, unknown>)
+  return stdout
+    .split('\n')
+    .filter((line) => line.endsWith('}'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
 }

@@ -22,7 +22,11 @@ describe('documents', () => {
   test('preview', async () => {
     const project = Project.withWorker()
     expectGolden('preview', project, await project.ask('preview', 'people-list', '--json'))
-    expectGolden('preview-reveal', project, await project.ask('preview', 'people-list', '--state', '{"next":4,"Odd_Name":1}', '--reveal', '--json'))
+    expectGolden(
+      'preview-reveal',
+      project,
+      await project.ask('preview', 'people-list', '--state', '{"next":4,"Odd_Name":1}', '--reveal', '--json'),
+    )
   })
 
   test('NX5 status: never run, healthy, failed, paused, and a sync that is no longer declared', async () => {
@@ -43,25 +47,50 @@ describe('documents', () => {
     await project.ask('run', 'room-changes')
     expectGolden('state-get', project, await project.ask('state', 'get', 'room-changes', '--json'))
     expectGolden('state-get-reveal', project, await project.ask('state', 'get', 'room-changes', '--reveal', '--json'))
-    expectGolden('state-set', project, await project.ask('state', 'set', 'room-changes', '{"seen":0}', '--reason', 'a test', '--yes', '--json'))
-    expectGolden('state-rewind', project, await project.ask('state', 'rewind', 'room-changes', '--to', '1', '--yes', '--json'))
-    expectGolden('state-reset', project, await project.ask('state', 'reset', 'room-changes', '--reason', 'a test', '--yes', '--json'))
+    expectGolden(
+      'state-set',
+      project,
+      await project.ask('state', 'set', 'room-changes', '{"seen":0}', '--reason', 'a test', '--yes', '--json'),
+    )
+    expectGolden(
+      'state-rewind',
+      project,
+      await project.ask('state', 'rewind', 'room-changes', '--to', '1', '--yes', '--json'),
+    )
+    expectGolden(
+      'state-reset',
+      project,
+      await project.ask('state', 'reset', 'room-changes', '--reason', 'a test', '--yes', '--json'),
+    )
     expectGolden('state-log', project, await project.ask('state', 'log', 'room-changes', '--json'))
-    expectGolden('state-needs-yes', project, await project.ask('state', 'reset', 'room-changes', '--reason', 'a test', '--json'))
+    expectGolden(
+      'state-needs-yes',
+      project,
+      await project.ask('state', 'reset', 'room-changes', '--reason', 'a test', '--json'),
+    )
   })
 
   test('quarantine: list, show and replay', async () => {
-    const project = Project.withWorker({ people: [...people(2), { id: 'p9', name: 'Nobody', bad: true }, { id: '', name: 'Keyless' }] })
+    const project = Project.withWorker({
+      people: [...people(2), { id: 'p9', name: 'Nobody', bad: true }, { id: '', name: 'Keyless' }],
+    })
     expectGolden('quarantine-empty', project, await project.ask('quarantine', 'list', '--json'))
     await project.ask('run', 'people-list')
     expectGolden('quarantine-list', project, await project.ask('quarantine', 'list', '--json'))
     expectGolden('quarantine-show', project, await project.ask('quarantine', 'show', '1', '--json'))
     expectGolden('quarantine-show-reveal', project, await project.ask('quarantine', 'show', '1', '--reveal', '--json'))
     expectGolden('quarantine-unknown', project, await project.ask('quarantine', 'show', '7', '--json'))
-    project.write('worker.ts', readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('const: false', 'enum: [false, true]'))
+    project.write(
+      'worker.ts',
+      readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('const: false', 'enum: [false, true]'),
+    )
     expectGolden('quarantine-replay-needs-yes', project, await project.ask('quarantine', 'replay', '--json'))
     expectGolden('quarantine-replay', project, await project.ask('quarantine', 'replay', '--yes', '--json'))
-    expectGolden('quarantine-replayed', project, await project.ask('quarantine', 'list', '--database', 'people', '--json'))
+    expectGolden(
+      'quarantine-replayed',
+      project,
+      await project.ask('quarantine', 'list', '--database', 'people', '--json'),
+    )
     expect((await project.ask('query', "select name from people where id = 'p9'", '--json')).stdout).toContain('Nobody')
   })
 
@@ -71,46 +100,74 @@ describe('documents', () => {
     expectGolden('schema-plan-nothing', project, await project.ask('schema', 'plan', 'people', '--json'))
     // A value of another type, and a member that waits.
     project.source({ people: [...people(2), { id: 'p0003', name: { first: 'Ann' } as unknown as string }] })
-    expect((await project.ask('run', 'people-list')).stdout).toContain('people.name: a value of type json does not fit the column of type text')
+    expect((await project.ask('run', 'people-list')).stdout).toContain(
+      'people.name: a value of type json does not fit the column of type text',
+    )
     expect((await project.ask('status')).stdout).toContain('`tidemark schema plan people` makes room.')
     expect((await project.ask('doctor')).stdout).toContain('columns of people')
     expectGolden('schema-show', project, await project.ask('schema', 'show', 'people', '--json'))
     expectGolden('schema-plan', project, await project.ask('schema', 'plan', 'people', '--json'))
-    expectGolden('schema-apply-needs-yes', project, await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--json'))
-    expectGolden('schema-apply', project, await project.ask('schema', 'apply', 'people', '--reason', 'a test', '--yes', '--json'))
+    expectGolden(
+      'schema-apply-needs-yes',
+      project,
+      await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--json'),
+    )
+    expectGolden(
+      'schema-apply',
+      project,
+      await project.ask('schema', 'apply', 'people', '--reason', 'a test', '--yes', '--json'),
+    )
     expectGolden('schema-applied', project, await project.ask('schema', 'show', 'people', '--json'))
-    expect((await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--drop', 'id', '--yes')).stdout).toContain('The columns of people are changed')
+    expect(
+      (await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--drop', 'id', '--yes')).stdout,
+    ).toContain('The columns of people are changed')
     expect((await project.ask('query', 'select called from people order by _key', '--json')).stdout).toContain('Ann')
     expect((await project.ask('status')).stdout).not.toContain('schema plan')
     expectGolden('schema-unknown', project, await project.ask('schema', 'show', 'peple', '--json'))
-    expect((await project.ask('schema', 'plan', 'people', '--widen', 'name=biggint')).stderr).toContain('There is no type "biggint". Did you mean "bigint"?')
-    expectGolden('schema-widen-refused', project, await project.ask('schema', 'plan', 'people', '--widen', 'name=text', '--json'))
+    expect((await project.ask('schema', 'plan', 'people', '--widen', 'name=biggint')).stderr).toContain(
+      'There is no type "biggint". Did you mean "bigint"?',
+    )
+    expectGolden(
+      'schema-widen-refused',
+      project,
+      await project.ask('schema', 'plan', 'people', '--widen', 'name=text', '--json'),
+    )
   })
 
   test('schema show, query, why and run of a database with soft deletes', async () => {
     const project = Project.withWorker({ people: people(5) })
     const worker = readFileSync(join(project.folder, 'worker.ts'), 'utf8')
-    project.write('worker.ts', worker.replace("worker.database('people', {", "worker.database('people', { deletes: 'soft',"))
+    project.write(
+      'worker.ts',
+      worker.replace("worker.database('people', {", "worker.database('people', { deletes: 'soft',"),
+    )
     await project.ask('run', 'people-list')
     project.source({ people: people(4) })
     expect((await project.ask('run', 'people-list')).code).toBe(0)
-    expect((await project.ask('schema', 'show', 'people')).stdout).toContain('people: 5 rows (1 deleted, with _deleted_at), 1 earlier versions')
+    expect((await project.ask('schema', 'show', 'people')).stdout).toContain(
+      'people: 5 rows (1 deleted, with _deleted_at), 1 earlier versions',
+    )
     expectGolden('schema-show-soft', project, await project.ask('schema', 'show', 'people', '--json'))
     expect((await project.ask('query', '--json')).stdout).toContain('"rows":4')
-    expect((await project.ask('query', 'select _key from people where _deleted_at is not null', '--json')).stdout).toContain('p0005')
+    expect(
+      (await project.ask('query', 'select _key from people where _deleted_at is not null', '--json')).stdout,
+    ).toContain('p0005')
     expect((await project.ask('why', 'people', 'p0005')).stdout).toMatch(/deleted|swept/)
     // One page, so that nothing is removed before it is shown.
     project.write('worker.ts', worker)
     project.source({ people: people(4), pageSize: 10 })
     await project.ask('run', 'people-list')
-    expect((await project.ask('schema', 'show', 'people')).stdout).toContain('5 rows (1 deleted, with _deleted_at; deletes are hard now, and these rows are being removed)')
+    expect((await project.ask('schema', 'show', 'people')).stdout).toContain(
+      '5 rows (1 deleted, with _deleted_at; deletes are hard now, and these rows are being removed)',
+    )
     await project.ask('run', 'people-list')
     expect((await project.ask('schema', 'show', 'people')).stdout).toContain('people: 4 rows, 1 earlier versions')
   })
 
   test('pause, resume, trigger', async () => {
     const project = Project.withWorker()
-    for (const verb of ['pause', 'trigger', 'resume']) expectGolden(verb, project, await project.ask(verb, 'people-list', '--json'))
+    for (const verb of ['pause', 'trigger', 'resume'])
+      expectGolden(verb, project, await project.ask(verb, 'people-list', '--json'))
   })
 
   test('why-not: never read, quarantined, swept, and what the source has now', async () => {
@@ -132,7 +189,11 @@ describe('documents', () => {
     const project = Project.withWorker()
     // One after the other: side by side, either may land first.
     for (const sync of ['people-list', 'room-changes']) await project.ask('run', sync)
-    expectGolden('query', project, await project.ask('query', 'select name, id, _sequence from people order by id', '--limit', '2', '--json'))
+    expectGolden(
+      'query',
+      project,
+      await project.ask('query', 'select name, id, _sequence from people order by id', '--limit', '2', '--json'),
+    )
     expectGolden('query-list', project, await project.ask('query', '--json'))
     project.source({ people: [{ id: 'p0001', name: 'Renamed' }, ...people(5).slice(2)] })
     await project.ask('run', 'people-list')
@@ -142,8 +203,14 @@ describe('documents', () => {
     const store = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }).finally(() => store.close())
     const renamed = await project.ask('why', 'people', 'p0001')
-    expect([renamed.stdout.match(/updated/g)?.length, renamed.stdout.includes('created'), renamed.stderr]).toEqual([1, false, expect.stringContaining('What was before is older than the log is kept.')])
-    expect((await project.ask('why', 'people', 'p0002')).stdout).toContain('it never had one, or it was deleted longer ago than the log is kept')
+    expect([renamed.stdout.match(/updated/g)?.length, renamed.stdout.includes('created'), renamed.stderr]).toEqual([
+      1,
+      false,
+      expect.stringContaining('What was before is older than the log is kept.'),
+    ])
+    expect((await project.ask('why', 'people', 'p0002')).stdout).toContain(
+      'it never had one, or it was deleted longer ago than the log is kept',
+    )
   })
 
   test('doctor', async () => {

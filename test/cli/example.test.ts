@@ -8,31 +8,43 @@ import { Project } from './project.ts'
 test('examples/harbour-api runs as its README says, through 429 and 503', async () => {
   const server = spawn(process.execPath, [join(ROOT, 'examples/harbour-api/server.mjs'), '0'], { stdio: 'pipe' })
   onTestFinished(() => void server.kill())
-  const url = await new Promise<string>((resolve) => server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])))
+  const url = await new Promise<string>((resolve) =>
+    server.stdout.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))![0])),
+  )
   const project = new Project()
   copyFileSync(join(ROOT, 'examples/harbour-api/worker.mjs'), join(project.folder, 'worker.mjs'))
 
   const env = { HARBOUR_URL: url }
-  expect(await project.run('run', { env })).toMatchObject({ code: 3, stdout: expect.stringContaining('SECRET_MISSING') })
+  expect(await project.run('run', { env })).toMatchObject({
+    code: 3,
+    stdout: expect.stringContaining('SECRET_MISSING'),
+  })
   project.write('.env', 'HARBOUR_TOKEN=wrong\n')
-  expect(await project.run('preview', 'vessels-backfill', { env })).toMatchObject({ code: 1, stderr: expect.stringContaining('AUTH_REJECTED') })
+  expect(await project.run('preview', 'vessels-backfill', { env })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('AUTH_REJECTED'),
+  })
   project.write('.env', 'HARBOUR_TOKEN=let-me-in\n')
   const { code, stdout } = await project.run('run', { env })
   expect(code, stdout).toBe(0)
-  const { rows: [{ n }] } = await project.json('query', 'select count(*) as n from vessels')
+  const {
+    rows: [{ n }],
+  } = await project.json('query', 'select count(*) as n from vessels')
   expect(n).toBeGreaterThan(450)
 })
 
 test('examples/bookmarks runs with one command: the list is read, followed and swept', async () => {
   const project = new Project()
-  for (const file of ['worker.mjs', 'demo.mjs']) copyFileSync(join(ROOT, 'examples/bookmarks', file), join(project.folder, file))
+  for (const file of ['worker.mjs', 'demo.mjs'])
+    copyFileSync(join(ROOT, 'examples/bookmarks', file), join(project.folder, file))
   project.write('package.json', '{ "type": "module" }')
   mkdirSync(join(project.folder, 'node_modules'))
   symlinkSync(buildPackage(), join(project.folder, 'node_modules/tidemark'))
   const demo = spawn(process.execPath, [join(project.folder, 'demo.mjs')], { cwd: project.folder, stdio: 'pipe' })
   onTestFinished(() => void demo.kill())
   let said = ''
-  for (const stream of [demo.stdout, demo.stderr]) stream.setEncoding('utf8').on('data', (text: string) => void (said += text))
+  for (const stream of [demo.stdout, demo.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => void (said += text))
   const code = await new Promise((resolve) => demo.once('close', resolve))
   expect(code, said).toBe(0)
   expect(said).toMatch(/\d pages · 400 created/)

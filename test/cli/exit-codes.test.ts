@@ -6,7 +6,15 @@ import { Project } from './project.ts'
 describe('0: ok', () => {
   test('a completed cycle, and every read-only command', async () => {
     const project = Project.withWorker()
-    for (const args of [['run'], ['status'], ['query', 'select * from people'], ['doctor'], ['--help'], ['--version'], ['run', '--help']]) {
+    for (const args of [
+      ['run'],
+      ['status'],
+      ['query', 'select * from people'],
+      ['doctor'],
+      ['--help'],
+      ['--version'],
+      ['run', '--help'],
+    ]) {
       expect(await project.run(...args), args.join(' ')).toMatchObject({ code: 0 })
     }
   })
@@ -15,7 +23,10 @@ describe('0: ok', () => {
     const project = Project.withWorker()
     const first = await project.run('run', 'people-list', '--max-pages', '1')
     expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining('the next run continues here') })
-    expect(await project.json('run', 'people-list')).toMatchObject({ ok: true, syncs: [{ resumed: true, pages: 2, stop_reason: 'complete' }] })
+    expect(await project.json('run', 'people-list')).toMatchObject({
+      ok: true,
+      syncs: [{ resumed: true, pages: 2, stop_reason: 'complete' }],
+    })
   })
 })
 
@@ -33,7 +44,11 @@ describe('1: failed', () => {
   test('one sync fails and the others still run', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
     const { ok, syncs } = await project.json('run')
-    expect([ok, ...syncs.map((sync: { stop_reason: string }) => sync.stop_reason)]).toEqual([false, 'error', 'complete'])
+    expect([ok, ...syncs.map((sync: { stop_reason: string }) => sync.stop_reason)]).toEqual([
+      false,
+      'error',
+      'complete',
+    ])
   })
 
   test('a sweep above the delete limit stops; --allow-deletes confirms it', async () => {
@@ -41,7 +56,10 @@ describe('1: failed', () => {
     await project.ask('run', 'people-list')
     project.source({ people: [{ id: 'p0001', name: 'Person 1' }] })
     const braked = await project.run('run', 'people-list')
-    expect(braked).toMatchObject({ code: 1, stdout: expect.stringContaining('tidemark run people-list --allow-deletes') })
+    expect(braked).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('tidemark run people-list --allow-deletes'),
+    })
     expect((await project.json('query', 'select * from people')).rows).toHaveLength(5)
     expect(await project.run('run', 'people-list', '--allow-deletes')).toMatchObject({ code: 0 })
     expect((await project.json('query', 'select * from people')).rows).toHaveLength(1)
@@ -50,7 +68,10 @@ describe('1: failed', () => {
   test('a paused sync is a failure only if it is named', async () => {
     const project = Project.withWorker()
     await project.ask('pause', 'people-list')
-    expect(await project.run('run', 'people-list')).toMatchObject({ code: 1, stdout: expect.stringContaining('tidemark resume people-list') })
+    expect(await project.run('run', 'people-list')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('tidemark resume people-list'),
+    })
     expect(await project.run('run')).toMatchObject({ code: 0 })
   })
 })
@@ -83,9 +104,15 @@ describe('2: your input', () => {
   test('a query is one statement on a read-only connection', async () => {
     const project = Project.withWorker()
     await project.ask('run')
-    expect(await project.ask('query', 'select 1; drop table tidemark_commits')).toMatchObject({ code: 2, stderr: expect.stringContaining('one statement') })
+    expect(await project.ask('query', 'select 1; drop table tidemark_commits')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('one statement'),
+    })
     expect((await project.ask('query', 'with x as (select 1) delete from tidemark_commits')).code).not.toBe(0)
-    expect(await project.ask('query', 'select * from nowhere')).toMatchObject({ code: 2, stderr: expect.stringContaining('no such table: nowhere. List the tables with `tidemark query`.') })
+    expect(await project.ask('query', 'select * from nowhere')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no such table: nowhere. List the tables with `tidemark query`.'),
+    })
     expect((await project.json('query', 'select count(*) as n from people -- all of it')).rows).toEqual([{ n: 5 }])
   })
 
@@ -103,20 +130,34 @@ describe('3: your environment', () => {
   test('a store that cannot be opened', async () => {
     const project = Project.withWorker()
     project.write('file', '')
-    expect(await project.run('run', '--store', 'sqlite:file/inside.db')).toMatchObject({ code: 3, stderr: expect.stringContaining('STORE_UNAVAILABLE') })
-    expect(await project.run('status', '--store', 'postgres://nobody@127.0.0.1:9/none')).toMatchObject({ code: 3, stderr: expect.stringContaining('STORE_UNAVAILABLE') })
+    expect(await project.run('run', '--store', 'sqlite:file/inside.db')).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('STORE_UNAVAILABLE'),
+    })
+    expect(await project.run('status', '--store', 'postgres://nobody@127.0.0.1:9/none')).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('STORE_UNAVAILABLE'),
+    })
   })
 
   test('a password in a store URL is never shown', async () => {
     const project = Project.withWorker()
-    const { stdout, stderr } = await project.run('status', '--store', 'postgres://nobody:hunter2@127.0.0.1:9/none', { env: { TIDEMARK_LOG: 'debug' } })
+    const { stdout, stderr } = await project.run('status', '--store', 'postgres://nobody:hunter2@127.0.0.1:9/none', {
+      env: { TIDEMARK_LOG: 'debug' },
+    })
     expect(stdout + stderr).not.toContain('hunter2')
   })
 
   test('a file that is not a store', async () => {
     const project = Project.withWorker()
-    project.write('other.db', 'this is not a database, but it is longer than the header of one would be, so it is read and refused')
-    expect(await project.run('run', '--store', 'sqlite:other.db')).toMatchObject({ code: 3, stderr: expect.stringContaining('STORE_FOREIGN') })
+    project.write(
+      'other.db',
+      'this is not a database, but it is longer than the header of one would be, so it is read and refused',
+    )
+    expect(await project.run('run', '--store', 'sqlite:other.db')).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('STORE_FOREIGN'),
+    })
     expect(await project.run('doctor', '--store', 'sqlite:other.db')).toMatchObject({ code: 3 })
   })
 
@@ -151,7 +192,9 @@ describe('output', () => {
 
   test('every command prints its worker, store and tenant', async () => {
     const project = Project.withWorker()
-    expect((await project.run('status', '--tenant', 'acme')).stderr).toContain('office (worker.ts) · sqlite:.tidemark/tidemark.db · tenant acme')
+    expect((await project.run('status', '--tenant', 'acme')).stderr).toContain(
+      'office (worker.ts) · sqlite:.tidemark/tidemark.db · tenant acme',
+    )
   })
 
   test('a reader that closes the pipe, like head, causes no error', async () => {

@@ -12,11 +12,24 @@ test('export: a database, only the changes since, and the log', async () => {
   await project.ask('export', 'people', '--to', 'out/since.ndjson', '--since-last')
   project.source({ people: people(6) })
   await project.ask('run', 'people-list')
-  expectGolden('export-since-last', project, await project.ask('export', 'people', '--to', 'out/since.ndjson', '--since-last', '--json'))
+  expectGolden(
+    'export-since-last',
+    project,
+    await project.ask('export', 'people', '--to', 'out/since.ndjson', '--since-last', '--json'),
+  )
   const nothing = await project.ask('export', 'people', '--to', 'out/since.ndjson', '--since-last')
   expect(nothing).toMatchObject({ code: 0, stdout: 'No changes since the last export.\n' })
-  expect(await project.ask('export', 'log', '--to', 'out/log.parquet')).toMatchObject({ code: 0, stdout: 'Wrote 6 rows to out/log.parquet.\n' })
-  expect(readdirSync(join(project.folder, 'out')).toSorted()).toEqual(['log.parquet', 'people.csv', 'since.0-5.ndjson', 'since.5-6.ndjson', 'since.ndjson.position'])
+  expect(await project.ask('export', 'log', '--to', 'out/log.parquet')).toMatchObject({
+    code: 0,
+    stdout: 'Wrote 6 rows to out/log.parquet.\n',
+  })
+  expect(readdirSync(join(project.folder, 'out')).toSorted()).toEqual([
+    'log.parquet',
+    'people.csv',
+    'since.0-5.ndjson',
+    'since.5-6.ndjson',
+    'since.ndjson.position',
+  ])
 })
 
 test('export: a missing database or an unknown file extension is refused', async () => {

@@ -9,19 +9,36 @@ import { Project } from './project.ts'
 describe('init creates a project that runs immediately', () => {
   test('init, run, query, edit, run again', async () => {
     const project = new Project()
-    expect(await project.run('init', 'harbour')).toMatchObject({ code: 0, stdout: expect.stringContaining('npx tidemark run') })
+    expect(await project.run('init', 'harbour')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('npx tidemark run'),
+    })
     const folder = join(project.folder, 'harbour')
 
     const first = await project.run('run', '--json', { folder })
-    expect(last(first.stdout)).toMatchObject({ ok: true, syncs: [{ counts: { created: 240 } }, { counts: { created: 23 } }] })
-    const { rows } = last((await project.run('query', 'select id, name, status from vessels order by id limit 2', '--json', { folder })).stdout)
-    expect(rows).toMatchObject([{ id: 'V001', name: 'Alcyone 1' }, { id: 'V002', name: 'Borealis 1' }])
+    expect(last(first.stdout)).toMatchObject({
+      ok: true,
+      syncs: [{ counts: { created: 240 } }, { counts: { created: 23 } }],
+    })
+    const { rows } = last(
+      (await project.run('query', 'select id, name, status from vessels order by id limit 2', '--json', { folder }))
+        .stdout,
+    )
+    expect(rows).toMatchObject([
+      { id: 'V001', name: 'Alcyone 1' },
+      { id: 'V002', name: 'Borealis 1' },
+    ])
 
     const worker = join(folder, 'worker.ts')
-    writeFileSync(worker, readFileSync(worker, 'utf8').replace('record: { ...berth }', 'record: { ...berth, harbour: "north" }'))
+    writeFileSync(
+      worker,
+      readFileSync(worker, 'utf8').replace('record: { ...berth }', 'record: { ...berth, harbour: "north" }'),
+    )
     const second = last((await project.run('run', 'berth-list', '--json', { folder })).stdout)
     expect(second['syncs'][0].counts.updated).toBeGreaterThanOrEqual(22)
-    expect(last((await project.run('query', 'select distinct harbour from berths', '--json', { folder })).stdout)['rows']).toContainEqual({ harbour: 'north' })
+    expect(
+      last((await project.run('query', 'select distinct harbour from berths', '--json', { folder })).stdout)['rows'],
+    ).toContainEqual({ harbour: 'north' })
     expect(await project.run('doctor', { folder })).toMatchObject({ code: 0 })
   })
 
@@ -46,7 +63,10 @@ describe('init creates a project that runs immediately', () => {
     const project = new Project()
     await project.run('init', 'harbour')
     const folder = join(project.folder, 'harbour')
-    expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).toMatchObject({ name: 'harbour', dependencies: { tidemark: expect.stringMatching(/^file:\.\.\//) } })
+    expect(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).toMatchObject({
+      name: 'harbour',
+      dependencies: { tidemark: expect.stringMatching(/^file:\.\.\//) },
+    })
     expect(npx(folder, 'run')).toContain('✓ vessel-moves')
   })
 
@@ -54,8 +74,16 @@ describe('init creates a project that runs immediately', () => {
     const project = new Project()
     await project.run('init')
     // Its own settings, with the sources in place of the installed package.
-    const settings = JSON.parse(readFileSync(join(project.folder, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
-    const compilerOptions = { ...settings.compilerOptions, allowImportingTsExtensions: true, types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')], paths: { tidemark: [join(ROOT, 'src/index.ts')] } }
+    const settings = JSON.parse(readFileSync(join(project.folder, 'tsconfig.json'), 'utf8')) as {
+      compilerOptions: object
+    }
+    const compilerOptions = {
+      ...settings.compilerOptions,
+      allowImportingTsExtensions: true,
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+      paths: { tidemark: [join(ROOT, 'src/index.ts')] },
+    }
     project.write('tsconfig.json', JSON.stringify({ ...settings, compilerOptions }))
     const said = await compile(project.folder)
     expect(said.filter((line) => line.startsWith('worker.ts'))).toEqual([])
@@ -68,32 +96,70 @@ describe('the packed package', () => {
   test('the ten minutes of the README, in an empty folder that installed it', { timeout: 240_000 }, async () => {
     const project = new Project()
     const tarball = installPacked(project.folder)
-    project.write('package.json', JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
+    project.write(
+      'package.json',
+      JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }),
+    )
 
-    const [, block] = /^## Ten minutes\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))!
+    const [, block] = /^## Ten minutes\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(
+      readFileSync(join(ROOT, 'README.md'), 'utf8'),
+    )!
     const said = await follow(block!, project.folder)
     const expected: [string, RegExp][] = [
-      ['init my-sync --source stripe --yes', /Created a worker project in my-sync/], ['run', /✓ customers-backfill .* created/], ['query', /@example\.com/], ['run', /✓ customers /],
-      ['status', /HEALTHY/], ['why-not customers cus_missing', /^not in source/m], ['start', /Feed: http/],
+      ['init my-sync --source stripe --yes', /Created a worker project in my-sync/],
+      ['run', /✓ customers-backfill .* created/],
+      ['query', /@example\.com/],
+      ['run', /✓ customers /],
+      ['status', /HEALTHY/],
+      ['why-not customers cus_missing', /^not in source/m],
+      ['start', /Feed: http/],
     ]
-    expect(said.map(({ command }) => command)).toEqual(expected.map(([command]) => expect.stringMatching(new RegExp(`^${command}`))))
+    expect(said.map(({ command }) => command)).toEqual(
+      expected.map(([command]) => expect.stringMatching(new RegExp(`^${command}`))),
+    )
     for (const [at, [, words]] of expected.entries()) expect(said[at]!.stdout).toMatch(words)
 
     // What a connector is written with, by its names, and every source.
-    const names = readdirSync(join(ROOT, 'src/sources')).filter((name) => existsSync(join(ROOT, 'src/sources', name, 'source.ts')))
-    project.write('names.mjs', `${names.map((name, n) => `import * as source${n} from 'tidemark/sources/${name}'`).join('\n')}
+    const names = readdirSync(join(ROOT, 'src/sources')).filter((name) =>
+      existsSync(join(ROOT, 'src/sources', name, 'source.ts')),
+    )
+    project.write(
+      'names.mjs',
+      `${names.map((name, n) => `import * as source${n} from 'tidemark/sources/${name}'`).join('\n')}
 import * as connector from 'tidemark/connector'
 import { serve, StripeSimulator } from 'tidemark/testing'
-console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${names.map((_, n) => `Object.values(source${n}).some((value) => typeof value === 'function')`).join(', ')}], testing: [typeof serve, typeof StripeSimulator] }))\n`)
-    const exported = JSON.parse(execFileSync(process.execPath, ['names.mjs'], { cwd: project.folder, encoding: 'utf8' })) as Record<string, unknown>
+console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${names.map((_, n) => `Object.values(source${n}).some((value) => typeof value === 'function')`).join(', ')}], testing: [typeof serve, typeof StripeSimulator] }))\n`,
+    )
+    const exported = JSON.parse(
+      execFileSync(process.execPath, ['names.mjs'], { cwd: project.folder, encoding: 'utf8' }),
+    ) as Record<string, unknown>
     expect(exported).toEqual({
-      connector: ['MemoryTokenStore', 'Secret', 'anonymous', 'apiKey', 'basic', 'bearer', 'clientCredentials', 'createHttpClient', 'fileTokens', 'isObject', 'judgeGraphql', 'nextLinkOf', 'path', 'refreshToken', 'segment'],
+      connector: [
+        'MemoryTokenStore',
+        'Secret',
+        'anonymous',
+        'apiKey',
+        'basic',
+        'bearer',
+        'clientCredentials',
+        'createHttpClient',
+        'fileTokens',
+        'isObject',
+        'judgeGraphql',
+        'nextLinkOf',
+        'path',
+        'refreshToken',
+        'segment',
+      ],
       sources: names.map(() => true),
       testing: ['function', 'function'],
     })
 
-    expect(JSON.parse(readFileSync(join(project.folder, 'my-sync/package.json'), 'utf8'))).toMatchObject({ dependencies: { tidemark: `file:../${tarball}` } })
-    for (const file of ['.gitignore', '.env.example']) expect(existsSync(join(project.folder, 'my-sync', file))).toBe(true)
+    expect(JSON.parse(readFileSync(join(project.folder, 'my-sync/package.json'), 'utf8'))).toMatchObject({
+      dependencies: { tidemark: `file:../${tarball}` },
+    })
+    for (const file of ['.gitignore', '.env.example'])
+      expect(existsSync(join(project.folder, 'my-sync', file))).toBe(true)
   })
 })
 
@@ -112,20 +178,28 @@ async function follow(block: string, start: string): Promise<Said[]> {
       if (words[0] === 'cd') folder = join(folder, words[1]!)
       if (words[1] !== 'tidemark') continue
       const command = words.slice(2)
-      said.push({ command: command.join(' '), stdout: command[0] === 'start' ? await startAndStop(folder) : npx(folder, ...command) })
+      said.push({
+        command: command.join(' '),
+        stdout: command[0] === 'start' ? await startAndStop(folder) : npx(folder, ...command),
+      })
     }
   }
   return said
 }
 
 async function startAndStop(folder: string): Promise<string> {
-  const service = spawn(process.execPath, [join(folder, '../node_modules/.bin/tidemark'), 'start'], { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] })
+  const service = spawn(process.execPath, [join(folder, '../node_modules/.bin/tidemark'), 'start'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   onTestFinished(() => void service.kill('SIGKILL'))
   let stdout = ''
-  await new Promise<void>((resolve) => service.stdout.on('data', (text: Buffer) => {
-    stdout += text
-    if (stdout.includes('served at')) resolve()
-  }))
+  await new Promise<void>((resolve) =>
+    service.stdout.on('data', (text: Buffer) => {
+      stdout += text
+      if (stdout.includes('served at')) resolve()
+    }),
+  )
   expect((await fetch(`${/http:\/\/[\d.:]+/.exec(stdout)![0]}/agents/v1/changes`)).status).toBe(401)
   service.kill('SIGINT')
   expect(await new Promise((resolve) => service.once('close', resolve))).toBe(0)
@@ -133,12 +207,19 @@ async function startAndStop(folder: string): Promise<string> {
 }
 
 function npx(folder: string, ...args: readonly string[]): string {
-  return execFileSync('npx', ['--no', 'tidemark', ...args], { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  return execFileSync('npx', ['--no', 'tidemark', ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
 }
 
 async function compile(folder: string): Promise<string[]> {
   try {
-    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, stdio: 'pipe' })
+    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], {
+      cwd: folder,
+      stdio: 'pipe',
+    })
     return []
   } catch (error) {
     return String((error as { stdout: Buffer }).stdout).split('\n')

@@ -4,30 +4,45 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { buildPackage } from './package.ts'
 import { people, Project } from './project.ts'
 
-const ROWS = "select id, name from people order by id"
+const ROWS = 'select id, name from people order by id'
 
 describe('XA10 a run can be stopped at any time', () => {
-  test.each(['SIGINT', 'SIGTERM'] as const)('%s in the middle: exit 130, the lease is given back, and the next run ends where an undisturbed one does', async (signal) => {
-    const project = Project.withWorker({ people: people(40), slowMs: 200 })
-    const running = project.start('run', 'people-list', '--json')
-    await running.says('"page":3')
-    running.process.kill(signal)
-    const { code, stdout } = await running.ended
-    expect(code).toBe(130)
-    const result = JSON.parse(stdout.trim().split('\n').at(-1)!) as Record<string, any>
-    expect(result).toMatchObject({ event: 'result', ok: false, interrupted: true, syncs: [{ stop_reason: 'cancelled', error: null }] })
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    '%s in the middle: exit 130, the lease is given back, and the next run ends where an undisturbed one does',
+    async (signal) => {
+      const project = Project.withWorker({ people: people(40), slowMs: 200 })
+      const running = project.start('run', 'people-list', '--json')
+      await running.says('"page":3')
+      running.process.kill(signal)
+      const { code, stdout } = await running.ended
+      expect(code).toBe(130)
+      const result = JSON.parse(stdout.trim().split('\n').at(-1)!) as Record<string, any>
+      expect(result).toMatchObject({
+        event: 'result',
+        ok: false,
+        interrupted: true,
+        syncs: [{ stop_reason: 'cancelled', error: null }],
+      })
 
-    const [standing] = (await project.json('status'))['syncs']
-    expect(standing).toMatchObject({ held_by: null, failures: 0, unfinished: { cycle: 1, pages: result['syncs'][0].pages } })
+      const [standing] = (await project.json('status'))['syncs']
+      expect(standing).toMatchObject({
+        held_by: null,
+        failures: 0,
+        unfinished: { cycle: 1, pages: result['syncs'][0].pages },
+      })
 
-    project.source({ people: people(40) })
-    expect(await project.json('run', 'people-list')).toMatchObject({ ok: true, syncs: [{ cycle: 1, resumed: true, stop_reason: 'complete' }] })
-    const undisturbed = Project.withWorker({ people: people(40) })
-    await undisturbed.run('run', 'people-list')
-    const rows = (await project.json('query', ROWS))['rows']
-    expect(rows).toHaveLength(40)
-    expect(rows).toEqual((await undisturbed.json('query', ROWS))['rows'])
-  })
+      project.source({ people: people(40) })
+      expect(await project.json('run', 'people-list')).toMatchObject({
+        ok: true,
+        syncs: [{ cycle: 1, resumed: true, stop_reason: 'complete' }],
+      })
+      const undisturbed = Project.withWorker({ people: people(40) })
+      await undisturbed.run('run', 'people-list')
+      const rows = (await project.json('query', ROWS))['rows']
+      expect(rows).toHaveLength(40)
+      expect(rows).toEqual((await undisturbed.json('query', ROWS))['rows'])
+    },
+  )
 
   test('a connector that ignores the signal is abandoned', async () => {
     const project = Project.withWorker()
@@ -49,10 +64,11 @@ describe('XA10 a run can be stopped at any time', () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'pipe' })
     onTestFinished(() => void child.kill('SIGKILL'))
     let said = ''
-    const until = (words: string): Promise<void> => new Promise((resolve) => {
-      child.stdout.on('data', () => said.includes(words) && resolve())
-      if (said.includes(words)) resolve()
-    })
+    const until = (words: string): Promise<void> =>
+      new Promise((resolve) => {
+        child.stdout.on('data', () => said.includes(words) && resolve())
+        if (said.includes(words)) resolve()
+      })
     child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text))
     await until('listening')
     child.kill('SIGINT')
@@ -71,7 +87,10 @@ describe('XA10 a run can be stopped at any time', () => {
     await running.ended
     expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over')
     project.source({ people: people(40) })
-    expect(await project.json('run', 'people-list')).toMatchObject({ ok: true, syncs: [{ resumed: true, stop_reason: 'complete' }] })
+    expect(await project.json('run', 'people-list')).toMatchObject({
+      ok: true,
+      syncs: [{ resumed: true, stop_reason: 'complete' }],
+    })
     expect((await project.json('query', 'select count(*) as n from people'))['rows']).toEqual([{ n: 40 }])
   })
 
@@ -80,9 +99,15 @@ describe('XA10 a run can be stopped at any time', () => {
     const running = project.start('run', 'people-list', '--json')
     await running.says('"event":"begun"')
     const second = await project.run('run', 'people-list')
-    expect(second).toMatchObject({ code: 1, stdout: expect.stringMatching(/LEASE_HELD {2}people-list is being run by .+:\d+:/) })
+    expect(second).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/LEASE_HELD {2}people-list is being run by .+:\d+:/),
+    })
     const moved = await project.run('state', 'reset', 'people-list', '--reason', 'a test', '--yes')
-    expect(moved).toMatchObject({ code: 1, stderr: expect.stringMatching(/LEASE_HELD.+is run by .+The state was not changed/) })
+    expect(moved).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/LEASE_HELD.+is run by .+The state was not changed/),
+    })
     running.process.kill('SIGINT')
     await running.ended
   })

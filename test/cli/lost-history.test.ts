@@ -49,12 +49,18 @@ function source(project: Project, items: Record<string, number>, log: { head: nu
 }
 
 async function health(project: Project): Promise<Record<string, string>> {
-  const { syncs } = await project.json('status', '--file', 'worker.mjs') as unknown as { syncs: Synced[] }
+  const { syncs } = (await project.json('status', '--file', 'worker.mjs')) as unknown as { syncs: Synced[] }
   return Object.fromEntries(syncs.map(({ sync, health: word }) => [sync, word]))
 }
 
 async function rows(project: Project): Promise<string> {
-  const { stdout } = await project.ask('query', 'select _key, value from things order by _key', '--json', '--file', 'worker.mjs')
+  const { stdout } = await project.ask(
+    'query',
+    'select _key, value from things order by _key',
+    '--json',
+    '--file',
+    'worker.mjs',
+  )
   return stdout.replaceAll(/\s/g, '')
 }
 
@@ -67,7 +73,10 @@ test('XC32 across repeated runs, a rejected cursor is followed by a backfill, an
 
   // While nobody ran, b was deleted and the event of it forgotten.
   source(project, { a: 1, c: 3, d: 4 }, { head: 9, kept: [{ key: 'd', value: 4 }] })
-  expect(await run('shop')).toMatchObject({ code: 0, stdout: expect.stringMatching(/HISTORY_LOST[\s\S]+✓ shop-backfill[\s\S]+✓ shop /) })
+  expect(await run('shop')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/HISTORY_LOST[\s\S]+✓ shop-backfill[\s\S]+✓ shop /),
+  })
   expect(await rows(project)).not.toContain('"b"')
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })
 })
@@ -82,7 +91,7 @@ test('XC32 after a gap longer than the retention, status and doctor report the b
   store.exec(`update tidemark_registry set complete_since = complete_since - ${31 * 86_400_000}`)
   store.close()
 
-  const { syncs } = await project.json('status', '--file', 'worker.mjs') as unknown as { syncs: Synced[] }
+  const { syncs } = (await project.json('status', '--file', 'worker.mjs')) as unknown as { syncs: Synced[] }
   for (const { health: word, backfill_needed: needed } of syncs) {
     expect(word).toBe('WARNING')
     expect(needed?.reason).toMatch(/^shop was last complete at .* keeps changes and deletions for 30 days only\.$/)
@@ -91,7 +100,9 @@ test('XC32 after a gap longer than the retention, status and doctor report the b
   expect(stdout).toMatch(/shop-backfill: everything has to be read again/)
   const doctor = await project.ask('doctor', '--file', 'worker.mjs')
   expect(doctor.stdout).toMatch(/sync shop\b.*WARNING: it needs a backfill: shop was last complete/)
-  expect(await project.ask('run', '--file', 'worker.mjs')).toMatchObject({ stdout: expect.stringMatching(/HISTORY_LOST|shop-backfill/) })
+  expect(await project.ask('run', '--file', 'worker.mjs')).toMatchObject({
+    stdout: expect.stringMatching(/HISTORY_LOST|shop-backfill/),
+  })
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })
 })
 
@@ -101,11 +112,20 @@ test('XC32 state reset of a delta requests a backfill, reports it, and the next 
   await project.ask('run', '--file', 'worker.mjs')
   source(project, { a: 1, c: 3 }, { head: 5, kept: [] })
   const reset = ['state', 'reset', 'shop', '--reason', 'doubt', '--file', 'worker.mjs'] as const
-  expect(await project.ask(...reset)).toMatchObject({ code: 2, stderr: expect.stringContaining('shop-backfill, which the next run starts') })
-  expect(await project.json(...reset, '--yes')).toMatchObject({ needs_backfill: 'shop-backfill', next_cycle: expect.stringContaining('reads everything again') })
+  expect(await project.ask(...reset)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('shop-backfill, which the next run starts'),
+  })
+  expect(await project.json(...reset, '--yes')).toMatchObject({
+    needs_backfill: 'shop-backfill',
+    next_cycle: expect.stringContaining('reads everything again'),
+  })
   expect(await health(project)).toEqual({ shop: 'WARNING', 'shop-backfill': 'WARNING' })
   // The delta alone does not make it whole: what it begins with is the end of the log.
-  expect(await project.ask('run', '--file', 'worker.mjs', '--allow-deletes')).toMatchObject({ code: 0, stdout: expect.stringContaining('shop-backfill') })
+  expect(await project.ask('run', '--file', 'worker.mjs', '--allow-deletes')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('shop-backfill'),
+  })
   expect(await rows(project)).toContain('"c"')
   expect(await rows(project)).not.toContain('"b"')
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })

@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -16,7 +26,17 @@ export function buildPackage(): string {
   forgetOld()
   const making = mkdtempSync(join(tmpdir(), 'tidemark-cli-making-'))
   try {
-    execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(making, 'dist')], { stdio: 'pipe' })
+    execFileSync(
+      process.execPath,
+      [
+        join(ROOT, 'node_modules/typescript/bin/tsc'),
+        '-p',
+        join(ROOT, 'tsconfig.build.json'),
+        '--outDir',
+        join(making, 'dist'),
+      ],
+      { stdio: 'pipe' },
+    )
   } catch (error) {
     // A type error somewhere stops no output, and the type check is a test of its own.
     if (!existsSync(join(making, 'dist/cli/main.js'))) throw error
@@ -37,7 +57,11 @@ function fingerprint(): string {
   const hash = createHash('sha256')
   for (const folder of ['src', 'templates', 'package.json']) {
     const path = join(ROOT, folder)
-    const files = statSync(path).isDirectory() ? readdirSync(path, { recursive: true, encoding: 'utf8' }).toSorted().map((file) => join(path, file)) : [path]
+    const files = statSync(path).isDirectory()
+      ? readdirSync(path, { recursive: true, encoding: 'utf8' })
+          .toSorted()
+          .map((file) => join(path, file))
+      : [path]
     for (const file of files) {
       const { mtimeMs, size } = statSync(file)
       hash.update(`${file} ${mtimeMs} ${size}\n`)

@@ -5,7 +5,13 @@ import { buildPackage, ROOT } from './package.ts'
 
 /** The package, packed and installed in a folder, as `npm install` of the tarball does without asking the registry. Returns the tarball's name. */
 export function installPacked(folder: string): string {
-  const tarball = execFileSync('npm', ['pack', buildPackage(), '--ignore-scripts', '--silent'], { cwd: folder, encoding: 'utf8' }).trim().split('\n').at(-1)!
+  const tarball = execFileSync('npm', ['pack', buildPackage(), '--ignore-scripts', '--silent'], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n')
+    .at(-1)!
   const modules = join(folder, 'node_modules')
   mkdirSync(join(modules, 'tidemark'), { recursive: true })
   mkdirSync(join(modules, '.bin'))

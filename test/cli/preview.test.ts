@@ -8,7 +8,8 @@ describe('NX3 preview shows one page and writes nothing', () => {
   test('on a fresh project no store is created: with a state, without one, and from the start', async () => {
     const project = Project.withWorker()
     const before = everythingIn(project.folder)
-    for (const args of [[], ['--state', '{"next":2}'], ['--from-start']]) expect(await project.ask('preview', 'people-list', ...args)).toMatchObject({ code: 0 })
+    for (const args of [[], ['--state', '{"next":2}'], ['--from-start']])
+      expect(await project.ask('preview', 'people-list', ...args)).toMatchObject({ code: 0 })
     expect(everythingIn(project.folder)).toEqual(before)
   })
 
@@ -17,9 +18,18 @@ describe('NX3 preview shows one page and writes nothing', () => {
     await project.ask('run', 'people-list', '--max-pages', '1')
     await project.ask('run', 'room-changes')
     const before = await contentOf(project)
-    expect(await project.json('preview', 'people-list')).toMatchObject({ asked: { from: 'inflight' }, shown: [{ key: 'p0003' }, { key: 'p0004' }] })
-    expect(await project.json('preview', 'room-changes')).toMatchObject({ asked: { from: 'committed' }, shown: [{ key: 'r2' }] })
-    expect(await project.json('preview', 'people-list', '--from-start')).toMatchObject({ asked: { from: 'start' }, shown: [{ key: 'p0001' }, { key: 'p0002' }] })
+    expect(await project.json('preview', 'people-list')).toMatchObject({
+      asked: { from: 'inflight' },
+      shown: [{ key: 'p0003' }, { key: 'p0004' }],
+    })
+    expect(await project.json('preview', 'room-changes')).toMatchObject({
+      asked: { from: 'committed' },
+      shown: [{ key: 'r2' }],
+    })
+    expect(await project.json('preview', 'people-list', '--from-start')).toMatchObject({
+      asked: { from: 'start' },
+      shown: [{ key: 'p0001' }, { key: 'p0002' }],
+    })
     expect(await contentOf(project)).toEqual(before)
   })
 
@@ -43,12 +53,18 @@ describe('NX3 preview shows one page and writes nothing', () => {
 
   test('records that would be quarantined are reported', async () => {
     const project = Project.withWorker({ people: [{ id: 'p1', name: 'Nobody', bad: true }] })
-    expect(await project.json('preview', 'people-list')).toMatchObject({ landable: 0, quarantined: [{ key: 'p1', code: 'SCHEMA_MISMATCH' }] })
+    expect(await project.json('preview', 'people-list')).toMatchObject({
+      landable: 0,
+      quarantined: [{ key: 'p1', code: 'SCHEMA_MISMATCH' }],
+    })
   })
 
   test('a source that fails is an error, and Ctrl-C ends a slow one', async () => {
     const project = Project.withWorker({ failure: { page: 1, message: 'the office is closed' } })
-    expect(await project.ask('preview', 'people-list')).toMatchObject({ code: 1, stderr: expect.stringContaining('the office is closed') })
+    expect(await project.ask('preview', 'people-list')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('the office is closed'),
+    })
     project.source({ slowMs: 60_000 })
     const running = project.start('preview', 'people-list')
     await running.says('tenant default')
@@ -58,17 +74,28 @@ describe('NX3 preview shows one page and writes nothing', () => {
 })
 
 function everythingIn(folder: string): Record<string, string> {
-  return Object.fromEntries(readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted().map((file) => {
-    const path = join(folder, file)
-    return [file, statSync(path).isFile() ? createHash('sha256').update(readFileSync(path)).digest('hex') : 'folder']
-  }))
+  return Object.fromEntries(
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .toSorted()
+      .map((file) => {
+        const path = join(folder, file)
+        return [
+          file,
+          statSync(path).isFile() ? createHash('sha256').update(readFileSync(path)).digest('hex') : 'folder',
+        ]
+      }),
+  )
 }
 
 /** Every table of the store, row by row. */
 async function contentOf(project: Project): Promise<unknown> {
-  const { rows } = await project.json('query', "select name from sqlite_schema where type = 'table' and name like 'tidemark%' order by name")
+  const { rows } = await project.json(
+    'query',
+    "select name from sqlite_schema where type = 'table' and name like 'tidemark%' order by name",
+  )
   const tables: Record<string, unknown> = {}
-  for (const { name } of rows as { name: string }[]) tables[name] = (await project.json('query', `select * from ${name}`, '--limit', '0'))['rows']
+  for (const { name } of rows as { name: string }[])
+    tables[name] = (await project.json('query', `select * from ${name}`, '--limit', '0'))['rows']
   expect(Object.keys(tables).length).toBeGreaterThan(8)
   return tables
 }

@@ -14,13 +14,27 @@ test('on a terminal each sync has one live line; results and log lines stay abov
   const display = createDisplay(cli, ['accounts', 'contacts'], { reveal: false, continuous: false })
   display.showProgress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
   display.showProgress('contacts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
-  display.showProgress('contacts', { kind: 'landed', cycle: 1, page: 3, counts: { ...NOTHING, created: 3_000 }, tidemark: null, headSequence: 3_000 })
+  display.showProgress('contacts', {
+    kind: 'landed',
+    cycle: 1,
+    page: 3,
+    counts: { ...NOTHING, created: 3_000 },
+    tidemark: null,
+    headSequence: 3_000,
+  })
   vi.advanceTimersByTime(100)
-  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}0 pages · 0 rows/), expect.stringMatching(/^▸ contacts {2}3 pages · 3,000 rows/)])
+  expect(lines()).toEqual([
+    expect.stringMatching(/^▸ accounts {2}0 pages · 0 rows/),
+    expect.stringMatching(/^▸ contacts {2}3 pages · 3,000 rows/),
+  ])
   cli.terminal.log('{"message":"a line of the log"}\n')
   display.showProgress('contacts', { kind: 'waiting', cycle: 1, ms: 30_000, code: 'RATE_LIMITED' })
   vi.advanceTimersByTime(200)
-  expect(lines()).toEqual(['{"message":"a line of the log"}', expect.stringMatching(/^▸ accounts/), expect.stringMatching(/waits 2\ds \(RATE_LIMITED\)$/)])
+  expect(lines()).toEqual([
+    '{"message":"a line of the log"}',
+    expect.stringMatching(/^▸ accounts/),
+    expect.stringMatching(/waits 2\ds \(RATE_LIMITED\)$/),
+  ])
   display.showResult(result('accounts'))
   expect(lines().slice(1)).toEqual([expect.stringMatching(/^✓ accounts/), expect.stringMatching(/^▸ contacts/)])
   display.showResult(result('contacts'))
@@ -36,7 +50,16 @@ test('with more syncs than rows and names wider than the screen, running syncs c
   const names = Array.from({ length: 30 }, (_, n) => `sync-${n}-${'x'.repeat(n * 4)}`)
   const { cli, lines } = screenOf(true)
   const display = createDisplay(cli, names, { reveal: false, continuous: true })
-  for (const name of names) display.showProgress(name, { kind: 'landed', cycle: 1, page: 1, counts: { ...NOTHING, created: 10 }, tidemark: '2026-01-31T12:00:00.000000Z', headSequence: 1, left: 100 })
+  for (const name of names)
+    display.showProgress(name, {
+      kind: 'landed',
+      cycle: 1,
+      page: 1,
+      counts: { ...NOTHING, created: 10 },
+      tidemark: '2026-01-31T12:00:00.000000Z',
+      headSequence: 1,
+      left: 100,
+    })
   for (const name of names.slice(0, 28)) display.showResult(result(name))
   vi.advanceTimersByTime(1_000)
   expect(lines().length).toBe(23)
@@ -54,9 +77,19 @@ test('on a narrow screen the tidemark of today is its time, and stays when there
   vi.useFakeTimers({ now: Date.parse('2026-01-31T12:30:00Z') })
   const { cli, lines } = screenOf(true, 60)
   const display = createDisplay(cli, ['customers-backfill'], { reveal: false, continuous: false })
-  display.showProgress('customers-backfill', { kind: 'landed', cycle: 1, page: 12, counts: { ...NOTHING, created: 1_200 }, tidemark: '2026-01-31T12:00:07.123456Z', headSequence: 1, left: 9_000 })
+  display.showProgress('customers-backfill', {
+    kind: 'landed',
+    cycle: 1,
+    page: 12,
+    counts: { ...NOTHING, created: 1_200 },
+    tidemark: '2026-01-31T12:00:07.123456Z',
+    headSequence: 1,
+    left: 9_000,
+  })
   vi.advanceTimersByTime(10_000)
-  expect(lines()).toEqual([expect.stringMatching(/^▸ customers-b… {2}12 pages · 1,200 rows · [\d,]+\/s · 12:00:07Z.*…$/)])
+  expect(lines()).toEqual([
+    expect.stringMatching(/^▸ customers-b… {2}12 pages · 1,200 rows · [\d,]+\/s · 12:00:07Z.*…$/),
+  ])
   display.showProgress('customers-backfill', { kind: 'waiting', cycle: 1, ms: 60_000, code: 'RATE_LIMITED' })
   vi.advanceTimersByTime(1_000)
   expect(lines()[0]).toMatch(/^▸ customers-b… {2}12 pages · 1,200 rows · waits 59s \(RATE/)
@@ -68,7 +101,16 @@ test('a continuous sync keeps its line, which shows the newest cycle', () => {
   vi.useFakeTimers()
   const { cli, lines } = screenOf(true)
   const display = createDisplay(cli, ['accounts'], { reveal: false, continuous: true })
-  const landed = (rows: number, left?: number): void => display.showProgress('accounts', { kind: 'landed', cycle: 1, page: 1, counts: { ...NOTHING, updated: rows }, tidemark: null, headSequence: 1, ...(left !== undefined && { left }) })
+  const landed = (rows: number, left?: number): void =>
+    display.showProgress('accounts', {
+      kind: 'landed',
+      cycle: 1,
+      page: 1,
+      counts: { ...NOTHING, updated: rows },
+      tidemark: null,
+      headSequence: 1,
+      ...(left !== undefined && { left }),
+    })
   display.showProgress('accounts', { kind: 'begun', cycle: 1, resumed: false, page: 0 })
   vi.advanceTimersByTime(1_000)
   landed(10, 1_200)
@@ -76,11 +118,25 @@ test('a continuous sync keeps its line, which shows the newest cycle', () => {
   expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 10 rows · 5\/s · [34]m( \d+s)? to go$/)])
   display.showResult(result('accounts'))
   display.showProgress('accounts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
-  display.showProgress('accounts', { kind: 'landed', cycle: 2, page: 1, counts: { ...NOTHING, updated: 5, unchanged: 20 }, tidemark: null, headSequence: 1 })
+  display.showProgress('accounts', {
+    kind: 'landed',
+    cycle: 2,
+    page: 1,
+    counts: { ...NOTHING, updated: 5, unchanged: 20 },
+    tidemark: null,
+    headSequence: 1,
+  })
   vi.advanceTimersByTime(100)
   expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 25 rows, 5 changed · \d+\/s$/)])
-  display.showResult({ ...result('accounts'), error: { code: 'SOURCE_UNAVAILABLE', message: 'It is down.', advice: '' } })
-  expect(lines()).toEqual([expect.stringMatching(/^✗ accounts {2}SOURCE_UNAVAILABLE {2}It is down\./), expect.stringMatching(/^ {2}\S/), expect.stringMatching(/^· accounts/)])
+  display.showResult({
+    ...result('accounts'),
+    error: { code: 'SOURCE_UNAVAILABLE', message: 'It is down.', advice: '' },
+  })
+  expect(lines()).toEqual([
+    expect.stringMatching(/^✗ accounts {2}SOURCE_UNAVAILABLE {2}It is down\./),
+    expect.stringMatching(/^ {2}\S/),
+    expect.stringMatching(/^· accounts/),
+  ])
   display.close()
   vi.useRealTimers()
 })
@@ -108,21 +164,34 @@ test('after the screen becomes narrower, all wrapped rows of the previous drawin
   terminal.draw(['x'.repeat(70), 'y'])
   stream.columns = 40
   terminal.draw(['z'])
-  expect(written.at(-1)).toBe(`${String.fromCharCode(27)}[3F${String.fromCharCode(27)}[0J${String.fromCharCode(27)}[2Kz\n`)
+  expect(written.at(-1)).toBe(
+    `${String.fromCharCode(27)}[3F${String.fromCharCode(27)}[0J${String.fromCharCode(27)}[2Kz\n`,
+  )
 })
 
 test('the alternate screen is drawn from the top after a resize; at the end the previous screen returns with the last lines below it', () => {
   const written: string[] = []
   const size: [number, number] = [80, 24]
   // The event that tells of a new size comes late: what counts is the size there is.
-  const stream = { write: (text: string) => written.push(text), on: () => {}, isTTY: true, columns: 80, rows: 24, getWindowSize: () => size }
+  const stream = {
+    write: (text: string) => written.push(text),
+    on: () => {},
+    isTTY: true,
+    columns: 80,
+    rows: 24,
+    getWindowSize: () => size,
+  }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
   const escape = String.fromCharCode(27)
   terminal.enterFullScreen()
   terminal.draw(['x'.repeat(100), 'y'])
   size[0] = 20
   terminal.draw(['x'.repeat(100), 'z'])
-  expect(written).toEqual([`${escape}[?1049h`, `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(78)}…\n${escape}[2Ky\n`, `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(18)}…\n${escape}[2Kz\n`])
+  expect(written).toEqual([
+    `${escape}[?1049h`,
+    `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(78)}…\n${escape}[2Ky\n`,
+    `${escape}[H${escape}[0J${escape}[2K${'x'.repeat(18)}…\n${escape}[2Kz\n`,
+  ])
   terminal.leaveFullScreen()
   expect(written.slice(3)).toEqual([`${escape}[?1049l`, `${'x'.repeat(18)}…\nz\n`])
   terminal.draw(['again'])
@@ -142,16 +211,43 @@ test('piped, each step is a line, and pages are printed only at intervals', () =
   const { cli, lines } = screenOf(false)
   const display = createDisplay(cli, ['accounts'], { reveal: false, continuous: false })
   display.showProgress('accounts', { kind: 'begun', cycle: 1, resumed: true, page: 7 })
-  for (let page = 8; page < 50; page++) display.showProgress('accounts', { kind: 'landed', cycle: 1, page, counts: NOTHING, tidemark: null, headSequence: 0 })
+  for (let page = 8; page < 50; page++)
+    display.showProgress('accounts', {
+      kind: 'landed',
+      cycle: 1,
+      page,
+      counts: NOTHING,
+      tidemark: null,
+      headSequence: 0,
+    })
   display.showResult(result('accounts'))
   display.close()
-  expect(lines()).toEqual(['  accounts  cycle 1 goes on after page 7', expect.stringMatching(/^✓ accounts {2}1 page · 2 created/)])
+  expect(lines()).toEqual([
+    '  accounts  cycle 1 goes on after page 7',
+    expect.stringMatching(/^✓ accounts {2}1 page · 2 created/),
+  ])
 })
 
 function result(sync: string): CycleResult {
   return {
-    worker: 'w', sync, cycle: 1, stopReason: 'complete', drift: [], endReason: null, resumed: false, pages: 1, counts: { ...NOTHING, created: 2 }, retries: 0, waitedMs: 0,
-    startedAt: 0, endedAt: 5, version: 1, headSequence: 2, tidemark: null, error: null, retryAt: null,
+    worker: 'w',
+    sync,
+    cycle: 1,
+    stopReason: 'complete',
+    drift: [],
+    endReason: null,
+    resumed: false,
+    pages: 1,
+    counts: { ...NOTHING, created: 2 },
+    retries: 0,
+    waitedMs: 0,
+    startedAt: 0,
+    endedAt: 5,
+    version: 1,
+    headSequence: 2,
+    tidemark: null,
+    error: null,
+    retryAt: null,
   }
 }
 
@@ -159,7 +255,17 @@ function screenOf(isTTY: boolean, columns = 80): { cli: Cli; lines: () => string
   const screen = new Screen()
   const stream = { write: (text: string) => screen.write(text), on: () => {}, isTTY, columns }
   const terminal = new Terminal({ stdout: stream, stderr: stream, environment: { NO_COLOR: '1' }, json: false })
-  return { lines: () => screen.lines, cli: { terminal, stdout: new PassThrough(), targetFlags: [], environment: {}, folder: '.', listenForStop: () => new AbortController().signal } }
+  return {
+    lines: () => screen.lines,
+    cli: {
+      terminal,
+      stdout: new PassThrough(),
+      targetFlags: [],
+      environment: {},
+      folder: '.',
+      listenForStop: () => new AbortController().signal,
+    },
+  }
 }
 
 /** As much of a terminal as the live lines use: newline, up, erase. */

@@ -23,7 +23,12 @@ export interface RunOptions {
 
 /** What the source of fixtures/worker.mjs is like; written beside it, read for every page. */
 export interface SourceFacts {
-  readonly people?: readonly { readonly id: string; readonly name: string; readonly bad?: boolean; readonly updatedAt?: string }[]
+  readonly people?: readonly {
+    readonly id: string
+    readonly name: string
+    readonly bad?: boolean
+    readonly updatedAt?: string
+  }[]
   readonly pageSize?: number
   /** How long a page takes. */
   readonly slowMs?: number
@@ -81,14 +86,29 @@ export class Project {
     const { env = {} } = given.find((argument) => typeof argument === 'object') ?? {}
     const { createProgram, reportError, Terminal } = await this.#load()
     const said = { stdout: '', stderr: '' }
-    const streamOf = (name: keyof typeof said): OutputStream => ({ on: () => {}, write: (text, done) => {
-      said[name] += text
-      done?.()
-    } })
+    const streamOf = (name: keyof typeof said): OutputStream => ({
+      on: () => {},
+      write: (text, done) => {
+        said[name] += text
+        done?.()
+      },
+    })
     const { PATH = '', HOME = '' } = process.env
     const environment = { PATH, HOME, TZ: 'UTC', ...env }
-    const terminal = new Terminal({ stdout: streamOf('stdout'), stderr: streamOf('stderr'), environment, json: args.includes('--json') })
-    const cli = { terminal, stdout: new PassThrough(), targetFlags: [], environment, folder: this.folder, listenForStop: () => new AbortController().signal }
+    const terminal = new Terminal({
+      stdout: streamOf('stdout'),
+      stderr: streamOf('stderr'),
+      environment,
+      json: args.includes('--json'),
+    })
+    const cli = {
+      terminal,
+      stdout: new PassThrough(),
+      targetFlags: [],
+      environment,
+      folder: this.folder,
+      listenForStop: () => new AbortController().signal,
+    }
     let code = 0
     const program = createProgram(cli, (given) => (code = given))
     try {
@@ -101,7 +121,11 @@ export class Project {
   }
 
   async #load(): Promise<Parts> {
-    const parts = await Promise.all(['program.js', 'kit/report-error.js', 'kit/terminal.js'].map((file) => import(join(this.command, '..', file)) as Promise<object>))
+    const parts = await Promise.all(
+      ['program.js', 'kit/report-error.js', 'kit/terminal.js'].map(
+        (file) => import(join(this.command, '..', file)) as Promise<object>,
+      ),
+    )
     return Object.assign({}, ...parts) as Parts
   }
 
@@ -117,7 +141,11 @@ export class Project {
   }
 
   start(...given: readonly (string | RunOptions)[]): Running {
-    return new Running(this, given.filter((argument) => typeof argument === 'string'), given.find((argument) => typeof argument === 'object') ?? {})
+    return new Running(
+      this,
+      given.filter((argument) => typeof argument === 'string'),
+      given.find((argument) => typeof argument === 'object') ?? {},
+    )
   }
 }
 
@@ -128,25 +156,37 @@ export class Running {
   stderr = ''
   readonly #waiting = new Set<() => void>()
 
-  constructor(project: Project, args: readonly string[], { env = {}, stdin = '', folder = project.folder }: RunOptions) {
+  constructor(
+    project: Project,
+    args: readonly string[],
+    { env = {}, stdin = '', folder = project.folder }: RunOptions,
+  ) {
     const { PATH = '', HOME = '' } = process.env
-    this.process = spawn(process.execPath, [project.command, ...args], { cwd: folder, env: { PATH, HOME, TZ: 'UTC', ...env }, stdio: 'pipe' })
+    this.process = spawn(process.execPath, [project.command, ...args], {
+      cwd: folder,
+      env: { PATH, HOME, TZ: 'UTC', ...env },
+      stdio: 'pipe',
+    })
     this.process.stdin!.on('error', () => {})
     this.process.stdin!.end(stdin)
     this.process.stdout!.setEncoding('utf8').on('data', (text: string) => this.#hear(() => (this.stdout += text)))
     this.process.stderr!.setEncoding('utf8').on('data', (text: string) => this.#hear(() => (this.stderr += text)))
     this.ended = new Promise((resolve, reject) => {
       this.process.once('error', reject)
-      this.process.once('close', (code) => this.#hear(() => resolve({ code, stdout: this.stdout, stderr: this.stderr })))
+      this.process.once('close', (code) =>
+        this.#hear(() => resolve({ code, stdout: this.stdout, stderr: this.stderr })),
+      )
     })
     onTestFinished(() => void this.process.kill('SIGKILL'))
   }
 
   /** Waits for words on either stream. */
   async says(words: string | RegExp): Promise<void> {
-    const heard = (): boolean => (typeof words === 'string' ? (this.stdout + this.stderr).includes(words) : words.test(this.stdout + this.stderr))
+    const heard = (): boolean =>
+      typeof words === 'string' ? (this.stdout + this.stderr).includes(words) : words.test(this.stdout + this.stderr)
     while (!heard()) {
-      if (this.process.exitCode !== null || this.process.signalCode !== null) throw new Error(`it ended without saying ${words}:\n${this.stdout}${this.stderr}`)
+      if (this.process.exitCode !== null || this.process.signalCode !== null)
+        throw new Error(`it ended without saying ${words}:\n${this.stdout}${this.stderr}`)
       await new Promise<void>((resolve) => this.#waiting.add(resolve))
     }
   }
@@ -159,5 +199,8 @@ export class Running {
 }
 
 export function people(count: number): { id: string; name: string }[] {
-  return Array.from({ length: count }, (_, number) => ({ id: `p${String(number + 1).padStart(4, '0')}`, name: `Person ${number + 1}` }))
+  return Array.from({ length: count }, (_, number) => ({
+    id: `p${String(number + 1).padStart(4, '0')}`,
+    name: `Person ${number + 1}`,
+  }))
 }

@@ -40,12 +40,15 @@ test('Z16 no command shows a state or a cursor, at any log level, without --reve
 
 test('Z16 a tidemark that is a cursor is shown as a digest, one that is a time as is', async () => {
   const project = Project.withWorker()
-  project.write('worker.ts', `
+  project.write(
+    'worker.ts',
+    `
     import { Worker } from 'tidemark'
     const worker = new Worker({ name: 'office' })
     worker.sync('s', { database: worker.database('d'), mode: 'incremental', execute: async () => ({ changes: [{ type: 'upsert', key: 'k', record: {}, cursor: '${CANARY}' }], hasMore: false, nextState: 1 }) })
     export default worker
-  `)
+  `,
+  )
   expect((await project.ask('run')).stdout).toMatch(/tidemark #[0-9a-f]{8}/)
   const [hidden] = (await project.json('status'))['syncs']
   expect(hidden.tidemark).toMatch(/^#[0-9a-f]{8}$/)

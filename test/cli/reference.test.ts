@@ -9,7 +9,17 @@ import { renderReference } from './render-reference.ts'
 
 const silent = { write: () => true, on: () => {} }
 const terminal = new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false })
-const program = createProgram({ terminal, stdout: new PassThrough(), targetFlags: [], environment: {}, folder: ROOT, listenForStop: () => new AbortController().signal }, () => {})
+const program = createProgram(
+  {
+    terminal,
+    stdout: new PassThrough(),
+    targetFlags: [],
+    environment: {},
+    folder: ROOT,
+    listenForStop: () => new AbortController().signal,
+  },
+  () => {},
+)
 
 test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
   const page = join(ROOT, 'docs/reference/cli.md')
@@ -24,11 +34,13 @@ test('every command, argument and option has a description', () => {
     for (const { name, description } of [
       ...command.options.map((option) => ({ name: option.flags, description: option.description })),
       ...command.registeredArguments.map((argument) => ({ name: argument.name(), description: argument.description })),
-    ]) expect(description, `${command.name()} ${name}`).toMatch(/^[a-z`].{4,}/)
+    ])
+      expect(description, `${command.name()} ${name}`).toMatch(/^[a-z`].{4,}/)
   }
 })
 
 test('every verb has a file of its own', () => {
   const files = readdirSync(join(ROOT, 'src/cli/verbs'))
-  for (const { name } of program.commands.map((command) => ({ name: command.name() }))) expect(files).toContain(`${name}.ts`)
+  for (const { name } of program.commands.map((command) => ({ name: command.name() })))
+    expect(files).toContain(`${name}.ts`)
 })

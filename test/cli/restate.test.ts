@@ -31,7 +31,15 @@ describe('restate up', () => {
     expect([ingress, admin]).not.toContain((await serverOf(second)).ingress)
     second.process.kill('SIGTERM')
     expect(await second.ended).toMatchObject({ code: 0 })
-    const { code, stdout } = await project.run('restate', 'up', '--folder', 'other', '--ingress-port', new URL(ingress).port, '--json')
+    const { code, stdout } = await project.run(
+      'restate',
+      'up',
+      '--folder',
+      'other',
+      '--ingress-port',
+      new URL(ingress).port,
+      '--json',
+    )
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 3, error: { code: 'PORT_TAKEN' } })
     process.kill(pid, 'SIGKILL')
     expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('ended by itself') })
@@ -47,7 +55,9 @@ describe('restate up', () => {
     await project.run('trigger', 'people-list')
     await up.says(/"event":"ended".*"sync":"people-list"/)
     const { api } = documents(up).find(({ event }) => event === 'serving')!
-    expect(await (await fetch(`${api}/api/syncs`)).json()).toMatchObject({ data: [{ sync: 'people-list', health: 'HEALTHY' }, {}] })
+    expect(await (await fetch(`${api}/api/syncs`)).json()).toMatchObject({
+      data: [{ sync: 'people-list', health: 'HEALTHY' }, {}],
+    })
     up.process.kill('SIGINT')
     expect(await up.ended).toMatchObject({ code: 0 })
     expect(isAlive(pid)).toBe(false)
@@ -66,7 +76,11 @@ describe('restate up', () => {
 describe('restate register', () => {
   test('reports an unreachable server and an invalid address', async () => {
     const project = new Project()
-    expectGolden('restate-register-nobody', project, await project.run('restate', 'register', 'http://127.0.0.1:9080', '--admin', 'http://127.0.0.1:1', '--json'))
+    expectGolden(
+      'restate-register-nobody',
+      project,
+      await project.run('restate', 'register', 'http://127.0.0.1:9080', '--admin', 'http://127.0.0.1:1', '--json'),
+    )
     expectGolden('restate-register-url', project, await project.run('restate', 'register', 'localhost:9080', '--json'))
   })
 })
@@ -78,17 +92,36 @@ describe('start --runner restate', () => {
     const up = new Project().start('restate', 'up', '--json', ...ANY)
     const { ingress, admin } = await serverOf(up)
     const begin = async (port: string): Promise<{ service: Running; url: string }> => {
-      const service = project.start('start', '--no-api', '--all-tenants', '--runner', 'restate', '--restate', ingress, '--restate-port', port, '--json')
+      const service = project.start(
+        'start',
+        '--no-api',
+        '--all-tenants',
+        '--runner',
+        'restate',
+        '--restate',
+        ingress,
+        '--restate-port',
+        port,
+        '--json',
+      )
       await service.says('"event":"restate"')
-      return { service, url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url }
+      return {
+        service,
+        url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url,
+      }
     }
     // It comes back at the same port, which nobody must have taken meanwhile.
     const [own] = await findFreePorts([undefined])
     const { service, url } = await begin(String(own))
-    expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({ services: ['tidemark.office'] })
+    expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({
+      services: ['tidemark.office'],
+    })
     await project.run('trigger', 'people-list')
     await service.says(/"event":"landed".*"sync":"people-list".*"page":2/)
-    expect((await project.json('status'))['syncs'][0]).toMatchObject({ held_by: expect.stringMatching(/^restate\/people-list:/), runner: { pid: service.process.pid } })
+    expect((await project.json('status'))['syncs'][0]).toMatchObject({
+      held_by: expect.stringMatching(/^restate\/people-list:/),
+      runner: { pid: service.process.pid },
+    })
     service.process.kill('SIGKILL')
     await service.ended
     project.source({ people: people(60) })
@@ -106,8 +139,20 @@ describe('start --runner restate', () => {
   })
 
   test('an unreachable Restate is reported and retried', async () => {
-    const service = Project.withWorker().start('start', '--no-api', '--runner', 'restate', '--restate', 'http://127.0.0.1:1', '--restate-port', '0', '--json')
-    await expect.poll(() => service.stderr.split('The Restate ingress at http://127.0.0.1:1 does not respond').length).toBeGreaterThan(2)
+    const service = Project.withWorker().start(
+      'start',
+      '--no-api',
+      '--runner',
+      'restate',
+      '--restate',
+      'http://127.0.0.1:1',
+      '--restate-port',
+      '0',
+      '--json',
+    )
+    await expect
+      .poll(() => service.stderr.split('The Restate ingress at http://127.0.0.1:1 does not respond').length)
+      .toBeGreaterThan(2)
     expect(service.stderr).toContain('RESTATE_UNAVAILABLE')
     service.process.kill('SIGTERM')
     expect(await service.ended).toMatchObject({ code: 0 })
@@ -117,8 +162,19 @@ describe('start --runner restate', () => {
     const project = Project.withWorker()
     const taken = createServer().listen(0, '127.0.0.1')
     await once(taken, 'listening')
-    const { code, stdout } = await project.run('start', '--no-api', '--runner', 'restate', '--restate-port', String((taken.address() as AddressInfo).port), '--json')
-    expect({ code, ...JSON.parse(stdout.trim().split('\n').at(-1)!) }).toMatchObject({ code: 3, error: { code: 'PORT_TAKEN' } })
+    const { code, stdout } = await project.run(
+      'start',
+      '--no-api',
+      '--runner',
+      'restate',
+      '--restate-port',
+      String((taken.address() as AddressInfo).port),
+      '--json',
+    )
+    expect({ code, ...JSON.parse(stdout.trim().split('\n').at(-1)!) }).toMatchObject({
+      code: 3,
+      error: { code: 'PORT_TAKEN' },
+    })
     taken.close()
   })
 })
@@ -129,7 +185,10 @@ async function serverOf(up: Running): Promise<{ ingress: string; admin: string; 
 }
 
 function documents({ stdout }: Running): Record<string, any>[] {
-  return stdout.trim().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
 function isAlive(pid: number): boolean {

@@ -6,7 +6,9 @@ test('sim reports worlds, speed and faults; the same seeds give the same digest'
   const first = await project.json('sim', '--seeds', '5')
   expect(first).toMatchObject({ seeds: 5, first_seed: 1, failures: [] })
   expect((await project.json('sim', '--seeds', '5'))['digest']).toBe(first['digest'])
-  expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(/^2 worlds from seed 7 · .+ a second · .+ faults injected/)
+  expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(
+    /^2 worlds from seed 7 · .+ a second · .+ faults injected/,
+  )
 })
 
 test('sim --vendors runs the sources of known vendors, names them, and refuses others', async () => {
@@ -21,11 +23,13 @@ test('sim --vendors runs the sources of known vendors, names them, and refuses o
   expect(unknown.code).toBe(2)
 })
 
-const LIST = "const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))"
+const LIST = 'const all = Array.from({ length: 12 }, (_, at) => ({ id: `k${at}` }))'
 
 test('sim with a user’s worker lands the same rows despite every fault', async () => {
   const project = new Project()
-  project.write('good.mjs', `import { Worker } from 'tidemark'
+  project.write(
+    'good.mjs',
+    `import { Worker } from 'tidemark'
 ${LIST}
 const worker = new Worker({ name: 'good' })
 worker.database('things')
@@ -34,7 +38,8 @@ worker.sync('list', { database: 'things', execute: async (state) => {
   return { changes: all.slice(at, at + 3).map((record) => ({ type: 'upsert', key: record.id, record })), hasMore: at + 3 < all.length, nextState: { at: at + 3 } }
 } })
 export default worker
-`)
+`,
+  )
   const { stdout, code: exitCode } = await project.run('sim', 'good.mjs', '--seeds', '40')
   expect(stdout).toMatch(/✓ list {2}12 rows in \d+ pages · 40 runs · \d+ faults/)
   expect(exitCode).toBe(0)
@@ -42,7 +47,9 @@ export default worker
 
 test('sim finds a worker that keeps its state in memory, and reports the seed', async () => {
   const project = new Project()
-  project.write('bad.mjs', `import { Worker } from 'tidemark'
+  project.write(
+    'bad.mjs',
+    `import { Worker } from 'tidemark'
 ${LIST}
 const worker = new Worker({ name: 'bad' })
 worker.database('things')
@@ -54,7 +61,8 @@ worker.sync('list', { database: 'things', mode: 'incremental', execute: async (s
   return { changes: page.map((record) => ({ type: 'upsert', key: record.id, record })), hasMore: place < all.length, nextState: { place } }
 } })
 export default worker
-`)
+`,
+  )
   const { stdout, code: exitCode } = await project.run('sim', 'bad.mjs', '--seeds', '200')
   expect(stdout).toMatch(/✗ list/)
   expect(stdout).toMatch(/lands other rows|ends in another state/)

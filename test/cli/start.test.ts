@@ -25,7 +25,15 @@ describe('start runs every sync on its schedule, until stopped', () => {
     const { code, stdout, stderr } = await service.ended
     expect(code).toBe(0)
     expect(stdout).toMatch(/people-list +replace +manual +people/)
-    for (const line of stderr.trim().split('\n').filter((text) => text.startsWith('{'))) expect(JSON.parse(line)).toMatchObject({ time: expect.any(String), level: expect.any(String), message: expect.any(String) })
+    for (const line of stderr
+      .trim()
+      .split('\n')
+      .filter((text) => text.startsWith('{')))
+      expect(JSON.parse(line)).toMatchObject({
+        time: expect.any(String),
+        level: expect.any(String),
+        message: expect.any(String),
+      })
     const [standing] = (await project.json('status'))['syncs']
     expect(standing).toMatchObject({ held_by: null, unfinished: { cycle: expect.any(Number) } })
   })
@@ -35,11 +43,18 @@ describe('start runs every sync on its schedule, until stopped', () => {
     await project.run('trigger', 'people-list')
     const service = project.start('start')
     await service.says('"message":"cycle started"')
-    const { syncs: [standing] } = await project.json('status')
+    const {
+      syncs: [standing],
+    } = await project.json('status')
     const { pid } = service.process
-    expect(standing).toMatchObject({ held_by: expect.stringContaining(`:${pid}:`), runner: { host: hostname(), pid, since: expect.any(String), gone: false } })
+    expect(standing).toMatchObject({
+      held_by: expect.stringContaining(`:${pid}:`),
+      runner: { host: hostname(), pid, since: expect.any(String), gone: false },
+    })
     expect(standing.runner.lease_left_ms).toBeGreaterThan(0)
-    expect((await project.run('status')).stdout).toMatch(new RegExp(`people-list: run by process ${pid} on .*, taken .*, lease for another \\d+s`))
+    expect((await project.run('status')).stdout).toMatch(
+      new RegExp(`people-list: run by process ${pid} on .*, taken .*, lease for another \\d+s`),
+    )
     service.process.kill('SIGKILL')
     await service.ended
     expect((await project.json('status'))['syncs'][0]).toMatchObject({ runner: { pid, gone: true } })
@@ -52,10 +67,20 @@ describe('start runs every sync on its schedule, until stopped', () => {
     const service = project.start('start', '--no-api')
     await service.says('"stopReason":"complete"')
     service.process.kill('SIGTERM')
-    const lines = (await service.ended).stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Record<string, unknown>)
+    const lines = (await service.ended).stderr
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
     expect(lines.find(({ stopReason }) => stopReason === 'complete')).toMatchObject({
-      time: expect.any(String) as string, level: 'info', tenant: 'default', worker: expect.any(String) as string, sync: expect.any(String) as string, cycle: expect.any(Number) as number,
-      pages: expect.any(Number) as number, created: expect.any(Number) as number, ms: expect.any(Number) as number,
+      time: expect.any(String) as string,
+      level: 'info',
+      tenant: 'default',
+      worker: expect.any(String) as string,
+      sync: expect.any(String) as string,
+      cycle: expect.any(Number) as number,
+      pages: expect.any(Number) as number,
+      created: expect.any(Number) as number,
+      ms: expect.any(Number) as number,
     })
   })
 
@@ -85,10 +110,19 @@ describe('start for many tenants', () => {
     expect(await service.ended).toMatchObject({ code: 0 })
     expect(service.stdout).toContain('"tenants":"all"')
     const { tenants } = await project.json('status', '--all-tenants')
-    expect(tenants).toMatchObject(['acme', 'default', 'late'].map((tenant) => ({ tenant, syncs: [{ sync: 'eager', health: 'HEALTHY' }] })))
-    expect((await project.run('status', '--all-tenants')).stdout).toMatch(/tenant acme\n[^]*tenant default\n[^]*tenant late\n/)
-    for (const [tenant, who] of [['acme', 'acme itself'], ['default', 'everybody']]) {
-      expect((await project.run('query', `select * from ${tenant === 'default' ? 'things' : `${tenant}__things`}`)).stdout).toContain(who)
+    expect(tenants).toMatchObject(
+      ['acme', 'default', 'late'].map((tenant) => ({ tenant, syncs: [{ sync: 'eager', health: 'HEALTHY' }] })),
+    )
+    expect((await project.run('status', '--all-tenants')).stdout).toMatch(
+      /tenant acme\n[^]*tenant default\n[^]*tenant late\n/,
+    )
+    for (const [tenant, who] of [
+      ['acme', 'acme itself'],
+      ['default', 'everybody'],
+    ]) {
+      expect(
+        (await project.run('query', `select * from ${tenant === 'default' ? 'things' : `${tenant}__things`}`)).stdout,
+      ).toContain(who)
     }
   })
 
@@ -104,7 +138,10 @@ describe('start for many tenants', () => {
     await service.ended
     expect(service.stdout).toContain('"tenants":["acme","other"]')
     expect(service.stdout).not.toMatch(/"tenant":"(stranger|default)"/)
-    expect(await project.run('start', '--tenant', 'acme,')).toMatchObject({ code: 2, stderr: expect.stringContaining('NAME_INVALID') })
+    expect(await project.run('start', '--tenant', 'acme,')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('NAME_INVALID'),
+    })
   })
 })
 
@@ -138,11 +175,19 @@ describe('start serves the feed', () => {
     const service = project.start('start', '--json', '--port', '0')
     await service.says(/"event":"ended".*"sync":"eager"/)
     const url = /"api":"(http:[^"]+)"/.exec(service.stdout)![1]!
-    const ask = (path: string, headers = {}): Promise<Response> => fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key.text}`, ...headers } })
-    expect(await (await ask('/agents/v1/things')).json()).toMatchObject({ data: [{ id: 'k', record: {} }], page: { syncMode: 'full' } })
-    expect(await (await ask('/agents/v1/changes')).json()).toMatchObject({ data: [{ resourceType: 'thing', database: 'things', resourceId: 'k', action: 'created' }] })
+    const ask = (path: string, headers = {}): Promise<Response> =>
+      fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key.text}`, ...headers } })
+    expect(await (await ask('/agents/v1/things')).json()).toMatchObject({
+      data: [{ id: 'k', record: {} }],
+      page: { syncMode: 'full' },
+    })
+    expect(await (await ask('/agents/v1/changes')).json()).toMatchObject({
+      data: [{ resourceType: 'thing', database: 'things', resourceId: 'k', action: 'created' }],
+    })
     expect((await fetch(`${url}/agents/v1/things`)).status).toBe(401)
-    expect(await (await fetch(`${url}/api/syncs`)).json()).toMatchObject({ data: [{ sync: 'eager', health: 'HEALTHY' }, { sync: 'patient' }] })
+    expect(await (await fetch(`${url}/api/syncs`)).json()).toMatchObject({
+      data: [{ sync: 'eager', health: 'HEALTHY' }, { sync: 'patient' }],
+    })
     const stream = await ask('/agents/v1/changes', { accept: 'text/event-stream' })
     service.process.kill('SIGTERM')
     expect(await stream.text()).toMatch(/^id: \S+\nevent: change\ndata: \{/)

@@ -10,15 +10,22 @@ async function ran(): Promise<Project> {
   return project
 }
 
-const VALUE = async (project: Project): Promise<unknown> => (await project.json('state', 'get', 'room-changes', '--reveal'))['committed']?.value
+const VALUE = async (project: Project): Promise<unknown> =>
+  (await project.json('state', 'get', 'room-changes', '--reveal'))['committed']?.value
 
 describe('NX4 Z23 manual state changes need a reason and are audited', () => {
   test('without --yes the plan is shown, the exit code is 2 and nothing changes', async () => {
     const project = await ran()
-    for (const args of [['set', 'room-changes', '{"seen":0}', '--reason', 'x'], ['reset', 'room-changes', '--reason', 'x'], ['rewind', 'room-changes', '--to', '1']]) {
+    for (const args of [
+      ['set', 'room-changes', '{"seen":0}', '--reason', 'x'],
+      ['reset', 'room-changes', '--reason', 'x'],
+      ['rewind', 'room-changes', '--to', '1'],
+    ]) {
       const { code, stdout, stderr } = await project.ask('state', ...args)
       expect([code, stdout]).toEqual([2, ''])
-      expect(stderr).toMatch(/The plan for room-changes:[\s\S]+forgets[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/)
+      expect(stderr).toMatch(
+        /The plan for room-changes:[\s\S]+forgets[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/,
+      )
     }
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
     expect((await project.json('state', 'log', 'room-changes'))['entries']).toHaveLength(2)
@@ -41,23 +48,40 @@ describe('NX4 Z23 manual state changes need a reason and are audited', () => {
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 5, committed: null })
     const { entries } = await project.json('state', 'log', 'room-changes')
     expect(entries.map(({ version, action, reason }: Record<string, unknown>) => [version, action, reason])).toEqual([
-      [5, 'set', 'again'], [4, 'set', 'rewound to version 1'], [3, 'set', 'skip'], [2, 'complete', ''], [1, 'complete', ''],
+      [5, 'set', 'again'],
+      [4, 'set', 'rewound to version 1'],
+      [3, 'set', 'skip'],
+      [2, 'complete', ''],
+      [1, 'complete', ''],
     ])
     expect(entries[0].actor).toMatch(/^cli:.+@.+/)
     // The row it reads again is the row it has: nothing new in the log.
-    expect(await project.json('run', 'room-changes')).toMatchObject({ syncs: [{ counts: { created: 0, unchanged: 1 } }] })
+    expect(await project.json('run', 'room-changes')).toMatchObject({
+      syncs: [{ counts: { created: 0, unchanged: 1 } }],
+    })
   })
 
   test('a reason is required and must not be empty', async () => {
     const project = await ran()
-    expect(await project.ask('state', 'reset', 'room-changes', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('--reason') })
+    expect(await project.ask('state', 'reset', 'room-changes', '--yes')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--reason'),
+    })
     expect(await project.ask('state', 'reset', 'room-changes', '--reason', ' ', '--yes')).toMatchObject({ code: 2 })
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
   })
 
   test('invalid JSON changes nothing and is not echoed', async () => {
     const project = await ran()
-    const { code, stderr } = await project.ask('state', 'set', 'room-changes', '{seen: kestrel}', '--reason', 'x', '--yes')
+    const { code, stderr } = await project.ask(
+      'state',
+      'set',
+      'room-changes',
+      '{seen: kestrel}',
+      '--reason',
+      'x',
+      '--yes',
+    )
     expect(code).toBe(2)
     expect(stderr).toContain('ARGUMENT_INVALID')
     expect(stderr).not.toContain('kestrel')
@@ -68,12 +92,17 @@ describe('NX4 Z23 manual state changes need a reason and are audited', () => {
     const project = await ran()
     const stale = await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '1')
     expect(stale).toMatchObject({ code: 1, stderr: expect.stringContaining('is at version 2, not 1') })
-    expect(await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2')).toMatchObject({ code: 0 })
+    expect(
+      await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes', '--if-version', '2'),
+    ).toMatchObject({ code: 0 })
   })
 
   test('an unknown version cannot be restored', async () => {
     const project = await ran()
-    expect(await project.ask('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('the newest are 2, 1') })
+    expect(await project.ask('state', 'rewind', 'room-changes', '--to', '9', '--yes')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the newest are 2, 1'),
+    })
   })
 
   test('an undeclared sync can still be shown and reset', async () => {
@@ -86,7 +115,10 @@ describe('NX4 Z23 manual state changes need a reason and are audited', () => {
   test('N6 changing the worker file resets no state', async () => {
     const project = await ran()
     const before = await VALUE(project)
-    project.write('worker.ts', readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('0 3 * * *', '0 4 * * *'))
+    project.write(
+      'worker.ts',
+      readFileSync(join(project.folder, 'worker.ts'), 'utf8').replace('0 3 * * *', '0 4 * * *'),
+    )
     expect(await VALUE(project)).toEqual(before)
   })
 })
@@ -99,19 +131,34 @@ describe('R51 states are compared, copied and verified', () => {
     const hidden = await project.ask('state', 'diff', 'room-changes', '3', '4')
     expect(hidden).toMatchObject({ code: 0, stdout: expect.stringMatching(/more\.deep +changed/) })
     expect(hidden.stdout).not.toContain('seen')
-    expect(await project.json('state', 'diff', 'room-changes', '3', '4', '--reveal')).toMatchObject({ differences: [{ path: 'more.deep', change: 'changed', from: '1', to: '2' }] })
-    expect(await project.json('state', 'diff', 'room-changes', '4', '0')).toMatchObject({ differences: [{ path: '(all)', change: 'removed' }] })
-    expect(await project.ask('state', 'diff', 'room-changes', '4', '4')).toMatchObject({ stdout: expect.stringContaining('the same state') })
+    expect(await project.json('state', 'diff', 'room-changes', '3', '4', '--reveal')).toMatchObject({
+      differences: [{ path: 'more.deep', change: 'changed', from: '1', to: '2' }],
+    })
+    expect(await project.json('state', 'diff', 'room-changes', '4', '0')).toMatchObject({
+      differences: [{ path: '(all)', change: 'removed' }],
+    })
+    expect(await project.ask('state', 'diff', 'room-changes', '4', '4')).toMatchObject({
+      stdout: expect.stringContaining('the same state'),
+    })
     expect(await project.ask('state', 'diff', 'room-changes', '9', '1')).toMatchObject({ code: 2 })
   })
 
   test('copy stores the state of another sync, after a plan, and is audited', async () => {
     const project = await ran()
-    expect(await project.ask('state', 'copy', 'room-changes', 'people-list')).toMatchObject({ code: 2, stderr: expect.stringContaining('CONFIRMATION_NEEDED') })
+    expect(await project.ask('state', 'copy', 'room-changes', 'people-list')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('CONFIRMATION_NEEDED'),
+    })
     await project.ask('state', 'copy', 'room-changes', 'people-list', '--yes')
-    const [from, to] = [await project.json('state', 'get', 'room-changes', '--reveal'), await project.json('state', 'get', 'people-list', '--reveal')]
+    const [from, to] = [
+      await project.json('state', 'get', 'room-changes', '--reveal'),
+      await project.json('state', 'get', 'people-list', '--reveal'),
+    ]
     expect(to['committed'].value).toEqual(from['committed'].value)
-    expect((await project.json('state', 'log', 'people-list'))['entries'][0]).toMatchObject({ action: 'set', reason: 'copied from version 2 of room-changes' })
+    expect((await project.json('state', 'log', 'people-list'))['entries'][0]).toMatchObject({
+      action: 'set',
+      reason: 'copied from version 2 of room-changes',
+    })
     expect(await project.ask('state', 'copy', 'room-changes', 'room-changes', '--yes')).toMatchObject({ code: 2 })
   })
 
@@ -120,7 +167,14 @@ describe('R51 states are compared, copied and verified', () => {
     const before = await project.json('state', 'verify')
     expect(before).toMatchObject({ intact: true, broken_at: null })
     await project.ask('state', 'reset', 'room-changes', '--reason', 'x', '--yes')
-    expect(await project.json('state', 'verify', '--expect', before['head'])).toMatchObject({ intact: true, holds_expected: true, entries: before['entries'] + 1 })
-    expect(await project.ask('state', 'verify', '--expect', 'ff')).toMatchObject({ code: 1, stdout: expect.stringContaining('not in it') })
+    expect(await project.json('state', 'verify', '--expect', before['head'])).toMatchObject({
+      intact: true,
+      holds_expected: true,
+      entries: before['entries'] + 1,
+    })
+    expect(await project.ask('state', 'verify', '--expect', 'ff')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('not in it'),
+    })
   })
 })

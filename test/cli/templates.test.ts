@@ -12,19 +12,26 @@ import { installPacked } from './packed.ts'
 const SOURCES: Readonly<Record<string, InitSource>> = INIT_SOURCES
 const NAMES = Object.keys(SOURCES)
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-templates-')))
-const tidemark = async (cwd: string, ...args: string[]): Promise<string> => (await promisify(execFile)(process.execPath, [join(folder, 'node_modules/.bin/tidemark'), ...args], { cwd })).stdout
+const tidemark = async (cwd: string, ...args: string[]): Promise<string> =>
+  (await promisify(execFile)(process.execPath, [join(folder, 'node_modules/.bin/tidemark'), ...args], { cwd })).stdout
 
 /** Every project that `init` can make, by the packed package and nothing else. */
 beforeAll(async () => {
   const tarball = installPacked(folder)
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }))
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({ name: 'outside', type: 'module', dependencies: { tidemark: `file:${tarball}` } }),
+  )
   for (const name of NAMES) await tidemark(folder, 'init', name, '--source', name)
 }, 240_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('each template type-checks as is, with its own settings and without Node types', () => {
   const settings = JSON.parse(readFileSync(join(folder, 'stripe/tsconfig.json'), 'utf8')) as { compilerOptions: object }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }))
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }),
+  )
   expect(compile()).toBe('')
   writeFileSync(join(folder, 'stripe/wrong.ts'), "import { orShop } from 'tidemark/testing'\norShop({ file: 1 })\n")
   expect(compile()).toContain('wrong.ts')
@@ -32,9 +39,13 @@ test('each template type-checks as is, with its own settings and without Node ty
 
 describe.each(NAMES)('%s', (name) => {
   test('runs at once, and its rows can be queried', async () => {
-    const { syncs } = JSON.parse((await tidemark(join(folder, name), 'run', '--json')).trim().split('\n').at(-1)!) as { syncs: Array<{ error: unknown; pages: number }> }
+    const { syncs } = JSON.parse((await tidemark(join(folder, name), 'run', '--json')).trim().split('\n').at(-1)!) as {
+      syncs: Array<{ error: unknown; pages: number }>
+    }
     expect(syncs.map(({ error, pages }) => [error, pages > 0])).toEqual(syncs.map(() => [null, true]))
-    const { rows } = JSON.parse(await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json')) as { rows: unknown[] }
+    const { rows } = JSON.parse(
+      await tidemark(join(folder, name), 'query', `select * from ${SOURCES[name]!.database} limit 3`, '--json'),
+    ) as { rows: unknown[] }
     expect(rows).toHaveLength(3)
     await new EmbeddedPostgres(join(folder, name, 'postgres')).remove()
   })
@@ -59,7 +70,8 @@ test('the demo, as the README writes it: it prints its console address, its comm
   // The page itself is built apart, and looked at by the tests of the console.
   expect(look).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/)
   expect((await fetch(new URL('/api/syncs', look))).status).toBe(200)
-  const run = async (command: string): Promise<string> => (await promisify(execFile)('sh', ['-c', command], { cwd: folder })).stdout
+  const run = async (command: string): Promise<string> =>
+    (await promisify(execFile)('sh', ['-c', command], { cwd: folder })).stdout
   expect(await run(query!)).toMatch(/@example\.com/)
   expect(await run(why!)).toMatch(/created/)
   expect(await run(`${follow!} --max-time 5 || true`)).toMatch(/^event: change$/m)
@@ -70,7 +82,11 @@ test('the demo, as the README writes it: it prints its console address, its comm
 
 function compile(): string {
   try {
-    return execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
+    return execFileSync(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
   } catch (error) {
     return (error as { stdout: string }).stdout
   }

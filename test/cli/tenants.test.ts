@@ -15,7 +15,10 @@ test('Z14 tenants: listed with their usage; erased only with --yes, and then no 
   await project.ask('run', '--tenant', 'zeta')
   expectGolden('tenants-list', project, masked(await project.ask('tenants', 'list', '--json')))
   expect((await project.ask('tenants', 'list')).stdout).toMatch(/^TENANT +SYNCS .*\nacme +2 .*\nzeta +2 /)
-  const holding = (): string[] => readdirSync(join(project.folder, '.tidemark')).filter((file) => readFileSync(join(project.folder, '.tidemark', file)).includes('sprey'))
+  const holding = (): string[] =>
+    readdirSync(join(project.folder, '.tidemark')).filter((file) =>
+      readFileSync(join(project.folder, '.tidemark', file)).includes('sprey'),
+    )
   expect(holding()).toEqual(['tidemark.db'])
 
   expectGolden('tenants-delete-needs-yes', project, masked(await project.ask('tenants', 'delete', 'acme', '--json')))
@@ -26,7 +29,9 @@ test('Z14 tenants: listed with their usage; erased only with --yes, and then no 
   expectGolden('tenants-erased', project, masked(await project.ask('tenants', 'list', '--json')))
   expect(await project.json('state', 'verify', '--tenant', 'acme')).toMatchObject({ intact: true, entries: 1 })
   expect(await project.json('run', '--tenant', 'acme')).toMatchObject({ ok: true })
-  expect(await project.json('state', 'get', 'room-changes', '--tenant', 'acme', '--reveal')).toMatchObject({ version: 1 })
+  expect(await project.json('state', 'get', 'room-changes', '--tenant', 'acme', '--reveal')).toMatchObject({
+    version: 1,
+  })
   expectGolden('tenants-unknown', project, await project.ask('tenants', 'delete', 'nobody', '--yes', '--json'))
 })
 
@@ -36,18 +41,28 @@ test('Z14 a tenant with a running sync is not erased; the lease of a killed run 
   await running.says('people-list')
   const url = `sqlite:${join(project.folder, '.tidemark/tidemark.db')}`
   await held(url)
-  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 1, stderr: expect.stringContaining('LEASE_HELD') })
+  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('LEASE_HELD'),
+  })
   running.process.kill('SIGKILL')
   await running.ended
-  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({ code: 0, stdout: expect.stringContaining('is erased') })
+  expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('is erased'),
+  })
 })
 
 async function held(url: string): Promise<void> {
   const store = await openStore(url, { environment: {} })
-  while ((await store.readCheckpoint({ worker: 'office', sync: 'people-list' })).heldBy === null) await new Promise((resolve) => setTimeout(resolve, 20))
+  while ((await store.readCheckpoint({ worker: 'office', sync: 'people-list' })).heldBy === null)
+    await new Promise((resolve) => setTimeout(resolve, 20))
   await store.close()
 }
 
 function masked<Answer extends { stdout: string }>(answer: Answer): Answer {
-  return { ...answer, stdout: answer.stdout.replaceAll(/\bk[0-9a-f]{8}\b/g, '<key>').replaceAll(/"entries":\d+/g, '"entries":"<count>"') }
+  return {
+    ...answer,
+    stdout: answer.stdout.replaceAll(/\bk[0-9a-f]{8}\b/g, '<key>').replaceAll(/"entries":\d+/g, '"entries":"<count>"'),
+  }
 }

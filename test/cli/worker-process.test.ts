@@ -16,7 +16,12 @@ const PAGE = `return { changes: [{ type: 'upsert', key: '1', record: { id: 1, ur
 describe("a worker's own code in the process of a command", () => {
   test('writes to standard output with console.log and process.stdout.write: --json stays JSON', async () => {
     const project = new Project()
-    project.write('worker.ts', sync(`console.log('noise 1'); process.stdout.write('noise 2\\n'); process.stdout.write(Buffer.from('noise 3\\n')); ${PAGE}`))
+    project.write(
+      'worker.ts',
+      sync(
+        `console.log('noise 1'); process.stdout.write('noise 2\\n'); process.stdout.write(Buffer.from('noise 3\\n')); ${PAGE}`,
+      ),
+    )
     const { code, stdout, stderr } = await project.run('run', '--json')
     expect(code).toBe(0)
     for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow()
@@ -25,7 +30,12 @@ describe("a worker's own code in the process of a command", () => {
 
   test('throws in a timer: the other syncs complete, and the log names the file and line', async () => {
     const project = new Project()
-    project.write('worker.ts', sync(`setTimeout(() => { throw new Error('from a timer') }, 0); await new Promise((done) => setTimeout(done, 50)); ${PAGE}`))
+    project.write(
+      'worker.ts',
+      sync(
+        `setTimeout(() => { throw new Error('from a timer') }, 0); await new Promise((done) => setTimeout(done, 50)); ${PAGE}`,
+      ),
+    )
     const { code, stderr, stdout } = await project.run('run')
     expect(stdout).toMatch(/✓ people/)
     expect(stdout).toMatch(/✓ places/)
@@ -62,11 +72,15 @@ test('hints repeat the flags for worker, store and tenant, and work as printed',
   const { stderr } = await project.run('run', ...flags)
   const [, hint] = /Look at it: npx tidemark (.*)/.exec(stderr)!
   expect(hint).toContain(`--file 'sub folder/worker.ts' --store sqlite:${project.folder}/other.db --tenant acme`)
-  const words = [...hint!.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, single, double, bare]) => single ?? double ?? bare!)
+  const words = [...hint!.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    ([, single, double, bare]) => single ?? double ?? bare!,
+  )
   expect((await project.run(...words)).stdout).toMatch(/^\s*1/m)
 
   project.write('sub folder/worker.ts', sync(`throw Object.assign(new Error('no'), { name: 'Error' })`))
   const failed = await project.run('run', 'people', ...flags)
   expect(failed.stdout).toContain(`tidemark preview people --file 'sub folder/worker.ts'`)
-  expect((await project.run('status', ...flags)).stdout).toContain(`tidemark preview people --file 'sub folder/worker.ts'`)
+  expect((await project.run('status', ...flags)).stdout).toContain(
+    `tidemark preview people --file 'sub folder/worker.ts'`,
+  )
 })

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { ClientError, memoryCheckpoint, type Change, type ChangesOptions, type Restart, type Retry } from '../../src/client/index.ts'
+import {
+  ClientError,
+  memoryCheckpoint,
+  type Change,
+  type ChangesOptions,
+  type Restart,
+  type Retry,
+} from '../../src/client/index.ts'
 import { createServer } from '../../src/server/server.ts'
 import { DATABASE, remove, upsert, type SyncDriver } from '../../src/testing/store-cases/harness.ts'
 import { addKey, ServerFixture, type OpenHarness } from '../server/server-fixture.ts'
@@ -48,16 +55,22 @@ export function changesCases(open: OpenHarness): void {
     await (await stand.driver()).cycle(Array.from({ length: 30 }, (_, n) => upsert(`k${n}`, { n })))
     const { client } = clientOf(stand)
     const copy = new Copy()
-    for (let n = 1; n <= 30; n += 7) await takeUntil(client.changes({ checkpoint: client.checkpoint('warehouse'), pageSize: 10 }), copy, n)
-    for await (const change of client.changes({ checkpoint: client.checkpoint('warehouse'), follow: false })) copy.take(change)
+    for (let n = 1; n <= 30; n += 7)
+      await takeUntil(client.changes({ checkpoint: client.checkpoint('warehouse'), pageSize: 10 }), copy, n)
+    for await (const change of client.changes({ checkpoint: client.checkpoint('warehouse'), follow: false }))
+      copy.take(change)
     const { done, rows } = await expected(stand.store, 'things')
     expect([copy.done, copy.rows]).toEqual([done, rows])
     // Only the change that was current when the loop was left is redelivered.
     expect(copy.deliveries).toBe(30 + 5)
     const other: string[] = []
-    for await (const { resourceId } of client.changes({ checkpoint: client.checkpoint('other'), follow: false })) other.push(resourceId)
+    for await (const { resourceId } of client.changes({ checkpoint: client.checkpoint('other'), follow: false }))
+      other.push(resourceId)
     expect(other).toHaveLength(30)
-    expect((await stand.get('/agents/v1/sync-state/lag')).body.data).toMatchObject([{ integrationKey: 'other', behind: 0 }, { integrationKey: 'warehouse', behind: 0 }])
+    expect((await stand.get('/agents/v1/sync-state/lag')).body.data).toMatchObject([
+      { integrationKey: 'other', behind: 0 },
+      { integrationKey: 'warehouse', behind: 0 },
+    ])
   })
 
   test('A11 a checkpoint that cannot be saved stops the loop, and unsaved changes are redelivered', async () => {
@@ -99,65 +112,85 @@ export function changesCases(open: OpenHarness): void {
     expect(waits).toEqual(retries.map(({ delayMs }) => delayMs))
   })
 
-  test.each(MODES)('A8, A25 an expired cursor: the client continues from the newest change, without gaps or duplicates (%s)', async (mode) => {
-    const { stand, driver } = await landed(open)
-    const { client } = clientOf(stand)
-    const [copy, checkpoint, restarts] = [new Copy(), new MemoryCheckpoint(), [] as Restart[]]
-    const options: ChangesOptions = { mode, checkpoint, pageSize: 3, saveEach: 'change', onRestart: (restart) => void restarts.push(restart) }
-    const before = (await expected(stand.store, DATABASE)).done.length
-    await takeUntil(client.changes({ ...options, follow: false }), copy, before + 1)
-    stand.shift.ms += 8 * DAY_MS
-    await driver.page([upsert('k1', { n: 9 }), upsert('late', { n: 1 })])
-    const { done, rows } = await expected(stand.store, DATABASE)
-    await takeUntil(client.changes(options), copy, done.length)
-    expect(copy.done).toEqual(done)
-    expect(copy.deliveries).toBe(done.length)
-    expect(copy.rows).toEqual(rows)
-    expect(restarts).toMatchObject([{ from: 'updatedSince', reason: 'cursor_expired' }])
-    expect(restarts[0]!.message).toContain('7 days')
-  })
+  test.each(MODES)(
+    'A8, A25 an expired cursor: the client continues from the newest change, without gaps or duplicates (%s)',
+    async (mode) => {
+      const { stand, driver } = await landed(open)
+      const { client } = clientOf(stand)
+      const [copy, checkpoint, restarts] = [new Copy(), new MemoryCheckpoint(), [] as Restart[]]
+      const options: ChangesOptions = {
+        mode,
+        checkpoint,
+        pageSize: 3,
+        saveEach: 'change',
+        onRestart: (restart) => void restarts.push(restart),
+      }
+      const before = (await expected(stand.store, DATABASE)).done.length
+      await takeUntil(client.changes({ ...options, follow: false }), copy, before + 1)
+      stand.shift.ms += 8 * DAY_MS
+      await driver.page([upsert('k1', { n: 9 }), upsert('late', { n: 1 })])
+      const { done, rows } = await expected(stand.store, DATABASE)
+      await takeUntil(client.changes(options), copy, done.length)
+      expect(copy.done).toEqual(done)
+      expect(copy.deliveries).toBe(done.length)
+      expect(copy.rows).toEqual(rows)
+      expect(restarts).toMatchObject([{ from: 'updatedSince', reason: 'cursor_expired' }])
+      expect(restarts[0]!.message).toContain('7 days')
+    },
+  )
 
-  test.each(MODES)('A25, A30 a compacted log: everything is delivered again, and the consumer learns which rows were deleted (%s)', async (mode) => {
-    const { stand, driver } = await landed(open)
-    const { client } = clientOf(stand)
-    const [copy, checkpoint, told] = [new Copy(), new MemoryCheckpoint(), [] as string[]]
-    const marks = new Map<string, string>()
-    let round = ''
-    const stop = new AbortController()
-    const options: ChangesOptions = {
-      mode, checkpoint, pageSize: 2,
-      onRestart(restart) {
-        told.push(`${restart.from} ${restart.reason}`)
-        round = restart.at
-        copy.forget()
-      },
-      onRestored(restart) {
-        expect(restart.at).toBe(round)
-        told.push('restored')
-        for (const at of copy.rows.keys()) if (marks.get(at) !== round) copy.rows.delete(at)
-        stop.abort()
-      },
-    }
-    for await (const change of client.changes({ ...options, follow: false })) copy.take(change)
-    expect(copy.rows.has('things/k1')).toBe(true)
-    await driver.page([remove('k1')])
-    await driver.page([upsert('k3', { n: 30 }), upsert('new', { n: 1 })])
-    await driver.complete([])
-    while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).hasMore);
-    for await (const change of client.changes({ ...options, signal: stop.signal })) {
-      copy.take(change)
-      marks.set(`${change.database}/${change.resourceId}`, round)
-    }
-    expect(told).toEqual(['backfill cursor_expired', 'restored'])
-    expect(copy.rows).toEqual((await expected(stand.store, DATABASE)).rows)
-    expect(JSON.parse(checkpoint.text!)).toMatchObject({ restart: null })
-  })
+  test.each(MODES)(
+    'A25, A30 a compacted log: everything is delivered again, and the consumer learns which rows were deleted (%s)',
+    async (mode) => {
+      const { stand, driver } = await landed(open)
+      const { client } = clientOf(stand)
+      const [copy, checkpoint, told] = [new Copy(), new MemoryCheckpoint(), [] as string[]]
+      const marks = new Map<string, string>()
+      let round = ''
+      const stop = new AbortController()
+      const options: ChangesOptions = {
+        mode,
+        checkpoint,
+        pageSize: 2,
+        onRestart(restart) {
+          told.push(`${restart.from} ${restart.reason}`)
+          round = restart.at
+          copy.forget()
+        },
+        onRestored(restart) {
+          expect(restart.at).toBe(round)
+          told.push('restored')
+          for (const at of copy.rows.keys()) if (marks.get(at) !== round) copy.rows.delete(at)
+          stop.abort()
+        },
+      }
+      for await (const change of client.changes({ ...options, follow: false })) copy.take(change)
+      expect(copy.rows.has('things/k1')).toBe(true)
+      await driver.page([remove('k1')])
+      await driver.page([upsert('k3', { n: 30 }), upsert('new', { n: 1 })])
+      await driver.complete([])
+      while ((await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 10_000 })).hasMore);
+      for await (const change of client.changes({ ...options, signal: stop.signal })) {
+        copy.take(change)
+        marks.set(`${change.database}/${change.resourceId}`, round)
+      }
+      expect(told).toEqual(['backfill cursor_expired', 'restored'])
+      expect(copy.rows).toEqual((await expected(stand.store, DATABASE)).rows)
+      expect(JSON.parse(checkpoint.text!)).toMatchObject({ restart: null })
+    },
+  )
 
   test('A25 a consumer that crashes during a fresh backfill is still notified when it completes', async () => {
     const { stand, driver } = await landed(open)
     const { client } = clientOf(stand)
     const [checkpoint, told] = [new MemoryCheckpoint(), [] as string[]]
-    const options: ChangesOptions = { follow: false, checkpoint, pageSize: 2, onRestart: ({ at }) => void told.push(`restart ${at}`), onRestored: ({ at }) => void told.push(`restored ${at}`) }
+    const options: ChangesOptions = {
+      follow: false,
+      checkpoint,
+      pageSize: 2,
+      onRestart: ({ at }) => void told.push(`restart ${at}`),
+      onRestored: ({ at }) => void told.push(`restored ${at}`),
+    }
     for await (const _ of client.changes(options));
     await driver.page([upsert('k1', { n: 5 }), remove('k3')])
     await driver.complete([])
@@ -176,8 +209,14 @@ export function changesCases(open: OpenHarness): void {
     const forgetful = interceptFetch((response) => (++answers === 3 ? refusal('cursor_expired', 'backfill') : response))
     const { client } = clientOf(stand, { fetch: forgetful })
     const told: string[] = []
-    const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
-    for await (const change of client.changes(options)) told.push(`${change.action} ${change.database}/${change.resourceId}`)
+    const options: ChangesOptions = {
+      follow: false,
+      pageSize: 3,
+      onRestart: () => void told.push('restart'),
+      onRestored: () => void told.push('restored'),
+    }
+    for await (const change of client.changes(options))
+      told.push(`${change.action} ${change.database}/${change.resourceId}`)
     const { done } = await expected(stand.store, DATABASE)
     expect(told).toEqual([...done.slice(0, 6), 'restart', ...done, 'restored'])
   })
@@ -198,9 +237,19 @@ export function changesCases(open: OpenHarness): void {
     let answers = 0
     const retries: Retry[] = []
     // Every second response, which is the one after a backfill has begun.
-    const { client } = clientOf(stand, { fetch: interceptFetch((response) => (++answers % 2 === 0 && answers < 12 ? refusal('cursor_expired', 'backfill') : response)), onRetry: (retry) => retries.push(retry) })
+    const { client } = clientOf(stand, {
+      fetch: interceptFetch((response) =>
+        ++answers % 2 === 0 && answers < 12 ? refusal('cursor_expired', 'backfill') : response,
+      ),
+      onRetry: (retry) => retries.push(retry),
+    })
     const told: string[] = []
-    const options: ChangesOptions = { follow: false, pageSize: 3, onRestart: () => void told.push('restart'), onRestored: () => void told.push('restored') }
+    const options: ChangesOptions = {
+      follow: false,
+      pageSize: 3,
+      onRestart: () => void told.push('restart'),
+      onRestored: () => void told.push('restored'),
+    }
     for await (const _ of client.changes(options));
     expect(told).toEqual([...Array<string>(5).fill('restart'), 'restored'])
     expect(retries.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4])
@@ -213,7 +262,9 @@ export function changesCases(open: OpenHarness): void {
   test('A25 a server that rejects every cursor it issues is retried with growing delays, also when recovering by time', async () => {
     const { stand } = await landed(open)
     const retries: Retry[] = []
-    const refusing = interceptFetch((response) => (response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response))
+    const refusing = interceptFetch((response) =>
+      response.url.includes('cursor=') ? refusal('cursor_invalid', 'updatedSince') : response,
+    )
     const { client } = clientOf(stand, { fetch: refusing, onRetry: (retry) => retries.push(retry) })
     await expect(async () => {
       for await (const _ of client.changes({ follow: false, pageSize: 3, retriesMax: 4 }));
@@ -255,7 +306,13 @@ export function changesCases(open: OpenHarness): void {
     const [checkpoint, reasons] = [memoryCheckpoint(), [] as string[]]
     const read = async (types: string[]): Promise<string[]> => {
       const found: string[] = []
-      for await (const change of client.changes({ follow: false, types, checkpoint, onRestart: ({ reason }) => void reasons.push(reason) })) found.push(`${change.database}/${change.resourceId}`)
+      for await (const change of client.changes({
+        follow: false,
+        types,
+        checkpoint,
+        onRestart: ({ reason }) => void reasons.push(reason),
+      }))
+        found.push(`${change.database}/${change.resourceId}`)
       return found
     }
     expect(await read(['orders'])).toEqual(['orders/o1'])
@@ -297,7 +354,9 @@ export function changesCases(open: OpenHarness): void {
       for await (const change of client.changes({ mode, pageSize: 3 })) {
         copy.take(change)
         if (copy.done.length <= 12) {
-          await driver.page(Array.from({ length: 5 }, (_, n) => upsert(`s${copy.done.length}-${n}`, { pad: 'x'.repeat(2_000), n })))
+          await driver.page(
+            Array.from({ length: 5 }, (_, n) => upsert(`s${copy.done.length}-${n}`, { pad: 'x'.repeat(2_000), n })),
+          )
           written += 5
         }
         if (copy.done.length === written) break
@@ -314,12 +373,20 @@ export function changesCases(open: OpenHarness): void {
       const text = await response.clone().text()
       const headers = { 'content-type': 'application/json' }
       switch (++request % 6) {
-        case 1: return new Response('<html>502 Bad Gateway</html>', { status: 502 })
-        case 2: return new Response(text.slice(0, text.length / 2), { headers })
-        case 3: throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
-        case 4: return new Response('"hello"', { headers })
-        case 5: return new Response(new ReadableStream({ pull: (controller) => controller.error(new Error('terminated')) }), { headers })
-        default: return response
+        case 1:
+          return new Response('<html>502 Bad Gateway</html>', { status: 502 })
+        case 2:
+          return new Response(text.slice(0, text.length / 2), { headers })
+        case 3:
+          throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
+        case 4:
+          return new Response('"hello"', { headers })
+        case 5:
+          return new Response(new ReadableStream({ pull: (controller) => controller.error(new Error('terminated')) }), {
+            headers,
+          })
+        default:
+          return response
       }
     })
     const retries: Retry[] = []
@@ -329,7 +396,13 @@ export function changesCases(open: OpenHarness): void {
     const { done } = await expected(stand.store, DATABASE)
     expect(copy.done).toEqual(done)
     expect(copy.deliveries).toBe(done.length)
-    expect(retries.slice(0, 5).map(({ error, attempt }) => `${error.code} ${attempt}`)).toEqual(['SERVICE_UNAVAILABLE 1', 'ANSWER_INVALID 2', 'NETWORK_FAILED 3', 'ANSWER_INVALID 4', 'NETWORK_FAILED 5'])
+    expect(retries.slice(0, 5).map(({ error, attempt }) => `${error.code} ${attempt}`)).toEqual([
+      'SERVICE_UNAVAILABLE 1',
+      'ANSWER_INVALID 2',
+      'NETWORK_FAILED 3',
+      'ANSWER_INVALID 4',
+      'NETWORK_FAILED 5',
+    ])
     const delays = retries.slice(0, 5).map(({ delayMs }) => delayMs)
     delays.forEach((delay, n) => expect(delay).toSatisfy((ms: number) => ms >= 250 * 2 ** n && ms <= 500 * 2 ** n))
   })
@@ -358,7 +431,10 @@ export function changesCases(open: OpenHarness): void {
     const older = interceptFetch(async (response) => {
       const body = (await response.json()) as { data: object[]; page: { nextCursor: string | null; hasMore: boolean } }
       if (!body.page.hasMore) body.page.nextCursor = null
-      return new Response(JSON.stringify({ ...body, later: 1, data: body.data.map((item) => ({ ...item, added: { by: 'v9' } })) }), response)
+      return new Response(
+        JSON.stringify({ ...body, later: 1, data: body.data.map((item) => ({ ...item, added: { by: 'v9' } })) }),
+        response,
+      )
     })
     const { client } = clientOf(stand, { fetch: older })
     const [copy, checkpoint] = [new Copy(), new MemoryCheckpoint()]
@@ -386,20 +462,23 @@ export function changesCases(open: OpenHarness): void {
     expect(copy.deliveries).toBe(done.length)
   })
 
-  test.each(MODES)('an aborted signal ends the loop without an error, and processed changes are saved (%s)', async (mode) => {
-    const { stand } = await landed(open)
-    const { client } = clientOf(stand)
-    const { done } = await expected(stand.store, DATABASE)
-    const [copy, checkpoint, stop] = [new Copy(), new MemoryCheckpoint(), new AbortController()]
-    const loop = (async () => {
-      for await (const change of client.changes({ mode, checkpoint, signal: stop.signal })) copy.take(change)
-    })()
-    await until(() => checkpoint.saves > 0 && copy.done.length === done.length)
-    stop.abort()
-    await loop
-    for await (const change of client.changes({ follow: false, checkpoint })) copy.take(change)
-    expect(copy.deliveries).toBe(done.length)
-  })
+  test.each(MODES)(
+    'an aborted signal ends the loop without an error, and processed changes are saved (%s)',
+    async (mode) => {
+      const { stand } = await landed(open)
+      const { client } = clientOf(stand)
+      const { done } = await expected(stand.store, DATABASE)
+      const [copy, checkpoint, stop] = [new Copy(), new MemoryCheckpoint(), new AbortController()]
+      const loop = (async () => {
+        for await (const change of client.changes({ mode, checkpoint, signal: stop.signal })) copy.take(change)
+      })()
+      await until(() => checkpoint.saves > 0 && copy.done.length === done.length)
+      stop.abort()
+      await loop
+      for await (const change of client.changes({ follow: false, checkpoint })) copy.take(change)
+      expect(copy.deliveries).toBe(done.length)
+    },
+  )
 
   test('an error of the consumer is not mistaken for the abort that accompanies it', async () => {
     const { stand } = await landed(open)
@@ -419,7 +498,10 @@ export function changesCases(open: OpenHarness): void {
 
   test('A23, AX7 permanent errors are thrown with code, request id and advice', async () => {
     const { stand } = await landed(open)
-    const failure = async (options: Parameters<typeof clientOf>[1], asked: ChangesOptions = {}): Promise<ClientError> => {
+    const failure = async (
+      options: Parameters<typeof clientOf>[1],
+      asked: ChangesOptions = {},
+    ): Promise<ClientError> => {
       try {
         for await (const _ of clientOf(stand, options).client.changes({ follow: false, ...asked }));
       } catch (error) {
@@ -429,17 +511,50 @@ export function changesCases(open: OpenHarness): void {
     }
     const wrongKey = await failure({ key: `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}` })
     expect(wrongKey).toBeInstanceOf(ClientError)
-    expect(wrongKey).toMatchObject({ code: 'UNAUTHORIZED', status: 401, advice: expect.stringContaining('tidemark keys create') as unknown })
+    expect(wrongKey).toMatchObject({
+      code: 'UNAUTHORIZED',
+      status: 401,
+      advice: expect.stringContaining('tidemark keys create') as unknown,
+    })
     expect(wrongKey.requestId).toMatch(/^[0-9a-f-]{36,}$/)
     expect(JSON.stringify([wrongKey, wrongKey.message])).not.toContain('AAAA')
     const scope = await failure({ key: await addKey(stand.store, ['things:read']) })
     expect(scope).toMatchObject({ code: 'FORBIDDEN', status: 403 })
-    expect(await failure({}, { types: ['stuff'] })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'type_unknown', restart: null })
-    expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({ code: 'INVALID_REQUEST', reason: 'time_invalid' })
-    expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({ code: 'NETWORK_FAILED', status: null, requestId: null })
-    const newer = interceptFetch(async (response) => Response.json({ ...((await response.json()) as object), data: [{ resourceType: 'things', resourceId: 'k', action: 'merged', updatedAt: '2026-01-01T00:00:00Z', snapshot: null }] }))
-    expect(await failure({ fetch: newer })).toMatchObject({ code: 'CHANGE_UNKNOWN', message: expect.stringContaining('merged') as unknown })
-    expect(await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } })).toMatchObject({ code: 'CHECKPOINT_INVALID' })
+    expect(await failure({}, { types: ['stuff'] })).toMatchObject({
+      code: 'INVALID_REQUEST',
+      reason: 'type_unknown',
+      restart: null,
+    })
+    expect(await failure({}, { updatedSince: 'yesterday' })).toMatchObject({
+      code: 'INVALID_REQUEST',
+      reason: 'time_invalid',
+    })
+    expect(await failure({ url: 'http://127.0.0.1:1' }, { retriesMax: 2 })).toMatchObject({
+      code: 'NETWORK_FAILED',
+      status: null,
+      requestId: null,
+    })
+    const newer = interceptFetch(async (response) =>
+      Response.json({
+        ...((await response.json()) as object),
+        data: [
+          {
+            resourceType: 'things',
+            resourceId: 'k',
+            action: 'merged',
+            updatedAt: '2026-01-01T00:00:00Z',
+            snapshot: null,
+          },
+        ],
+      }),
+    )
+    expect(await failure({ fetch: newer })).toMatchObject({
+      code: 'CHANGE_UNKNOWN',
+      message: expect.stringContaining('merged') as unknown,
+    })
+    expect(
+      await failure({}, { checkpoint: { load: async () => ({ cursor: 5 }) as never, save: async () => {} } }),
+    ).toMatchObject({ code: 'CHECKPOINT_INVALID' })
   })
 
   test('A1, A18, A19 lists and single rows work with unusual keys and numbers beyond double precision', async () => {
@@ -476,7 +591,16 @@ export async function landed(open: OpenHarness): Promise<{ stand: ServerFixture;
 
 /** The server's error for a lost position. */
 function refusal(reason: string, restart: string): Response {
-  return Response.json({ error: 'INVALID_REQUEST', message: 'The place is lost.', status: 400, requestId: 'r', details: { reason, restart } }, { status: 400 })
+  return Response.json(
+    {
+      error: 'INVALID_REQUEST',
+      message: 'The place is lost.',
+      status: 400,
+      requestId: 'r',
+      details: { reason, restart },
+    },
+    { status: 400 },
+  )
 }
 
 async function until(done: () => boolean): Promise<void> {

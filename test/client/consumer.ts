@@ -1,4 +1,12 @@
-import { changeKey, createClient, type Change, type ClientOptions, type Checkpoint, type Client, type ReaderPosition } from '../../src/client/index.ts'
+import {
+  changeKey,
+  createClient,
+  type Change,
+  type ClientOptions,
+  type Checkpoint,
+  type Client,
+  type ReaderPosition,
+} from '../../src/client/index.ts'
 import type { JsonObject, Ports, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
@@ -31,11 +39,16 @@ export class Copy {
 }
 
 /** The expected result of a reader from the start. */
-export async function expected(store: Store, database: string): Promise<{ done: string[]; rows: Map<string, JsonObject> }> {
+export async function expected(
+  store: Store,
+  database: string,
+): Promise<{ done: string[]; rows: Map<string, JsonObject> }> {
   const entries = (await readFeed(store)).filter((entry) => entry.database === database)
   return {
     done: entries.map((entry) => `${entry.action} ${entry.database}/${entry.key}`),
-    rows: new Map((await readLiveRows(store, database)).map(([key, record]) => [`${database}/${key}`, record as JsonObject])),
+    rows: new Map(
+      (await readLiveRows(store, database)).map(([key, record]) => [`${database}/${key}`, record as JsonObject]),
+    ),
   }
 }
 
@@ -57,10 +70,14 @@ export class MemoryCheckpoint implements Checkpoint {
 }
 
 /** Waits take no time and are recorded; the server's clock advances with them. */
-export function clientOf(stand: ServerFixture, options: Partial<ClientOptions> = {}): { client: Client; waits: number[] } {
+export function clientOf(
+  stand: ServerFixture,
+  options: Partial<ClientOptions> = {},
+): { client: Client; waits: number[] } {
   const waits: number[] = []
   const client = createClient({
-    url: stand.url, key: stand.key,
+    url: stand.url,
+    key: stand.key,
     clock: {
       now: () => Date.now() + stand.shift.ms,
       async sleep(ms, signal) {
@@ -95,6 +112,7 @@ export function portsOf({ shift }: Pick<ServerFixture, 'shift'>): Ports {
   const ignore = (): void => {}
   return {
     clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },
-    random: systemRandom, log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+    random: systemRandom,
+    log: { debug: ignore, info: ignore, warn: ignore, error: ignore },
   }
 }

@@ -21,6 +21,9 @@ const checkpoint = {
 }
 for await (const change of changes({ url, key, checkpoint, follow: false, pageSize: 4 })) {
   live()
-  appendFileSync(join(folder, 'done.ndjson'), `${JSON.stringify([changeKey(change), change.action, change.resourceId, change.snapshot])}\n`)
+  appendFileSync(
+    join(folder, 'done.ndjson'),
+    `${JSON.stringify([changeKey(change), change.action, change.resourceId, change.snapshot])}\n`,
+  )
   live()
 }

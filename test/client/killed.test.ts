@@ -21,9 +21,14 @@ test('A11, A12, A30 a consumer that is killed repeatedly between any two steps l
   }
   expect(kills).toBeGreaterThan(4)
   expect(existsSync(join(folder, 'checkpoint.json.draft'))).toBe(false)
-  const lines = readFileSync(join(folder, 'done.ndjson'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as [string, string, string, unknown])
+  const lines = readFileSync(join(folder, 'done.ndjson'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as [string, string, string, unknown])
   const once = [...new Map(lines.map((line) => [line[0], line])).values()]
-  expect(once.map(([, action, key]) => [action, key])).toEqual((await readFeed(stand.store)).map(({ action, key }) => [action, key]))
+  expect(once.map(([, action, key]) => [action, key])).toEqual(
+    (await readFeed(stand.store)).map(({ action, key }) => [action, key]),
+  )
   expect(lines.length).toBeGreaterThan(once.length)
   const rows = new Map<string, unknown>()
   for (const [, action, key, snapshot] of once) {
@@ -34,10 +39,14 @@ test('A11, A12, A30 a consumer that is killed repeatedly between any two steps l
 })
 
 function consume(args: readonly string[]): Promise<string | null> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'killed-consumer.mjs'), ...args], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'killed-consumer.mjs'), ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (code, signal) => (signal === null && code !== 0 ? reject(new Error(`it ended with ${code}`)) : resolve(signal)))
+    child.once('exit', (code, signal) =>
+      signal === null && code !== 0 ? reject(new Error(`it ended with ${code}`)) : resolve(signal),
+    )
   })
 }

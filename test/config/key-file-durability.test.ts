@@ -37,8 +37,13 @@ test('Z3 a key file is synced before it is renamed, and its folder before it is 
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-key-file-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'app.db.key')
-  const ring = () => loadKeyRing({ product: 'SQLite', storage: { kind: 'file', path: join(folder, 'app.db') } }, {}, folder)
-  const durable = [expect.stringMatching(/^sync .*app\.db\.key\.[0-9a-f]+$/), expect.stringMatching(/^name .* .*app\.db\.key$/), `sync ${dirname(file)}`]
+  const ring = () =>
+    loadKeyRing({ product: 'SQLite', storage: { kind: 'file', path: join(folder, 'app.db') } }, {}, folder)
+  const durable = [
+    expect.stringMatching(/^sync .*app\.db\.key\.[0-9a-f]+$/),
+    expect.stringMatching(/^name .* .*app\.db\.key$/),
+    `sync ${dirname(file)}`,
+  ]
   const seen = (act: () => unknown): string[] => {
     calls.length = 0
     act()

@@ -25,11 +25,16 @@ describe('the encryption keys', () => {
 
   test('come from a file that is named, else from the environment; a PostgreSQL is not opened without', () => {
     writeFileSync(join(folder, 'ring'), `${OTHER}\n${KEY}\n`, { mode: 0o600 })
-    const [file, inline] = [loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring', TIDEMARK_KEY: KEY }, folder), loadKeyRing(sqlite(), { TIDEMARK_KEY: KEY }, folder)]
+    const [file, inline] = [
+      loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring', TIDEMARK_KEY: KEY }, folder),
+      loadKeyRing(sqlite(), { TIDEMARK_KEY: KEY }, folder),
+    ]
     expect(file.keys).toHaveLength(2)
     expect(inline.current.id).toBe(file.keys[1]!.id)
     expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
-    expect(() => loadKeyRing(locateStore('postgres://x/y', folder), {}, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
+    expect(() => loadKeyRing(locateStore('postgres://x/y', folder), {}, folder)).toThrow(
+      expect.objectContaining({ code: 'KEYS_MISSING' }),
+    )
   })
 
   test('Z3 a lost key file is not replaced by a new one for a tenant that is new: the keys of another tenant are of the lost one', async () => {
@@ -40,7 +45,9 @@ describe('the encryption keys', () => {
     const file = join(folder, 'app.db.key')
     const kept = readFileSync(file)
     rmSync(file)
-    await expect(openStore(url, { tenant: 'newcomer', environment: {} })).rejects.toMatchObject({ code: 'KEYS_MISSING' })
+    await expect(openStore(url, { tenant: 'newcomer', environment: {} })).rejects.toMatchObject({
+      code: 'KEYS_MISSING',
+    })
     expect(existsSync(file)).toBe(false)
     // Another key given by hand is not of this store either.
     const foreign = await openStore(url, { tenant: 'newcomer', environment: { TIDEMARK_KEY: OTHER } })
@@ -58,7 +65,9 @@ describe('the encryption keys', () => {
       chmodSync(join(folder, 'ring'), mode)
       expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'ring' }, folder)).toThrow('chmod 600')
     }
-    expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'nowhere' }, folder)).toThrow(expect.objectContaining({ code: 'KEYS_MISSING' }))
+    expect(() => loadKeyRing(sqlite(), { TIDEMARK_KEY_FILE: 'nowhere' }, folder)).toThrow(
+      expect.objectContaining({ code: 'KEYS_MISSING' }),
+    )
     writeFileSync(join(folder, 'app.db.key'), 'not a key at all', { mode: 0o600 })
     expect(() => loadKeyRing(sqlite(), {}, folder)).toThrow('is not 32 bytes in base64')
     expect(readFileSync(join(folder, 'app.db.key'), 'utf8')).toBe('not a key at all')
@@ -73,7 +82,10 @@ describe('the encryption keys', () => {
     await store.close()
     const key = readFileSync(join(folder, 'app.db.key'))
     rmSync(join(folder, 'app.db.key'))
-    await expect(openStore(url, { environment: {} })).rejects.toMatchObject({ code: 'KEYS_MISSING', message: expect.stringContaining('app.db.key') })
+    await expect(openStore(url, { environment: {} })).rejects.toMatchObject({
+      code: 'KEYS_MISSING',
+      message: expect.stringContaining('app.db.key'),
+    })
     expect(existsSync(join(folder, 'app.db.key'))).toBe(false)
     writeFileSync(join(folder, 'app.db.key'), key, { mode: 0o600 })
     const again = await openStore(url, { environment: {} })
@@ -89,7 +101,9 @@ describe('the encryption keys', () => {
     await driver.release()
     await store.close()
     const stranger = await openStore(url, { environment: { TIDEMARK_KEY: OTHER } })
-    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1, at: 0 })).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+    })
     await stranger.close()
     const again = await openStore(url, { environment: { TIDEMARK_KEY: `${OTHER},${KEY}` } })
     expect((await again.readCheckpoint(driver.ref)).committed).toBe('"a"')

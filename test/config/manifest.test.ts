@@ -42,7 +42,10 @@ const write = (text: string, name = 'tidemark.yaml'): string => {
 }
 /** What the manifest is refused with. */
 async function refusal(text: string, environment = {}): Promise<{ code: string; message: string }> {
-  return buildWorker(write(text), 'tidemark.yaml', environment).then(() => ({ code: 'accepted', message: '' }), (error: { code: string; message: string }) => ({ code: error.code, message: error.message }))
+  return buildWorker(write(text), 'tidemark.yaml', environment).then(
+    () => ({ code: 'accepted', message: '' }),
+    (error: { code: string; message: string }) => ({ code: error.code, message: error.message }),
+  )
 }
 
 const REST = `connector: rest
@@ -62,10 +65,36 @@ describe('a manifest', () => {
     const { worker, file } = await loadWorker(undefined, { folder })
     expect(file).toBe(join(folder, 'tidemark.yaml'))
     expect(worker.name).toBe('shop')
-    expect(worker.manifest.syncs.map(({ name, mode, pair, schedule, databases }) => ({ name, mode, pair, schedule, databases }))).toEqual([
-      { name: 'shop.customers-backfill', mode: 'replace', pair: 'backfill', schedule: { kind: 'manual' }, databases: ['shop.customers'] },
-      { name: 'shop.customers', mode: 'incremental', pair: 'delta', schedule: { kind: 'interval', intervalMs: 300_000 }, databases: ['shop.customers'] },
-      { name: 'shop.countries', mode: 'replace', pair: null, schedule: { kind: 'interval', intervalMs: 1_800_000 }, databases: ['shop.countries'] },
+    expect(
+      worker.manifest.syncs.map(({ name, mode, pair, schedule, databases }) => ({
+        name,
+        mode,
+        pair,
+        schedule,
+        databases,
+      })),
+    ).toEqual([
+      {
+        name: 'shop.customers-backfill',
+        mode: 'replace',
+        pair: 'backfill',
+        schedule: { kind: 'manual' },
+        databases: ['shop.customers'],
+      },
+      {
+        name: 'shop.customers',
+        mode: 'incremental',
+        pair: 'delta',
+        schedule: { kind: 'interval', intervalMs: 300_000 },
+        databases: ['shop.customers'],
+      },
+      {
+        name: 'shop.countries',
+        mode: 'replace',
+        pair: null,
+        schedule: { kind: 'interval', intervalMs: 1_800_000 },
+        databases: ['shop.countries'],
+      },
     ])
     write('export default 1', 'worker.js')
     await expect(loadWorker(undefined, { folder })).rejects.toMatchObject({ code: 'WORKER_INVALID' })
@@ -74,17 +103,26 @@ describe('a manifest', () => {
 
   test('R7 R8 its streams run on the engine, and their positions are in the registry, one for each', async () => {
     const shop = new DatabaseSync(join(folder, 'shop.db'))
-    shop.exec(`CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, updated_at TEXT NOT NULL); CREATE TABLE countries (code TEXT PRIMARY KEY NOT NULL, name TEXT)`)
-    shop.exec(`INSERT INTO customers VALUES (1, 'Ada', '2020-01-01T00:00:00Z'), (2, 'Bob', '2020-01-02T00:00:00Z'); INSERT INTO countries VALUES ('de', 'Germany')`)
+    shop.exec(
+      `CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, updated_at TEXT NOT NULL); CREATE TABLE countries (code TEXT PRIMARY KEY NOT NULL, name TEXT)`,
+    )
+    shop.exec(
+      `INSERT INTO customers VALUES (1, 'Ada', '2020-01-01T00:00:00Z'), (2, 'Bob', '2020-01-02T00:00:00Z'); INSERT INTO countries VALUES ('de', 'Germany')`,
+    )
     shop.close()
     const path = write(MANIFEST)
     const before = readFileSync(path, 'utf8')
     const worker = await buildWorker(path, 'tidemark.yaml', {})
     const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
     try {
-      for (const name of ['shop.customers', 'shop.countries']) expect(await runCycle(worker, name, { store }), name).toMatchObject({ stopReason: 'complete', error: null })
-      const texts = async (database: string): Promise<unknown[]> => (await store.rows({ database, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)
-      expect(await texts('shop.customers')).toMatchObject([{ id: 1, name: 'Ada' }, { id: 2, name: 'Bob' }])
+      for (const name of ['shop.customers', 'shop.countries'])
+        expect(await runCycle(worker, name, { store }), name).toMatchObject({ stopReason: 'complete', error: null })
+      const texts = async (database: string): Promise<unknown[]> =>
+        (await store.rows({ database, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)
+      expect(await texts('shop.customers')).toMatchObject([
+        { id: 1, name: 'Ada' },
+        { id: 2, name: 'Bob' },
+      ])
       expect(await texts('shop.countries')).toEqual([{ code: 'de' }])
       const { committed, version } = await store.readCheckpoint({ worker: 'shop', sync: 'shop.customers' })
       expect(version).toBe(1)
@@ -98,14 +136,22 @@ describe('a manifest', () => {
 
   test('RX1 a stream keeps its rows and its position under its id, also when the table behind it is renamed', async () => {
     const shop = new DatabaseSync(join(folder, 'shop.db'))
-    shop.exec(`CREATE TABLE customers (id INTEGER PRIMARY KEY, updated_at TEXT NOT NULL); INSERT INTO customers VALUES (1, '2020-01-01T00:00:00Z')`)
-    const text = 'name: shop\nconnector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams:\n  - { id: shop.customers, cursor: updated_at, options: { table: customers } }\n'
+    shop.exec(
+      `CREATE TABLE customers (id INTEGER PRIMARY KEY, updated_at TEXT NOT NULL); INSERT INTO customers VALUES (1, '2020-01-01T00:00:00Z')`,
+    )
+    const text =
+      'name: shop\nconnector: sql\nconfig: { url: "sqlite:shop.db" }\nstreams:\n  - { id: shop.customers, cursor: updated_at, options: { table: customers } }\n'
     const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
     try {
-      const run = async (manifest: string) => runCycle(await buildWorker(write(manifest), 'tidemark.yaml', {}), 'shop.customers', { store })
+      const run = async (manifest: string) =>
+        runCycle(await buildWorker(write(manifest), 'tidemark.yaml', {}), 'shop.customers', { store })
       expect(await run(text)).toMatchObject({ error: null, version: 1, counts: { created: 1 } })
       shop.exec(`ALTER TABLE customers RENAME TO clients; INSERT INTO clients VALUES (2, '2020-01-02T00:00:00Z')`)
-      expect(await run(text.replace('table: customers', 'table: clients'))).toMatchObject({ error: null, version: 2, counts: { created: 1, deleted: 0, swept: 0 } })
+      expect(await run(text.replace('table: customers', 'table: clients'))).toMatchObject({
+        error: null,
+        version: 2,
+        counts: { created: 1, deleted: 0, swept: 0 },
+      })
       expect((await store.rows({ database: 'shop.customers', limit: 10 })).map(({ key }) => key)).toEqual(['1', '2'])
     } finally {
       shop.close()
@@ -115,36 +161,112 @@ describe('a manifest', () => {
 
   test('RX5 says which version of its form it is in; another is refused, and the message says where', async () => {
     expect(await refusal(`manifest_version: 1\n${MANIFEST}`)).toEqual({ code: 'accepted', message: '' })
-    expect(await refusal(`manifest_version: 2\n${MANIFEST}`)).toEqual({ code: 'MANIFEST_INVALID', message: 'tidemark.yaml:1:19: manifest_version: it must be 1.' })
+    expect(await refusal(`manifest_version: 2\n${MANIFEST}`)).toEqual({
+      code: 'MANIFEST_INVALID',
+      message: 'tidemark.yaml:1:19: manifest_version: it must be 1.',
+    })
   })
 
   test('R22 never contains state', async () => {
-    for (const name of ['state', 'cursor_value', 'last_cursor']) expect(await refusal(MANIFEST.replace('    key: [id]', `    ${name}: 2025`))).toMatchObject({ code: 'MANIFEST_INVALID' })
-    expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe('tidemark.yaml:10:21: streams.0.state_handling: it must be "platform_registry".')
+    for (const name of ['state', 'cursor_value', 'last_cursor'])
+      expect(await refusal(MANIFEST.replace('    key: [id]', `    ${name}: 2025`))).toMatchObject({
+        code: 'MANIFEST_INVALID',
+      })
+    expect((await refusal(MANIFEST.replace('platform_registry', 'connector'))).message).toBe(
+      'tidemark.yaml:10:21: streams.0.state_handling: it must be "platform_registry".',
+    )
   })
 
   test.each([
     ['a tab', MANIFEST.replace('  url', '\turl'), /^tidemark\.yaml:4:1: /],
     ['a key twice', MANIFEST.replace('    key: [id]', '    id: b'), /^tidemark\.yaml:7:5: /],
-    ['an option that is not there', MANIFEST.replace('cursor:', 'curser:'), 'tidemark.yaml:8:5: streams.0: unknown field "curser". Did you mean "cursor"?'],
-    ['no connector of that name', MANIFEST.replace('connector: sql', 'connector: sqll'), /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\.$/],
-    ['a window that is no duration', MANIFEST.replace('PT5M', '5m'), /^tidemark\.yaml:11:20: streams\.0\.safety_window: it is /],
-    ['something missing', MANIFEST.replace('  url: sqlite:shop.db', '  {}'), 'tidemark.yaml:4:3: config: `url` is missing.'],
-    ['no mode', MANIFEST.replace('full_refresh', 'sometimes'), 'tidemark.yaml:15:11: streams.1.mode: it must be one of incremental, full_refresh.'],
-    ['two streams with one id', MANIFEST.replace('shop.countries', 'shop.customers'), 'tidemark.yaml:14:9: the stream id "shop.customers" is used twice.'],
+    [
+      'an option that is not there',
+      MANIFEST.replace('cursor:', 'curser:'),
+      'tidemark.yaml:8:5: streams.0: unknown field "curser". Did you mean "cursor"?',
+    ],
+    [
+      'no connector of that name',
+      MANIFEST.replace('connector: sql', 'connector: sqll'),
+      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\.$/,
+    ],
+    [
+      'a window that is no duration',
+      MANIFEST.replace('PT5M', '5m'),
+      /^tidemark\.yaml:11:20: streams\.0\.safety_window: it is /,
+    ],
+    [
+      'something missing',
+      MANIFEST.replace('  url: sqlite:shop.db', '  {}'),
+      'tidemark.yaml:4:3: config: `url` is missing.',
+    ],
+    [
+      'no mode',
+      MANIFEST.replace('full_refresh', 'sometimes'),
+      'tidemark.yaml:15:11: streams.1.mode: it must be one of incremental, full_refresh.',
+    ],
+    [
+      'two streams with one id',
+      MANIFEST.replace('shop.countries', 'shop.customers'),
+      'tidemark.yaml:14:9: the stream id "shop.customers" is used twice.',
+    ],
     ['a schedule that is none', MANIFEST.replace('5m\n', 'often\n'), /^tidemark\.yaml:6:5: shop\.customers: .*often/],
-    ['a declared schema that is not there', MANIFEST.replace('discovery', 'declared'), 'tidemark.yaml:6:5: streams.0: `schema` is missing.'],
-    ['a table that is no text', MANIFEST.replace('{ table: countries }', '{ table: 5 }'), 'tidemark.yaml:17:23: streams.1.options.table: must be string.'],
-    ['nothing selected', `${MANIFEST}select: { include: [crm.*] }\n`, 'tidemark.yaml:18:9: `select` matches none of the streams.'],
-    ['no streams', 'connector: sql\nconfig: { url: sqlite:shop.db }\n', 'tidemark.yaml:1:1: `streams` is missing; list the available streams with `tidemark discover`.'],
-    ['an incremental stream without a cursor', MANIFEST.replace('mode: full_refresh', 'mode: incremental'), /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental without a `cursor`; set one\.$/],
-    ['a safety window of a full refresh', MANIFEST.replace('mode: full_refresh', 'safety_window: PT5M'), 'tidemark.yaml:14:5: shop.countries: a full refresh has no safety window.'],
+    [
+      'a declared schema that is not there',
+      MANIFEST.replace('discovery', 'declared'),
+      'tidemark.yaml:6:5: streams.0: `schema` is missing.',
+    ],
+    [
+      'a table that is no text',
+      MANIFEST.replace('{ table: countries }', '{ table: 5 }'),
+      'tidemark.yaml:17:23: streams.1.options.table: must be string.',
+    ],
+    [
+      'nothing selected',
+      `${MANIFEST}select: { include: [crm.*] }\n`,
+      'tidemark.yaml:18:9: `select` matches none of the streams.',
+    ],
+    [
+      'no streams',
+      'connector: sql\nconfig: { url: sqlite:shop.db }\n',
+      'tidemark.yaml:1:1: `streams` is missing; list the available streams with `tidemark discover`.',
+    ],
+    [
+      'an incremental stream without a cursor',
+      MANIFEST.replace('mode: full_refresh', 'mode: incremental'),
+      /^tidemark\.yaml:14:5: shop\.countries: it cannot be incremental without a `cursor`; set one\.$/,
+    ],
+    [
+      'a safety window of a full refresh',
+      MANIFEST.replace('mode: full_refresh', 'safety_window: PT5M'),
+      'tidemark.yaml:14:5: shop.countries: a full refresh has no safety window.',
+    ],
     ['an empty file', '', /^tidemark\.yaml:1:1: /],
-    ['a misspelt member of a page', REST.replace('parameter: after', 'paramter: after'), /^tidemark\.yaml:7:28: streams\.0\.options\.page: unknown field "paramter"\. Did you mean "parameter"\?/],
-    ['a misspelt member of what is followed', REST.replace('since: updated_since', 'since: updated_since, overlap: 5'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: unknown field "overlap"\. Did you mean "overlapMs"\?/],
-    ['a misspelt member of a page inside it', REST.replace('next: next } }', 'nxt: next } }'), /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow\.page: unknown field "nxt"\. Did you mean "next"\?/],
-    ['a misspelt member of the deletions', REST.replace('key: id,', 'ky: id,'), /^tidemark\.yaml:9:\d+: streams\.0\.options\.deletes: unknown field "ky"\. Did you mean "key"\?/],
-    ['a kind of page that does not exist', REST.replace('kind: token, parameter: after', 'kind: tokens, parameter: after'), /^tidemark\.yaml:7:\d+: streams\.0\.options\.page\.kind: it must be one of none, token, /],
+    [
+      'a misspelt member of a page',
+      REST.replace('parameter: after', 'paramter: after'),
+      /^tidemark\.yaml:7:28: streams\.0\.options\.page: unknown field "paramter"\. Did you mean "parameter"\?/,
+    ],
+    [
+      'a misspelt member of what is followed',
+      REST.replace('since: updated_since', 'since: updated_since, overlap: 5'),
+      /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: unknown field "overlap"\. Did you mean "overlapMs"\?/,
+    ],
+    [
+      'a misspelt member of a page inside it',
+      REST.replace('next: next } }', 'nxt: next } }'),
+      /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow\.page: unknown field "nxt"\. Did you mean "next"\?/,
+    ],
+    [
+      'a misspelt member of the deletions',
+      REST.replace('key: id,', 'ky: id,'),
+      /^tidemark\.yaml:9:\d+: streams\.0\.options\.deletes: unknown field "ky"\. Did you mean "key"\?/,
+    ],
+    [
+      'a kind of page that does not exist',
+      REST.replace('kind: token, parameter: after', 'kind: tokens, parameter: after'),
+      /^tidemark\.yaml:7:\d+: streams\.0\.options\.page\.kind: it must be one of none, token, /,
+    ],
   ])('with %s is refused, and the message says where', async (_, text, expected) => {
     const { message } = await refusal(text)
     if (typeof expected === 'string') expect(message).toBe(expected)
@@ -153,25 +275,49 @@ describe('a manifest', () => {
 
   test('`deletes` of a stream is that of its database; another value is refused where it stands, with the two there are', async () => {
     const deletesOf = async (value: string): Promise<unknown> => {
-      const worker = await buildWorker(write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)), 'tidemark.yaml', {})
+      const worker = await buildWorker(
+        write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)),
+        'tidemark.yaml',
+        {},
+      )
       return worker.manifest.databases.find(({ name }) => name === 'shop.customers')!.deletes
     }
     expect([await deletesOf('soft'), await deletesOf('hard')]).toEqual(['soft', undefined])
-    await expect(deletesOf('softly')).rejects.toMatchObject({ code: 'MANIFEST_INVALID', message: expect.stringMatching(/deletes.*hard.*soft/) })
+    await expect(deletesOf('softly')).rejects.toMatchObject({
+      code: 'MANIFEST_INVALID',
+      message: expect.stringMatching(/deletes.*hard.*soft/),
+    })
   })
 
   test('a declared schema is that of the database', async () => {
-    const text = MANIFEST.replace('schema_strategy: discovery', 'schema_strategy: declared\n    schema: { type: object, required: [name] }')
-    expect((await buildWorker(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({ type: 'object', required: ['name'] })
+    const text = MANIFEST.replace(
+      'schema_strategy: discovery',
+      'schema_strategy: declared\n    schema: { type: object, required: [name] }',
+    )
+    expect((await buildWorker(write(text), 'tidemark.yaml', {})).schemaOf('shop.customers')).toEqual({
+      type: 'object',
+      required: ['name'],
+    })
   })
 })
 
 describe('secrets', () => {
   test('R45 stay names until they are needed, and none is written out', async () => {
-    const manifest = readManifest(write(MANIFEST.replace('sqlite:shop.db', '${SHOP_URL}')), 'tidemark.yaml', { SHOP_URL: 'postgres://app:hunter2@db/shop' })
+    const manifest = readManifest(write(MANIFEST.replace('sqlite:shop.db', '${SHOP_URL}')), 'tidemark.yaml', {
+      SHOP_URL: 'postgres://app:hunter2@db/shop',
+    })
     expect(manifest.config).toEqual({ url: 'SHOP_URL' })
-    for (const [connector, config] of [['sql', 'url: postgres://app:hunter2@db/shop'], ['stripe', 'api_key: hunter2'], ['rest', 'base_url: x, auth: { kind: bearer, token: hunter2 }']]) {
-      const { code, message } = await refusal(`connector: ${connector}\nconfig: { ${config} }\nstreams:\n  - id: a\n    key: [id]\n    options: { path: /a, page: { kind: none } }\n`.replace(connector === 'rest' ? 'nothing' : /    (?:key|options):.*\n/g, ''))
+    for (const [connector, config] of [
+      ['sql', 'url: postgres://app:hunter2@db/shop'],
+      ['stripe', 'api_key: hunter2'],
+      ['rest', 'base_url: x, auth: { kind: bearer, token: hunter2 }'],
+    ]) {
+      const { code, message } = await refusal(
+        `connector: ${connector}\nconfig: { ${config} }\nstreams:\n  - id: a\n    key: [id]\n    options: { path: /a, page: { kind: none } }\n`.replace(
+          connector === 'rest' ? 'nothing' : /    (?:key|options):.*\n/g,
+          '',
+        ),
+      )
       expect(code, connector).toBe('MANIFEST_INVALID')
       expect(message).toContain('write ${NAME} here')
       expect(message).not.toContain('hunter2')
@@ -179,11 +325,14 @@ describe('secrets', () => {
   })
 
   test('other values are filled in from the environment and .env, as text and never as YAML', async () => {
-    const rest = 'connector: rest\nconfig:\n  base_url: https://${HOST}/v1\nstreams: [{ id: a, key: [id], options: { path: /a, page: { kind: none } } }]\n'
+    const rest =
+      'connector: rest\nconfig:\n  base_url: https://${HOST}/v1\nstreams: [{ id: a, key: [id], options: { path: /a, page: { kind: none } } }]\n'
     expect(await refusal(rest)).toEqual({ code: 'SECRET_MISSING', message: 'tidemark.yaml:3:13: HOST is not set.' })
     write('HOST=api.example.com', '.env')
     expect(readManifest(write(rest), 'tidemark.yaml', {}).config).toEqual({ base_url: 'https://api.example.com/v1' })
-    expect(readManifest(write(rest), 'tidemark.yaml', { HOST: 'x\nauth: 1' }).config).toEqual({ base_url: 'https://x\nauth: 1/v1' })
+    expect(readManifest(write(rest), 'tidemark.yaml', { HOST: 'x\nauth: 1' }).config).toEqual({
+      base_url: 'https://x\nauth: 1/v1',
+    })
   })
 })
 
@@ -217,7 +366,8 @@ describe('documents', () => {
   test('every manifest of the guide loads', async () => {
     const guide = readFileSync(join(root, 'docs/guides/manifests.md'), 'utf8')
     const syncs: string[][] = []
-    for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm)) syncs.push((await buildWorker(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
+    for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm))
+      syncs.push((await buildWorker(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
     expect(syncs).toEqual([
       ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
       ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],

@@ -16,8 +16,14 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-const upsert = (key: string, record: Record<string, string | number> = { id: key }): Change => ({ type: 'upsert', key, record })
-const returning = (...keys: string[]): Execute => async () => ({ changes: keys.map((key) => upsert(key)), hasMore: false })
+const upsert = (key: string, record: Record<string, string | number> = { id: key }): Change => ({
+  type: 'upsert',
+  key,
+  record,
+})
+const returning =
+  (...keys: string[]): Execute =>
+  async () => ({ changes: keys.map((key) => upsert(key)), hasMore: false })
 
 async function keys(database = 'contacts', tenant = 'default'): Promise<string[]> {
   const store = await openStore(url, { tenant })
@@ -28,8 +34,17 @@ async function keys(database = 'contacts', tenant = 'default'): Promise<string[]
 
 describe('one cycle from a program of one’s own', () => {
   test('lands the rows in the store that the URL names', async () => {
-    const result = await runCycle({ store: url, sync: { name: 'all', database: 'contacts', execute: returning('a', 'b') } })
-    expect(result).toMatchObject({ worker: 'worker', sync: 'all', stopReason: 'complete', counts: { created: 2 }, error: null })
+    const result = await runCycle({
+      store: url,
+      sync: { name: 'all', database: 'contacts', execute: returning('a', 'b') },
+    })
+    expect(result).toMatchObject({
+      worker: 'worker',
+      sync: 'all',
+      stopReason: 'complete',
+      counts: { created: 2 },
+      error: null,
+    })
     expect(await keys()).toEqual(['a', 'b'])
   })
 
@@ -39,16 +54,35 @@ describe('one cycle from a program of one’s own', () => {
     worker.database('events', { history: false })
     let day = 0
     const changes = (): Change[] => ['contacts', 'events'].map((database) => ({ ...upsert('a', { day }), database }))
-    worker.sync('all', { database: 'contacts', databases: ['events'], mode: 'incremental', execute: async () => ({ changes: changes(), hasMore: false, nextState: { day } }) })
+    worker.sync('all', {
+      database: 'contacts',
+      databases: ['events'],
+      mode: 'incremental',
+      execute: async () => ({ changes: changes(), hasMore: false, nextState: { day } }),
+    })
     const store = await openStore(url)
     const DAY = 86_400_000
-    const clock = { now: () => Date.UTC(2026, 0, 1) + day * DAY, sleep: (_ms: number, signal?: AbortSignal) => new Promise<void>((_, reject) => signal?.addEventListener('abort', () => reject(new Error('stopped')))) }
-    for (day = 1; day <= 6; day++) expect(await runCycle(worker, 'all', { store, clock })).toMatchObject({ stopReason: 'complete', error: null })
+    const clock = {
+      now: () => Date.UTC(2026, 0, 1) + day * DAY,
+      sleep: (_ms: number, signal?: AbortSignal) =>
+        new Promise<void>((_, reject) => signal?.addEventListener('abort', () => reject(new Error('stopped')))),
+    }
+    for (day = 1; day <= 6; day++)
+      expect(await runCycle(worker, 'all', { store, clock })).toMatchObject({ stopReason: 'complete', error: null })
     const stop = new AbortController()
     const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-    await compactLogPeriodically(store, { random: { next: Math.random }, log: quiet, clock: { ...clock, sleep: async () => stop.abort() } }, DAY, stop.signal)
-    const days = async (database: string): Promise<unknown[]> => (await store.history(database, 'a')).map(({ text }) => (JSON.parse(text!) as { day: number }).day)
-    expect([await days('contacts'), await days('events')]).toEqual([[3, 4, 5, 6], [5, 6]])
+    await compactLogPeriodically(
+      store,
+      { random: { next: Math.random }, log: quiet, clock: { ...clock, sleep: async () => stop.abort() } },
+      DAY,
+      stop.signal,
+    )
+    const days = async (database: string): Promise<unknown[]> =>
+      (await store.history(database, 'a')).map(({ text }) => (JSON.parse(text!) as { day: number }).day)
+    expect([await days('contacts'), await days('events')]).toEqual([
+      [3, 4, 5, 6],
+      [5, 6],
+    ])
     await store.close()
   })
 
@@ -59,7 +93,12 @@ describe('one cycle from a program of one’s own', () => {
       worker.database('contacts', deletes === undefined ? {} : { deletes })
       worker.sync('all', { database: 'contacts', sweep: { maxDeleteShare: 1 }, execute: returning(...listed) })
       const { stopReason, counts } = await runCycle(worker, 'all', { store })
-      return [stopReason, counts.swept, (await store.databases())[0]!.rows, (await store.schema('contacts'))!.deletedRows]
+      return [
+        stopReason,
+        counts.swept,
+        (await store.databases())[0]!.rows,
+        (await store.schema('contacts'))!.deletedRows,
+      ]
     }
     expect(await run('soft', 'a', 'b', 'c', 'd')).toEqual(['complete', 0, 4, 0])
     expect(await run('soft', 'a', 'b', 'c')).toEqual(['complete', 1, 3, 1])
@@ -73,7 +112,10 @@ describe('one cycle from a program of one’s own', () => {
     const worker = new Worker()
     worker.database('contacts', { deletes: 'soft' })
     let asked = 0
-    worker.sync('all', { database: 'contacts', execute: async () => ({ changes: [], hasMore: false, nextState: { asked: ++asked } }) })
+    worker.sync('all', {
+      database: 'contacts',
+      execute: async () => ({ changes: [], hasMore: false, nextState: { asked: ++asked } }),
+    })
     const { stopReason, error } = await runCycle(worker, 'all', { store })
     expect([stopReason, error?.code, asked]).toEqual(['error', 'STORE_UNSUPPORTED', 0])
     expect(error!.message).toContain('database "contacts" has `deletes: \'soft\'`')
@@ -91,16 +133,19 @@ describe('one cycle from a program of one’s own', () => {
 
   test('N5 N7 an incremental sync continues where it stopped, through a new store', async () => {
     const seen: unknown[] = []
-    const run = (): Promise<unknown> => runCycle({
-      store: url,
-      sync: {
-        name: 'delta', database: 'contacts', mode: 'incremental',
-        execute: async (state: { page: number } | undefined) => {
-          seen.push(state)
-          return { changes: [], hasMore: false, nextState: { page: (state?.page ?? 0) + 1 } }
+    const run = (): Promise<unknown> =>
+      runCycle({
+        store: url,
+        sync: {
+          name: 'delta',
+          database: 'contacts',
+          mode: 'incremental',
+          execute: async (state: { page: number } | undefined) => {
+            seen.push(state)
+            return { changes: [], hasMore: false, nextState: { page: (state?.page ?? 0) + 1 } }
+          },
         },
-      },
-    })
+      })
     await run()
     await run()
     await run()
@@ -121,8 +166,17 @@ describe('one cycle from a program of one’s own', () => {
     const result = await runCycle({
       store: url,
       sync: {
-        name: 'all', database: { name: 'contacts', schema }, databases: ['notes'],
-        execute: async () => ({ changes: [upsert('a', { id: 'a', age: 5 }), upsert('b', { id: 'b', age: 'old' }), { ...upsert('n'), database: 'notes' }], hasMore: false }),
+        name: 'all',
+        database: { name: 'contacts', schema },
+        databases: ['notes'],
+        execute: async () => ({
+          changes: [
+            upsert('a', { id: 'a', age: 5 }),
+            upsert('b', { id: 'b', age: 'old' }),
+            { ...upsert('n'), database: 'notes' },
+          ],
+          hasMore: false,
+        }),
       },
     })
     expect(result.counts).toMatchObject({ created: 2, quarantined: 1 })
@@ -130,18 +184,26 @@ describe('one cycle from a program of one’s own', () => {
   })
 
   test('gives the source its secrets, log, pacer and network', async () => {
-    const server = createServer((request, response) => response.end(JSON.stringify([{ id: request.headers.authorization }]))).listen(0, '127.0.0.1')
+    const server = createServer((request, response) =>
+      response.end(JSON.stringify([{ id: request.headers.authorization }])),
+    ).listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const messages: string[] = []
     const note = (message: string): void => void messages.push(message)
     const log: Log = { debug: () => {}, info: note, warn: note, error: note }
     const result = await runCycle({
-      store: url, log, secrets: { TOKEN: 't0k3n' },
+      store: url,
+      log,
+      secrets: { TOKEN: 't0k3n' },
       sync: {
-        name: 'all', database: 'contacts', pacer: { allowedRequests: 100, intervalMs: 1_000 },
+        name: 'all',
+        database: 'contacts',
+        pacer: { allowedRequests: 100, intervalMs: 1_000 },
         execute: async (_state, { fetch, secrets, log }) => {
           log.info('asking')
-          const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { headers: { authorization: secrets.get('TOKEN') } })
+          const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, {
+            headers: { authorization: secrets.get('TOKEN') },
+          })
           const items = (await response.json()) as { id: string }[]
           return { changes: items.map(({ id }) => upsert(id)), hasMore: false }
         },
@@ -154,8 +216,14 @@ describe('one cycle from a program of one’s own', () => {
   })
 
   test('a failing source is a result, and a missing secret says so', async () => {
-    const failing: Execute = async (_state, { secrets }) => ({ changes: [upsert(secrets.get('NO_SUCH_SECRET_HERE'))], hasMore: false })
-    const result = await runCycle({ store: url, sync: { name: 'all', database: 'contacts', limits: { retriesMax: 0 }, execute: failing } })
+    const failing: Execute = async (_state, { secrets }) => ({
+      changes: [upsert(secrets.get('NO_SUCH_SECRET_HERE'))],
+      hasMore: false,
+    })
+    const result = await runCycle({
+      store: url,
+      sync: { name: 'all', database: 'contacts', limits: { retriesMax: 0 }, execute: failing },
+    })
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SECRET_MISSING' } })
   })
 
@@ -163,9 +231,12 @@ describe('one cycle from a program of one’s own', () => {
     const controller = new AbortController()
     const progress: string[] = []
     const result = await runCycle({
-      store: url, signal: controller.signal, onProgress: (step) => progress.push(step.kind),
+      store: url,
+      signal: controller.signal,
+      onProgress: (step) => progress.push(step.kind),
       sync: {
-        name: 'all', database: 'contacts',
+        name: 'all',
+        database: 'contacts',
         execute: async (state: number | undefined) => {
           const page = state ?? 0
           if (page === 2) controller.abort()
@@ -179,9 +250,15 @@ describe('one cycle from a program of one’s own', () => {
   })
 
   test('invalid input is reported before anything is opened', async () => {
-    await expect(runCycle({ store: url, sync: { name: '../x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'NAME_INVALID' })
-    await expect(runCycle({ store: url, sync: { name: 'x', database: 'contacts', modus: 1, execute: returning() } as never })).rejects.toMatchObject({ code: 'SYNC_INVALID' })
-    await expect(runCycle({ store: 'nope', sync: { name: 'x', database: 'contacts', execute: returning() } })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
+    await expect(
+      runCycle({ store: url, sync: { name: '../x', database: 'contacts', execute: returning() } }),
+    ).rejects.toMatchObject({ code: 'NAME_INVALID' })
+    await expect(
+      runCycle({ store: url, sync: { name: 'x', database: 'contacts', modus: 1, execute: returning() } as never }),
+    ).rejects.toMatchObject({ code: 'SYNC_INVALID' })
+    await expect(
+      runCycle({ store: 'nope', sync: { name: 'x', database: 'contacts', execute: returning() } }),
+    ).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
     expect(existsSync(join(folder, 'store.db'))).toBe(false)
   })
 })
@@ -191,13 +268,24 @@ describe('one cycle of a worker', () => {
     const worker = new Worker({ name: 'crm' })
     const contacts = worker.database('contacts')
     let remote = ['a', 'b', 'c']
-    worker.sync('backfill', { database: contacts, schedule: 'manual', execute: async () => ({ changes: remote.map((key) => upsert(key)), hasMore: false }) })
-    worker.sync('delta', { database: contacts, mode: 'incremental', execute: async () => ({ changes: [upsert('d')], hasMore: false, nextState: 1 }) })
+    worker.sync('backfill', {
+      database: contacts,
+      schedule: 'manual',
+      execute: async () => ({ changes: remote.map((key) => upsert(key)), hasMore: false }),
+    })
+    worker.sync('delta', {
+      database: contacts,
+      mode: 'incremental',
+      execute: async () => ({ changes: [upsert('d')], hasMore: false, nextState: 1 }),
+    })
     await runCycle(worker, 'backfill', { store: url })
     await runCycle(worker, 'delta', { store: url })
     expect(await keys()).toEqual(['a', 'b', 'c', 'd'])
     remote = ['a', 'b']
-    expect(await runCycle(worker, 'backfill', { store: url })).toMatchObject({ stopReason: 'complete', counts: { swept: 2 } })
+    expect(await runCycle(worker, 'backfill', { store: url })).toMatchObject({
+      stopReason: 'complete',
+      counts: { swept: 2 },
+    })
     expect(await keys()).toEqual(['a', 'b'])
   })
 
@@ -206,7 +294,11 @@ describe('one cycle of a worker', () => {
     worker.database('contacts')
     worker.sync('eu', { database: 'contacts', execute: returning('e1', 'e2') })
     worker.sync('us', { database: 'contacts', execute: returning('u1') })
-    for (const name of ['eu', 'us', 'eu', 'us']) expect(await runCycle(worker, name, { store: url })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    for (const name of ['eu', 'us', 'eu', 'us'])
+      expect(await runCycle(worker, name, { store: url })).toMatchObject({
+        stopReason: 'complete',
+        counts: { swept: 0 },
+      })
     expect(await keys()).toEqual(['e1', 'e2', 'u1'])
   })
 

@@ -12,7 +12,11 @@ describe('a schedule', () => {
     expect(parse('1m')).toEqual({ kind: 'interval', intervalMs: 60_000 })
     expect(parse('6h')).toEqual({ kind: 'interval', intervalMs: 21_600_000 })
     expect(parse('7d')).toEqual({ kind: 'interval', intervalMs: 604_800_000 })
-    expect(parse({ cron: ' 0 3 * * * ', zone: 'Europe/Berlin' })).toEqual({ kind: 'cron', cron: '0 3 * * *', zone: 'Europe/Berlin' })
+    expect(parse({ cron: ' 0 3 * * * ', zone: 'Europe/Berlin' })).toEqual({
+      kind: 'cron',
+      cron: '0 3 * * *',
+      zone: 'Europe/Berlin',
+    })
   })
 
   test('N18 takes the cron patterns of the field, in UTC unless a zone is named', () => {
@@ -22,11 +26,37 @@ describe('a schedule', () => {
   })
 
   test.each([
-    '0m', '30s', '8d', '169h', '1.5h', '-5m', '5 m', '5M', '', 'hourly', '01m', '*/5 * * * *', '9999999m', 30, null, undefined, [], {},
-    { cron: '' }, { cron: '* * * * * *' }, { cron: '61 * * * *' }, { cron: '2030-01-01T00:00:00' }, { cron: '@reboot' },
-    { cron: '*/5 * * * *', zone: 'Mars/Olympus' }, { cron: '*/5 * * * *', timezone: 'UTC' }, { cron: 5 }, { cron: '*/0 * * * *' },
+    '0m',
+    '30s',
+    '8d',
+    '169h',
+    '1.5h',
+    '-5m',
+    '5 m',
+    '5M',
+    '',
+    'hourly',
+    '01m',
+    '*/5 * * * *',
+    '9999999m',
+    30,
+    null,
+    undefined,
+    [],
+    {},
+    { cron: '' },
+    { cron: '* * * * * *' },
+    { cron: '61 * * * *' },
+    { cron: '2030-01-01T00:00:00' },
+    { cron: '@reboot' },
+    { cron: '*/5 * * * *', zone: 'Mars/Olympus' },
+    { cron: '*/5 * * * *', timezone: 'UTC' },
+    { cron: 5 },
+    { cron: '*/0 * * * *' },
   ])('F12 refuses %j', (input) => {
-    expect(() => parse(input)).toThrow(expect.objectContaining({ code: 'SCHEDULE_INVALID', message: expect.stringContaining('Sync "contacts"') }))
+    expect(() => parse(input)).toThrow(
+      expect.objectContaining({ code: 'SCHEDULE_INVALID', message: expect.stringContaining('Sync "contacts"') }),
+    )
   })
 
   test('a cron pattern that never matches is refused, and for a bare pattern the error shows the correct form', () => {
@@ -80,7 +110,9 @@ describe('the next due slot', () => {
   test('XB18 a clock that was set back does not stop the sync', () => {
     const future = at('2027-01-01T00:00:00Z')
     expect(nextDueTime(parse('5m'), { now, lastStartedAt: future })).toBe(now + 5 * 60_000)
-    expect(iso(nextDueTime(parse({ cron: '*/5 * * * *' }), { now, lastStartedAt: future }))).toBe('2026-05-10T12:05:00.000Z')
+    expect(iso(nextDueTime(parse({ cron: '*/5 * * * *' }), { now, lastStartedAt: future }))).toBe(
+      '2026-05-10T12:05:00.000Z',
+    )
   })
 
   test('XB18 daylight saving neither skips a daily slot nor runs it twice', () => {

@@ -3,7 +3,10 @@ import { z } from 'zod'
 import { compileSchema } from '../../src/worker/schema.ts'
 
 describe('a Standard Schema', () => {
-  const { kind, validate } = compileSchema('contacts', z.object({ id: z.string(), age: z.number().optional(), tags: z.array(z.string()) }))
+  const { kind, validate } = compileSchema(
+    'contacts',
+    z.object({ id: z.string(), age: z.number().optional(), tags: z.array(z.string()) }),
+  )
 
   test('accepts valid records and reports the path of each error', async () => {
     expect(kind).toBe('standard')
@@ -22,12 +25,24 @@ describe('a Standard Schema', () => {
   })
 
   test('that throws rejects the record and does not stop the cycle', async () => {
-    const broken = compileSchema('contacts', z.object({ id: z.string().refine(() => { throw new Error('oops') }) }))
+    const broken = compileSchema(
+      'contacts',
+      z.object({
+        id: z.string().refine(() => {
+          throw new Error('oops')
+        }),
+      }),
+    )
     expect(await broken.validate({ id: 'a' })).toBe('the schema itself failed: oops')
   })
 
   test('may be a function, as those of arktype are', async () => {
-    const standard = { version: 1, vendor: 'test', validate: (value: unknown) => ('id' in (value as object) ? {} : { issues: [{ message: 'no id', path: [{ key: 'id' }] }] }) }
+    const standard = {
+      version: 1,
+      vendor: 'test',
+      validate: (value: unknown) =>
+        'id' in (value as object) ? {} : { issues: [{ message: 'no id', path: [{ key: 'id' }] }] },
+    }
     const schema = Object.assign(() => {}, { '~standard': standard as never })
     expect(await compileSchema('contacts', schema).validate({})).toBe('id: no id')
   })
@@ -40,7 +55,12 @@ describe('a Standard Schema', () => {
 })
 
 describe('a JSON Schema', () => {
-  const schema = { type: 'object', properties: { id: { type: 'integer' }, name: { type: 'string', format: 'email' } }, required: ['id'], additionalProperties: false }
+  const schema = {
+    type: 'object',
+    properties: { id: { type: 'integer' }, name: { type: 'string', format: 'email' } },
+    required: ['id'],
+    additionalProperties: false,
+  }
 
   test('accepts valid records and reports the path of each error', async () => {
     const { kind, validate } = compileSchema('contacts', schema)
@@ -59,7 +79,10 @@ describe('a JSON Schema', () => {
   })
 
   test('may be of a newer dialect', async () => {
-    const json = z.toJSONSchema(z.object({ id: z.string(), pair: z.tuple([z.string(), z.number()]) })) as Record<string, unknown>
+    const json = z.toJSONSchema(z.object({ id: z.string(), pair: z.tuple([z.string(), z.number()]) })) as Record<
+      string,
+      unknown
+    >
     expect(json['$schema']).toContain('2020-12')
     const { validate } = compileSchema('contacts', json)
     expect(await validate({ id: 'a', pair: ['x', 1] })).toBeNull()
@@ -68,8 +91,22 @@ describe('a JSON Schema', () => {
 })
 
 test.each([
-  5, 'string', null, true, [], () => {}, {}, { id: 'string' }, { type: 'array' }, { type: 'objekt' }, { $ref: '#/definitions/nope' },
-  { type: 'object', properties: 5 }, { type: 'object', $async: true }, { '~standard': {} },
+  5,
+  'string',
+  null,
+  true,
+  [],
+  () => {},
+  {},
+  { id: 'string' },
+  { type: 'array' },
+  { type: 'objekt' },
+  { $ref: '#/definitions/nope' },
+  { type: 'object', properties: 5 },
+  { type: 'object', $async: true },
+  { '~standard': {} },
 ])('%j is no schema, and is refused when it is declared', (schema) => {
-  expect(() => compileSchema('contacts', schema)).toThrow(expect.objectContaining({ code: 'SCHEMA_INVALID', message: expect.stringContaining('"contacts"') }))
+  expect(() => compileSchema('contacts', schema)).toThrow(
+    expect.objectContaining({ code: 'SCHEMA_INVALID', message: expect.stringContaining('"contacts"') }),
+  )
 })

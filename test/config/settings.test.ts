@@ -15,28 +15,52 @@ afterEach(() => rmSync(folder, { recursive: true }))
 describe('settings', () => {
   test('without anything set are the embedded default', () => {
     expect(resolveSettings({ environment: {}, folder })).toEqual({
-      storeUrl: 'sqlite:.tidemark/tidemark.db', tenant: 'default', logLevel: 'warn', sendTraceparent: false, folder, environment: {},
+      storeUrl: 'sqlite:.tidemark/tidemark.db',
+      tenant: 'default',
+      logLevel: 'warn',
+      sendTraceparent: false,
+      folder,
+      environment: {},
     })
   })
 
   test('come from the flag, then the environment, then .env', () => {
-    writeFileSync(join(folder, '.env'), '\uFEFFTIDEMARK_STORE=sqlite:file.db\nTIDEMARK_TENANT=file\nTIDEMARK_LOG=info\n# note\nAPI_KEY="with space" # why\n')
+    writeFileSync(
+      join(folder, '.env'),
+      '\uFEFFTIDEMARK_STORE=sqlite:file.db\nTIDEMARK_TENANT=file\nTIDEMARK_LOG=info\n# note\nAPI_KEY="with space" # why\n',
+    )
     const environment = { TIDEMARK_STORE: 'sqlite:env.db', TIDEMARK_TENANT: 'env', OTHER: '1' }
     const flags = { store: 'sqlite:flag.db' }
     expect(resolveSettings({ flags, environment, folder })).toEqual({
-      storeUrl: 'sqlite:flag.db', tenant: 'env', logLevel: 'info', sendTraceparent: false, folder,
-      environment: { TIDEMARK_STORE: 'sqlite:env.db', TIDEMARK_TENANT: 'env', TIDEMARK_LOG: 'info', OTHER: '1', API_KEY: 'with space' },
+      storeUrl: 'sqlite:flag.db',
+      tenant: 'env',
+      logLevel: 'info',
+      sendTraceparent: false,
+      folder,
+      environment: {
+        TIDEMARK_STORE: 'sqlite:env.db',
+        TIDEMARK_TENANT: 'env',
+        TIDEMARK_LOG: 'info',
+        OTHER: '1',
+        API_KEY: 'with space',
+      },
     })
     expect(resolveSettings({ environment: {}, folder }).storeUrl).toBe('sqlite:file.db')
     expect(process.env['API_KEY']).toBeUndefined()
   })
 
   test('tell vendors the trace only when they say so in the one word', () => {
-    expect(['send', 'no', '', undefined].map((TIDEMARK_TRACEPARENT) => resolveSettings({ environment: { TIDEMARK_TRACEPARENT }, folder }).sendTraceparent)).toEqual([true, false, false, false])
+    expect(
+      ['send', 'no', '', undefined].map(
+        (TIDEMARK_TRACEPARENT) => resolveSettings({ environment: { TIDEMARK_TRACEPARENT }, folder }).sendTraceparent,
+      ),
+    ).toEqual([true, false, false, false])
   })
 
   test('that are set to nothing count as not set', () => {
-    expect(resolveSettings({ environment: { TIDEMARK_STORE: '', TIDEMARK_LOG: '', TIDEMARK_TENANT: '' }, folder }).storeUrl).toBe('sqlite:.tidemark/tidemark.db')
+    expect(
+      resolveSettings({ environment: { TIDEMARK_STORE: '', TIDEMARK_LOG: '', TIDEMARK_TENANT: '' }, folder }).storeUrl,
+    ).toBe('sqlite:.tidemark/tidemark.db')
   })
 
   test('a folder called .env is not read', () => {
@@ -45,8 +69,12 @@ describe('settings', () => {
   })
 
   test('a wrong level or tenant is refused', () => {
-    expect(() => resolveSettings({ environment: { TIDEMARK_LOG: 'loud' }, folder })).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID' }))
-    expect(() => resolveSettings({ flags: { tenant: '../x' }, environment: {}, folder })).toThrow(expect.objectContaining({ code: 'NAME_INVALID' }))
+    expect(() => resolveSettings({ environment: { TIDEMARK_LOG: 'loud' }, folder })).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_INVALID' }),
+    )
+    expect(() => resolveSettings({ flags: { tenant: '../x' }, environment: {}, folder })).toThrow(
+      expect.objectContaining({ code: 'NAME_INVALID' }),
+    )
   })
 })
 
@@ -62,19 +90,30 @@ describe('a store URL', () => {
     ['sqlite::memory:', ':memory:'],
     ['SQLITE:app.db', '/base/app.db'],
   ])('%s is the file %s', (url, file) => {
-    expect(locateStore(url, '/base').storage).toEqual(file === ':memory:' ? { kind: 'memory' } : { kind: 'file', path: file })
+    expect(locateStore(url, '/base').storage).toEqual(
+      file === ':memory:' ? { kind: 'memory' } : { kind: 'file', path: file },
+    )
   })
 
   test('postgres and postgresql are the same', () => {
-    for (const url of ['postgres://u:p@h:5432/d', 'postgresql:///d?host=/run/postgresql']) expect(locateStore(url, '/base')).toMatchObject({ product: 'PostgreSQL', storage: { kind: 'server' } })
+    for (const url of ['postgres://u:p@h:5432/d', 'postgresql:///d?host=/run/postgresql'])
+      expect(locateStore(url, '/base')).toMatchObject({ product: 'PostgreSQL', storage: { kind: 'server' } })
   })
 
-  test.each(['', 'app.db', '/var/app.db', 'mysql://u:hunter2@h/d', 'postgres:d', 'postgres://u:hunter2@h:port/d', 'sqlite:', 'sqlite:dir/', 'file://host/x.db'])(
-    '%j is refused, without its password', async (url) => {
-      await expect(openStore(url)).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
-      await expect(openStore(url)).rejects.not.toThrow(/hunter2/)
-    },
-  )
+  test.each([
+    '',
+    'app.db',
+    '/var/app.db',
+    'mysql://u:hunter2@h/d',
+    'postgres:d',
+    'postgres://u:hunter2@h:port/d',
+    'sqlite:',
+    'sqlite:dir/',
+    'file://host/x.db',
+  ])('%j is refused, without its password', async (url) => {
+    await expect(openStore(url)).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
+    await expect(openStore(url)).rejects.not.toThrow(/hunter2/)
+  })
 
   test('a bare path is told how to be written', () => {
     expect(() => locateStore('data/app.db', '/base')).toThrow('sqlite:data/app.db')

@@ -48,7 +48,10 @@ describe('tokens in files', () => {
   test('another key reads nothing and changes nothing', async () => {
     await fileTokens({ folder, key: 'k' })('a').write(0, TOKENS)
     const before = readFileSync(join(folder, 'a.1'))
-    await expect(fileTokens({ folder, key: 'other' })('a').read()).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(join(folder, 'a.1')) })
+    await expect(fileTokens({ folder, key: 'other' })('a').read()).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+      message: expect.stringContaining(join(folder, 'a.1')),
+    })
     expect(readFileSync(join(folder, 'a.1'))).toEqual(before)
   })
 
@@ -81,7 +84,10 @@ describe('tokens in files', () => {
 
   test('an unusable folder is an error without the tokens', async () => {
     writeFileSync(folder, 'a file')
-    await expect(fileTokens({ folder, key: 'k' })('a').write(0, TOKENS)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.not.stringContaining('abc') })
+    await expect(fileTokens({ folder, key: 'k' })('a').write(0, TOKENS)).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.not.stringContaining('abc'),
+    })
     expect(() => fileTokens({ folder, key: 'k' })('../a')).toThrow('account name is invalid')
   })
 })
@@ -93,8 +99,12 @@ describe('tokens in files, between processes', () => {
   })
   afterAll(() => build.remove())
 
-  const run = (job: Record<string, unknown>): ChildProcess => fork(join(import.meta.dirname, 'write-tokens.mjs'), [JSON.stringify({ dist: build.dist, folder, ...job })], { stdio: 'inherit' })
-  const ended = (child: ChildProcess): Promise<number | NodeJS.Signals> => new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal!)))
+  const run = (job: Record<string, unknown>): ChildProcess =>
+    fork(join(import.meta.dirname, 'write-tokens.mjs'), [JSON.stringify({ dist: build.dist, folder, ...job })], {
+      stdio: 'inherit',
+    })
+  const ended = (child: ChildProcess): Promise<number | NodeJS.Signals> =>
+    new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal!)))
 
   test('NX9: four concurrent writers lose no write', async () => {
     const codes = await Promise.all(Array.from({ length: 4 }, () => ended(run({ writes: 25 }))))
@@ -105,13 +115,19 @@ describe('tokens in files, between processes', () => {
     expect(stored).toEqual({ ...TOKENS, accessToken: String(version) })
   })
 
-  test.each([['before', 1], ['after', 2]] as const)('NX9: a writer killed %s its file is linked leaves version %i and blocks no other writer', async (when, version) => {
-    await fileTokens({ folder, key: 'k' })('a').write(0, { ...TOKENS, accessToken: '1' })
-    expect(await ended(run({ writes: 1, die: when }))).toBe('SIGKILL')
-    const tokens = fileTokens({ folder, key: 'k' })('a')
-    expect(await tokens.read()).toMatchObject({ version, accessToken: String(version) })
-    expect(await tokens.write(version, TOKENS)).toBe(true)
-  })
+  test.each([
+    ['before', 1],
+    ['after', 2],
+  ] as const)(
+    'NX9: a writer killed %s its file is linked leaves version %i and blocks no other writer',
+    async (when, version) => {
+      await fileTokens({ folder, key: 'k' })('a').write(0, { ...TOKENS, accessToken: '1' })
+      expect(await ended(run({ writes: 1, die: when }))).toBe('SIGKILL')
+      const tokens = fileTokens({ folder, key: 'k' })('a')
+      expect(await tokens.read()).toMatchObject({ version, accessToken: String(version) })
+      expect(await tokens.write(version, TOKENS)).toBe(true)
+    },
+  )
 
   test('a writer that paused for several versions does not overwrite them', async () => {
     const tokens = fileTokens({ folder, key: 'k' })('a')
@@ -119,7 +135,8 @@ describe('tokens in files, between processes', () => {
       const before = (await tokens.read())?.version ?? 0
       const child = run({ writes: 1, wait: true })
       await new Promise((resolve) => child.once('message', resolve))
-      for (let n = 0; n < others; n++) expect(await tokens.write(before + n, { ...TOKENS, accessToken: `other ${n}` })).toBe(true)
+      for (let n = 0; n < others; n++)
+        expect(await tokens.write(before + n, { ...TOKENS, accessToken: `other ${n}` })).toBe(true)
       child.send('go on')
       expect(await ended(child)).toBe(9)
       expect(await tokens.read()).toMatchObject({ version: before + others, accessToken: `other ${others - 1}` })

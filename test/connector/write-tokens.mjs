@@ -20,7 +20,12 @@ const { fileTokens } = await import(`${dist}/connector/index.js`)
 const tokens = fileTokens({ folder, key: 'k' })('a')
 for (let done = 0; done < writes;) {
   const stored = await tokens.read()
-  const written = await tokens.write(stored?.version ?? 0, { accessToken: String(Number(stored?.accessToken ?? 0) + 1), refreshToken: 'refresh-xyz', renewAt: 1, claimedUntil: null })
+  const written = await tokens.write(stored?.version ?? 0, {
+    accessToken: String(Number(stored?.accessToken ?? 0) + 1),
+    refreshToken: 'refresh-xyz',
+    renewAt: 1,
+    claimedUntil: null,
+  })
   if (written) done++
   // What was prepared before the others wrote must not count; 9 says that it did not.
   else if (wait) process.exit(9)

@@ -9,12 +9,22 @@ const CHROMIUM = process.env['TIDEMARK_TEST_CHROMIUM'] ?? '/usr/bin/chromium'
 /** Why the console tests cannot run here; null if they can. */
 export const missing = !existsSync(CHROMIUM)
   ? `there is no browser at ${CHROMIUM}; \`apt-get install chromium\`, or name one in TIDEMARK_TEST_CHROMIUM`
-  : !existsSync(join(import.meta.dirname, '../../dist/console/index.html')) ? 'the console is not built; `npm run build`' : null
+  : !existsSync(join(import.meta.dirname, '../../dist/console/index.html'))
+    ? 'the console is not built; `npm run build`'
+    : null
 
 export function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: CHROMIUM,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--no-first-run',
+    ],
   })
 }
 
@@ -30,7 +40,11 @@ export interface PageOptions {
  * A page that fails its test on a request to another host, a violation of its content security policy, or an
  * exception.
  */
-export async function openPage(browser: Browser, url: string, { size = WIDE, scheme = 'light' }: PageOptions = {}): Promise<Page & { readonly trouble: string[] }> {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { size = WIDE, scheme = 'light' }: PageOptions = {},
+): Promise<Page & { readonly trouble: string[] }> {
   const context = await browser.newContext({ viewport: size, colorScheme: scheme, reducedMotion: 'reduce' })
   const page = await context.newPage()
   const trouble: string[] = []
@@ -58,7 +72,16 @@ export async function expectAccessible(page: Page, where: string, rules: keyof t
   await page.evaluate(axe.source)
   const { violations } = (await page.evaluate(`axe.run(${JSON.stringify(RULES[rules])})`)) as AxeResults
   const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-  expect(grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary ?? ''}`).join(' | ')}`), where).toEqual([])
+  expect(
+    grave.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary ?? ''}`)
+          .join(' | ')}`,
+    ),
+    where,
+  ).toEqual([])
 }
 
 /** Waits until the page has content and no request is pending. */

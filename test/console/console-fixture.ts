@@ -57,7 +57,10 @@ export class ConsoleFixture {
   }
 
   #follow(): Promise<void> {
-    return this.store.signalSync({ worker: 'shop', sync: 'customers' }, { kind: 'trigger', actor: 'test', at: Date.now() })
+    return this.store.signalSync(
+      { worker: 'shop', sync: 'customers' },
+      { kind: 'trigger', actor: 'test', at: Date.now() },
+    )
   }
 
   async close(): Promise<void> {
@@ -75,10 +78,24 @@ export class ShopSource {
   readonly #events: Change[] = []
 
   constructor() {
-    const names = ['Ada Lovelace', 'Grace Hopper', 'Mary Somerville', 'Emmy Noether', 'Sofia Kovalevskaya', 'Hypatia', 'Katherine Johnson', 'Maryam Mirzakhani']
+    const names = [
+      'Ada Lovelace',
+      'Grace Hopper',
+      'Mary Somerville',
+      'Emmy Noether',
+      'Sofia Kovalevskaya',
+      'Hypatia',
+      'Katherine Johnson',
+      'Maryam Mirzakhani',
+    ]
     for (let n = 0; n < 64; n++) {
       const name = names[n % names.length]!
-      this.customers.set(`cus_${1_000 + n}`, { name, email: `${name.split(' ')[0]!.toLowerCase()}${n}@example.com`, spent: n * 12.5, vip: n % 7 === 0 })
+      this.customers.set(`cus_${1_000 + n}`, {
+        name,
+        email: `${name.split(' ')[0]!.toLowerCase()}${n}@example.com`,
+        spent: n * 12.5,
+        vip: n % 7 === 0,
+      })
     }
   }
 
@@ -106,64 +123,116 @@ export class ShopSource {
 function createShopWorker(source: ShopSource): Worker {
   const worker = new Worker({ name: 'shop' })
   const customers = worker.database('customers')
-  const orders = worker.database('orders', { schema: { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] } })
+  const orders = worker.database('orders', {
+    schema: { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] },
+  })
   worker.database('stars')
   worker.database('refunds')
   worker.database('transfers')
   worker.track('customers', {
-    database: customers, schedule: 'continuous', backfillSchedule: '1h',
+    database: customers,
+    schedule: 'continuous',
+    backfillSchedule: '1h',
     source: {
       anchor: async () => ({ place: source.end }),
-      lookup: async (key: string) => (source.customers.has(key) ? { type: 'upsert', key, record: source.customers.get(key)! } : null),
+      lookup: async (key: string) =>
+        source.customers.has(key) ? { type: 'upsert', key, record: source.customers.get(key)! } : null,
       backfill: async (state: { page: number } | undefined) => {
         const page = state?.page ?? 0
         const keys = [...source.customers.keys()].slice(page * 16, page * 16 + 16)
         const changes = keys.map((key): Change => ({ type: 'upsert', key, record: source.customers.get(key)! }))
-        return (page + 1) * 16 < source.customers.size ? { changes, hasMore: true, nextState: { page: page + 1 } } : { changes, hasMore: false, nextState: { page } }
+        return (page + 1) * 16 < source.customers.size
+          ? { changes, hasMore: true, nextState: { page: page + 1 } }
+          : { changes, hasMore: false, nextState: { page } }
       },
-      delta: async (state: { place: number } | undefined) => ({ changes: source.eventsFrom(state?.place ?? 0), hasMore: false, nextState: { place: source.end } }),
+      delta: async (state: { place: number } | undefined) => ({
+        changes: source.eventsFrom(state?.place ?? 0),
+        hasMore: false,
+        nextState: { place: source.end },
+      }),
     },
   })
   worker.sync('orders', {
-    database: orders, mode: 'replace', schedule: '1h',
-    execute: async () => ({ changes: [...Array.from({ length: 12 }, (_, n): Change => ({ type: 'upsert', key: `ord_${n}`, record: { total: n * 10, big: 9_007_199_254_740_993n as never, lines: [{ sku: `sku-${n}` }] } })), { type: 'upsert', key: 'ord_bad', record: { total: 'a lot' } }], hasMore: false }),
+    database: orders,
+    mode: 'replace',
+    schedule: '1h',
+    execute: async () => ({
+      changes: [
+        ...Array.from({ length: 12 }, (_, n): Change => ({
+          type: 'upsert',
+          key: `ord_${n}`,
+          record: { total: n * 10, big: 9_007_199_254_740_993n as never, lines: [{ sku: `sku-${n}` }] },
+        })),
+        { type: 'upsert', key: 'ord_bad', record: { total: 'a lot' } },
+      ],
+      hasMore: false,
+    }),
   })
   worker.sync('stars', {
-    database: 'stars', mode: 'incremental', schedule: '15m', limits: { retriesMax: 0 },
+    database: 'stars',
+    mode: 'incremental',
+    schedule: '15m',
+    limits: { retriesMax: 0 },
     execute: frontier<{ id: string }>(
       async ({ cursor }) => {
         const page = Number(cursor ?? 0)
         if (page === 3) throw new SyncError('SOURCE_UNAVAILABLE', 'https://stars.example answered 503.')
-        return { items: Array.from({ length: 5 }, (_, n) => ({ id: `star_${page * 5 + n}` })), nextCursor: String(page + 1) }
+        return {
+          items: Array.from({ length: 5 }, (_, n) => ({ id: `star_${page * 5 + n}` })),
+          nextCursor: String(page + 1),
+        }
       },
       { id: ({ id }) => id, toChange: (item) => ({ type: 'upsert', key: item.id, record: item }) },
     ),
   })
   worker.sync('invoices', {
-    database: orders, mode: 'incremental', schedule: '1h',
+    database: orders,
+    mode: 'incremental',
+    schedule: '1h',
     execute: async () => {
       throw new SyncError('AUTH_REJECTED', 'https://billing.example answered 401: the token has ended.')
     },
   })
-  worker.sync('transfers', { database: 'transfers', mode: 'incremental', schedule: '1h', execute: createTransfersSource() })
-  worker.sync('refunds', { database: 'refunds', mode: 'incremental', schedule: '5m', execute: async () => ({ changes: [], hasMore: false, nextState: {} }) })
+  worker.sync('transfers', {
+    database: 'transfers',
+    mode: 'incremental',
+    schedule: '1h',
+    execute: createTransfersSource(),
+  })
+  worker.sync('refunds', {
+    database: 'refunds',
+    mode: 'incremental',
+    schedule: '5m',
+    execute: async () => ({ changes: [], hasMore: false, nextState: {} }),
+  })
   return worker
 }
 
 /** North returns the first page and then fails; south continues. */
 function createTransfersSource() {
   type Transfer = { readonly id: string; readonly block: number }
-  const provider = (name: string, isGone: (from: number) => boolean) => pagedProvider<Transfer>({
-    name, supports: ['blockNumber'], prefers: 'blockNumber',
-    fetchPage: async ({ cursor }) => {
-      const from = Number(cursor?.value ?? 0)
-      if (isGone(from)) throw new SyncError('SOURCE_UNAVAILABLE', `${name} does not answer.`)
-      const items = Array.from({ length: 3 }, (_, n) => ({ id: `tx_${from + n}`, block: from + n })).filter(({ block }) => block < 6)
-      return { items, through: { type: 'blockNumber', value: Math.min(6, from + 3) }, end: from + 3 >= 6 }
-    },
-  })
+  const provider = (name: string, isGone: (from: number) => boolean) =>
+    pagedProvider<Transfer>({
+      name,
+      supports: ['blockNumber'],
+      prefers: 'blockNumber',
+      fetchPage: async ({ cursor }) => {
+        const from = Number(cursor?.value ?? 0)
+        if (isGone(from)) throw new SyncError('SOURCE_UNAVAILABLE', `${name} does not answer.`)
+        const items = Array.from({ length: 3 }, (_, n) => ({ id: `tx_${from + n}`, block: from + n })).filter(
+          ({ block }) => block < 6,
+        )
+        return { items, through: { type: 'blockNumber', value: Math.min(6, from + 3) }, end: from + 3 >= 6 }
+      },
+    })
   return failover<Transfer>({
     providers: [provider('north', (from) => from > 0), provider('south', () => false)],
-    operations: { transfers: { id: ({ id }) => id, cursors: ({ block }) => [{ type: 'blockNumber', value: block }], toChange: (transfer) => ({ type: 'upsert', key: transfer.id, record: transfer }) } },
+    operations: {
+      transfers: {
+        id: ({ id }) => id,
+        cursors: ({ block }) => [{ type: 'blockNumber', value: block }],
+        toChange: (transfer) => ({ type: 'upsert', key: transfer.id, record: transfer }),
+      },
+    },
   })
 }

@@ -4,12 +4,33 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/platform/clock.ts'
 import { addKey } from '../server/server-fixture.ts'
-import { expectAccessible, launch, loaded, missing, NARROW, openPage, sideways, WIDE, type PageOptions } from './browser.ts'
+import {
+  expectAccessible,
+  launch,
+  loaded,
+  missing,
+  NARROW,
+  openPage,
+  sideways,
+  WIDE,
+  type PageOptions,
+} from './browser.ts'
 import { ConsoleFixture } from './console-fixture.ts'
 
 const PAGES = {
-  overview: '/', sync: '/syncs/shop/customers', frontier: '/syncs/shop/stars', failover: '/syncs/shop/transfers', failing: '/syncs/shop/invoices', databases: '/databases', database: '/databases/customers',
-  record: '/databases/customers/cus_1001', feed: '/feed', webhooks: '/webhooks', quarantine: '/quarantine', access: '/access', audit: '/audit',
+  overview: '/',
+  sync: '/syncs/shop/customers',
+  frontier: '/syncs/shop/stars',
+  failover: '/syncs/shop/transfers',
+  failing: '/syncs/shop/invoices',
+  databases: '/databases',
+  database: '/databases/customers',
+  record: '/databases/customers/cus_1001',
+  feed: '/feed',
+  webhooks: '/webhooks',
+  quarantine: '/quarantine',
+  access: '/access',
+  audit: '/audit',
 }
 
 if (missing !== null) console.info(`skipped: the console in a browser: ${missing}`)
@@ -43,16 +64,28 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const row = (name: string) => page.getByRole('row', { name: new RegExp(`^\\S+ ${name} `) })
     await row('customers').waitFor()
     await expect.poll(() => page.getByRole('row').count()).toBe(8)
-    await expect.poll(() => row('customers').innerText()).toMatch(/Healthy\s+customers\s+incremental · continuous\s+\d\d:\d\d:\d\d\s+v\d+ #[0-9a-f]{6}\s+\d+m?s?\s/)
-    await expect.poll(() => row('orders').innerText()).toMatch(/Healthy[\s\S]*replace · every 1h[\s\S]*v1[\s\S]*complete[\s\S]*\+12[\s\S]*!1[\s\S]*in (1h|59m)/)
+    await expect
+      .poll(() => row('customers').innerText())
+      .toMatch(/Healthy\s+customers\s+incremental · continuous\s+\d\d:\d\d:\d\d\s+v\d+ #[0-9a-f]{6}\s+\d+m?s?\s/)
+    await expect
+      .poll(() => row('orders').innerText())
+      .toMatch(/Healthy[\s\S]*replace · every 1h[\s\S]*v1[\s\S]*complete[\s\S]*\+12[\s\S]*!1[\s\S]*in (1h|59m)/)
     await expect.poll(() => row('invoices').innerText()).toMatch(/Error[\s\S]*AUTH_REJECTED[\s\S]*stopped/)
     await expect.poll(() => row('refunds').innerText()).toMatch(/Paused[\s\S]*never ran[\s\S]*paused/)
     // The halves of a pair are adjacent, and the delta's bar shows both.
     const names = await page.getByRole('row').getByRole('link').allInnerTexts()
     expect(names.indexOf('customers-backfill')).toBe(names.indexOf('customers') + 1)
-    await expect.poll(() => row('customers').getByRole('img').getAttribute('aria-label')).toMatch(/Backfill: The list has been read completely\. Delta: The change history since has been read completely\. Changes of the last .+ may be missing\./)
-    await expect.poll(() => row('stars').getByRole('img').getAttribute('aria-label')).toMatch(/The tail has not reached the end of the list\. The head stands at the newest item/)
-    await expect.poll(() => page.getByRole('figure').allInnerTexts()).toEqual([expect.stringMatching(/Throughput/), expect.stringMatching(/Lag/), expect.stringMatching(/Errors/)])
+    await expect
+      .poll(() => row('customers').getByRole('img').getAttribute('aria-label'))
+      .toMatch(
+        /Backfill: The list has been read completely\. Delta: The change history since has been read completely\. Changes of the last .+ may be missing\./,
+      )
+    await expect
+      .poll(() => row('stars').getByRole('img').getAttribute('aria-label'))
+      .toMatch(/The tail has not reached the end of the list\. The head stands at the newest item/)
+    await expect
+      .poll(() => page.getByRole('figure').allInnerTexts())
+      .toEqual([expect.stringMatching(/Throughput/), expect.stringMatching(/Lag/), expect.stringMatching(/Errors/)])
   })
 
   test('the overview can be searched and filtered, also by keyboard', async () => {
@@ -80,7 +113,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const cycles = page.getByRole('table', { name: /Cycles/ })
     await cycles.getByRole('row').nth(1).waitFor()
     const before = await cycles.getByRole('row').count()
-    await expect.poll(() => cycles.getByRole('row').last().innerText()).toMatch(/schedule\s+\d\d:\d\d:\d\d\s+(?:\d+ ms|\d+s)\s+1\s+12\s+0\s+0\s+1\s+0\s+–\s+complete/)
+    await expect
+      .poll(() => cycles.getByRole('row').last().innerText())
+      .toMatch(/schedule\s+\d\d:\d\d:\d\d\s+(?:\d+ ms|\d+s)\s+1\s+12\s+0\s+0\s+1\s+0\s+–\s+complete/)
     await page.getByRole('button', { name: 'Run now' }).click()
     await expect.poll(() => cycles.getByRole('row').count()).toBe(before + 1)
     await expect.poll(() => cycles.getByRole('row').nth(1).innerText()).toMatch(/trigger[\s\S]*\s12\s/)
@@ -94,7 +129,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   test('failures are shown with their remedy', async () => {
     const page = await at('/syncs/shop/invoices')
     await page.getByText('https://billing.example answered 401: the token has ended.').first().waitFor()
-    await expect.poll(() => page.getByRole('status').first().innerText()).toMatch(/AUTH_REJECTED once[\s\S]*Renew them, then run `tidemark resume invoices`/)
+    await expect
+      .poll(() => page.getByRole('status').first().innerText())
+      .toMatch(/AUTH_REJECTED once[\s\S]*Renew them, then run `tidemark resume invoices`/)
   })
 
   test('a reset shows its plan, requires a reason and the name, and is audited', async () => {
@@ -104,7 +141,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('button', { name: 'Reset…' }).click()
     const dialog = page.getByRole('dialog', { name: 'Reset customers-backfill' })
     await dialog.getByText('all rows and the whole log').waitFor()
-    await expect.poll(() => dialog.innerText()).toMatch(/next cycle\s+reads everything from the start; unchanged rows are not written again/)
+    await expect
+      .poll(() => dialog.innerText())
+      .toMatch(/next cycle\s+reads everything from the start; unchanged rows are not written again/)
     const button = dialog.getByRole('button', { name: 'Reset sync' })
     expect(await button.isDisabled()).toBe(true)
     await dialog.getByLabel('Reason (for the audit log)').fill('a test of the console')
@@ -112,16 +151,29 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await dialog.getByLabel(/to confirm/).fill('customers-backfill')
     await button.click()
     await page.getByRole('dialog', { name: 'customers-backfill was reset' }).waitFor()
-    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'customers-backfill' })).toMatchObject({ version: version + 1, committed: null })
+    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'customers-backfill' })).toMatchObject({
+      version: version + 1,
+      committed: null,
+    })
     await page.keyboard.press('Escape')
-    await page.getByRole('table', { name: /Checkpoint history/ }).getByText('a test of the console').waitFor()
-    expect((await scene.store.audit({ worker: 'shop', sync: 'customers-backfill' }))[0]).toMatchObject({ action: 'set', actor: 'console:local', reason: 'a test of the console' })
+    await page
+      .getByRole('table', { name: /Checkpoint history/ })
+      .getByText('a test of the console')
+      .waitFor()
+    expect((await scene.store.audit({ worker: 'shop', sync: 'customers-backfill' }))[0]).toMatchObject({
+      action: 'set',
+      actor: 'console:local',
+      reason: 'a test of the console',
+    })
   })
 
   test('states are digests until a caller with a sufficient key reveals them', async () => {
     const page = await at('/syncs/shop/customers')
     const history = page.getByRole('table', { name: /Checkpoint history/ })
-    await history.getByText(/^#[0-9a-f]{8}$/).first().waitFor()
+    await history
+      .getByText(/^#[0-9a-f]{8}$/)
+      .first()
+      .waitFor()
     expect(await page.content()).not.toContain('"place"')
     // Local access is not sufficient to see states.
     await page.getByRole('button', { name: 'Reveal states' }).click()
@@ -135,9 +187,13 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const page = await at('/databases')
     await page.getByRole('link', { name: 'orders' }).click()
     await page.getByRole('cell', { name: '9007199254740993' }).first().waitFor()
-    await expect.poll(() => page.getByRole('columnheader').allInnerTexts()).toEqual(['key', 'total integer', 'big integer', 'lines json', 'changed'])
+    await expect
+      .poll(() => page.getByRole('columnheader').allInnerTexts())
+      .toEqual(['key', 'total integer', 'big integer', 'lines json', 'changed'])
     expect(await page.getByRole('region', { name: 'Records' }).last().innerText()).not.toContain('9007199254740992')
-    await expect.poll(() => page.getByLabel('The SQL', { exact: true }).innerText()).toBe('select total, big, lines\nfrom orders\nlimit 20;')
+    await expect
+      .poll(() => page.getByLabel('The SQL', { exact: true }).innerText())
+      .toBe('select total, big, lines\nfrom orders\nlimit 20;')
 
     await page.goto(`${scene.url}/console/databases/customers`)
     await page.getByText('50 of 64 rows').waitFor()
@@ -147,11 +203,15 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByText(/1 match in 64 of 64 rows/).waitFor()
     await page.getByRole('link', { name: 'cus_1009' }).click()
     await page.getByRole('heading', { name: 'cus_1009' }).waitFor()
-    await expect.poll(() => page.getByRole('listitem').filter({ hasText: 'created' }).innerText()).toMatch(/created \d\d:\d\d:\d\d sequence \d+\s+by customers-backfill, cycle \d+, page 1/)
+    await expect
+      .poll(() => page.getByRole('listitem').filter({ hasText: 'created' }).innerText())
+      .toMatch(/created \d\d:\d\d:\d\d sequence \d+\s+by customers-backfill, cycle \d+, page 1/)
     await scene.edit('cus_1009', { name: 'Grace Brewster Hopper' })
     const entry = page.getByRole('listitem').filter({ hasText: 'updated' })
     await entry.waitFor({ timeout: 20_000 })
-    await expect.poll(() => entry.innerText()).toMatch(/by customers, cycle \d+, page 1; the source says[\s\S]*name\s+Grace Hopper → Grace Brewster Hopper/)
+    await expect
+      .poll(() => entry.innerText())
+      .toMatch(/by customers, cycle \d+, page 1; the source says[\s\S]*name\s+Grace Hopper → Grace Brewster Hopper/)
     await expect.poll(() => page.getByText('2 changes').count()).toBe(1)
   })
 
@@ -167,7 +227,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('button', { name: 'updated' }).click()
     await scene.remove('cus_1011')
     await rows.filter({ hasText: 'cus_1011' }).waitFor({ timeout: 20_000 })
-    expect(new Set((await rows.allInnerTexts()).slice(1).map((text) => /created|updated|deleted/.exec(text)![0]))).toEqual(new Set(['deleted']))
+    expect(
+      new Set((await rows.allInnerTexts()).slice(1).map((text) => /created|updated|deleted/.exec(text)![0])),
+    ).toEqual(new Set(['deleted']))
     await page.getByRole('button', { name: 'updated' }).click()
     await page.getByRole('button', { name: 'Pause' }).click()
     await scene.edit('cus_1012', { spent: 8_765 })
@@ -190,20 +252,58 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await new Promise<void>((resolve) => void receiver.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void receiver.close())
     const id = 'wh_test'
-    await scene.store.putWebhook({
-      id, url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`, databases: ['customers'], actions: null, allow: ['http', 'private', 'port'], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: Date.now(),
-    }, { sequence: await scene.store.headSequence(), floor: 0 })
+    await scene.store.putWebhook(
+      {
+        id,
+        url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`,
+        databases: ['customers'],
+        actions: null,
+        allow: ['http', 'private', 'port'],
+        secrets: '[["whsec_c2VjcmV0",null]]',
+        createdAt: Date.now(),
+      },
+      { sequence: await scene.store.headSequence(), floor: 0 },
+    )
     const claim = (await scene.store.claimWebhook(id, { holder: 'test', ttlMs: 10_000, at: Date.now() }))!
     await scene.store.recordDeliveries(claim, {
-      progress: { sequence: await scene.store.headSequence(), floor: 0, failureStreak: 1, retryAt: null, succeededAt: null, failedAt: Date.now(), lastStatus: 500, lastAnswer: 'no room', disabledReason: null }, delivered: [],
-      undelivered: [{ sequence: 1, messageId: 'msg_1', database: 'customers', key: 'cus_1000', body: '{}', attempts: 12, firstAt: Date.now(), nextAt: Date.now(), dead: true, lastStatus: 500, lastAnswer: 'no room' }],
+      progress: {
+        sequence: await scene.store.headSequence(),
+        floor: 0,
+        failureStreak: 1,
+        retryAt: null,
+        succeededAt: null,
+        failedAt: Date.now(),
+        lastStatus: 500,
+        lastAnswer: 'no room',
+        disabledReason: null,
+      },
+      delivered: [],
+      undelivered: [
+        {
+          sequence: 1,
+          messageId: 'msg_1',
+          database: 'customers',
+          key: 'cus_1000',
+          body: '{}',
+          attempts: 12,
+          firstAt: Date.now(),
+          nextAt: Date.now(),
+          dead: true,
+          lastStatus: 500,
+          lastAnswer: 'no room',
+        },
+      ],
     })
     await scene.store.releaseWebhook(claim)
-    onTestFinished(async () => void await scene.store.removeWebhook(id, { actor: 'test', at: 0 }))
+    onTestFinished(async () => void (await scene.store.removeWebhook(id, { actor: 'test', at: 0 })))
     const page = await at('/webhooks')
     const card = page.getByRole('region', { name: /Webhook http/ })
     await card.getByText('failed', { exact: true }).first().waitFor()
-    await expect.poll(() => card.innerText()).toMatch(/failing[\s\S]*customers · all actions[\s\S]*Failed\s+1[\s\S]*Last response\s+500\s+no room[\s\S]*cus_1000 customers[\s\S]*12/)
+    await expect
+      .poll(() => card.innerText())
+      .toMatch(
+        /failing[\s\S]*customers · all actions[\s\S]*Failed\s+1[\s\S]*Last response\s+500\s+no room[\s\S]*cus_1000 customers[\s\S]*12/,
+      )
     await card.getByRole('button', { name: 'Send test' }).click()
     await card.getByText('test delivered').waitFor()
     expect(messages).toHaveLength(1)
@@ -230,15 +330,26 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('button', { name: 'Create webhook' }).click()
     await page.getByLabel('The secret', { exact: true }).waitFor()
     const [added] = await scene.store.webhooks()
-    onTestFinished(async () => void await scene.store.removeWebhook(added!.id, { actor: 'test', at: 0 }))
+    onTestFinished(async () => void (await scene.store.removeWebhook(added!.id, { actor: 'test', at: 0 })))
     expect(added).toMatchObject({ databases: ['orders'], actions: ['deleted'], sequence: 0 })
     await page.keyboard.press('Escape')
     await page.getByText('orders · deleted').waitFor()
   })
 
   test('editing a webhook shows a plan: the first sequence it applies to, and its effect on existing changes', async () => {
-    await scene.store.putWebhook({ id: 'wh_edit', url: 'https://hooks.example.com/x?token=sesame', databases: ['orders', 'yet_to_come'], actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1 }, { sequence: 4, floor: 0 })
-    onTestFinished(async () => void await scene.store.removeWebhook('wh_edit', { actor: 'test', at: 0 }))
+    await scene.store.putWebhook(
+      {
+        id: 'wh_edit',
+        url: 'https://hooks.example.com/x?token=sesame',
+        databases: ['orders', 'yet_to_come'],
+        actions: null,
+        allow: [],
+        secrets: '[["whsec_c2VjcmV0",null]]',
+        createdAt: 1,
+      },
+      { sequence: 4, floor: 0 },
+    )
+    onTestFinished(async () => void (await scene.store.removeWebhook('wh_edit', { actor: 'test', at: 0 })))
     const page = await at('/webhooks')
     await page.getByRole('button', { name: 'Edit…' }).click()
     const dialog = page.getByRole('dialog', { name: 'Edit webhook' })
@@ -254,16 +365,25 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await dialog.getByLabel('yet_to_come').uncheck()
     const plan = dialog.getByRole('status')
     await plan.filter({ hasText: 'customers, orders' }).waitFor()
-    expect(await plan.innerText()).toMatch(/databases\s+orders, yet_to_come → customers, orders[\s\S]*apply from sequence 5[\s\S]*also apply to \d+ pending log[\s\S]*did not match the old filter are not sent/)
+    expect(await plan.innerText()).toMatch(
+      /databases\s+orders, yet_to_come → customers, orders[\s\S]*apply from sequence 5[\s\S]*also apply to \d+ pending log[\s\S]*did not match the old filter are not sent/,
+    )
     await expectAccessible(page, 'edit webhook')
     await page.setViewportSize(NARROW)
     expect(await sideways(page)).toBe(0)
     await save.click()
     await dialog.waitFor({ state: 'detached' })
     await page.getByText('customers, orders · all actions').waitFor()
-    expect((await scene.store.webhooks())[0]).toMatchObject({ databases: ['customers', 'orders'], url: 'https://hooks.example.com/x?token=sesame', sequence: 4 })
+    expect((await scene.store.webhooks())[0]).toMatchObject({
+      databases: ['customers', 'orders'],
+      url: 'https://hooks.example.com/x?token=sesame',
+      sequence: 4,
+    })
     const { entries } = await scene.store.auditChain({ before: Number.MAX_SAFE_INTEGER, limit: 50 })
-    expect(entries.find(({ action }) => action === 'edit-webhook')).toMatchObject({ actor: 'api:local', reason: 'wh_edit: databases orders,yet_to_come → customers,orders' })
+    expect(entries.find(({ action }) => action === 'edit-webhook')).toMatchObject({
+      actor: 'api:local',
+      reason: 'wh_edit: databases orders,yet_to_come → customers,orders',
+    })
   })
 
   test('a missing key: the reason, whether the source has it, and the next step', async () => {
@@ -273,7 +393,11 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('button', { name: 'Why is “cus_nobody” missing?' }).click()
     const told = page.getByRole('region', { name: 'Why cus_nobody is missing from customers' })
     await told.waitFor()
-    await expect.poll(() => told.innerText()).toMatch(/not in source The log has no entry for this key, and the source has no record with it\.[\s\S]*Next step Check the spelling[\s\S]*has no record with this key[\s\S]*customers-backfill[\s\S]*last complete cycle \d+[\s\S]*npx tidemark why-not customers "cus_nobody"/)
+    await expect
+      .poll(() => told.innerText())
+      .toMatch(
+        /not in source The log has no entry for this key, and the source has no record with it\.[\s\S]*Next step Check the spelling[\s\S]*has no record with this key[\s\S]*customers-backfill[\s\S]*last complete cycle \d+[\s\S]*npx tidemark why-not customers "cus_nobody"/,
+      )
     await expectAccessible(page, 'why not')
     await page.setViewportSize(NARROW)
     expect(await sideways(page)).toBe(0)
@@ -293,7 +417,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   })
 
   test('the tenants of the store are shown with counts only', async () => {
-    await scene.store.forTenant('acme').signalSync({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
+    await scene.store
+      .forTenant('acme')
+      .signalSync({ worker: 'secretly', sync: 'secret' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const page = await at('/access')
     const tenants = page.getByRole('table', { name: 'Tenants' })
     await tenants.getByText('acme').waitFor()
@@ -304,7 +430,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   test('quarantined records are shown with the reason', async () => {
     const page = await at('/quarantine')
     await page.getByText('SCHEMA_MISMATCH').first().waitFor()
-    await expect.poll(() => page.getByRole('table').innerText()).toMatch(/orders[\s\S]*ord_bad[\s\S]*total: must be number[\s\S]*a lot/)
+    await expect
+      .poll(() => page.getByRole('table').innerText())
+      .toMatch(/orders[\s\S]*ord_bad[\s\S]*total: must be number[\s\S]*a lot/)
     await page.getByRole('button', { name: 'Replay' }).click()
     await page.getByText('1 refused').waitFor()
   })
@@ -319,14 +447,23 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByLabel('Scopes').fill('changes:read')
     await page.getByRole('button', { name: 'Create key' }).click()
     const text = await page.getByLabel('Key', { exact: true }).innerText()
-    expect((await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status).toBe(200)
+    expect(
+      (await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status,
+    ).toBe(200)
     await page.keyboard.press('Escape')
     await expect.poll(() => page.content()).not.toContain(text)
-    await expect.poll(() => page.getByRole('table', { name: 'Keys' }).innerText()).toMatch(/reports[\s\S]*changes:read[\s\S]*valid/)
+    await expect
+      .poll(() => page.getByRole('table', { name: 'Keys' }).innerText())
+      .toMatch(/reports[\s\S]*changes:read[\s\S]*valid/)
     await page.getByRole('button', { name: 'Revoke reports' }).click()
     await page.getByRole('button', { name: 'Revoke key' }).click()
     await page.getByRole('table', { name: 'Keys' }).getByText('inactive').waitFor()
-    await expect.poll(async () => (await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status).toBe(401)
+    await expect
+      .poll(
+        async () =>
+          (await fetch(`${scene.url}/agents/v1/changes`, { headers: { authorization: `Bearer ${text}` } })).status,
+      )
+      .toBe(401)
 
     await page.goto(`${scene.url}/console/audit`)
     await page.getByText(/✓ Chain verified, \d+ entries/).waitFor()
@@ -350,7 +487,10 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByText('The key is invalid, expired or revoked.').waitFor()
     await page.getByLabel('API key').fill(reader)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByRole('heading', { name: /customers/ }).first().waitFor()
+    await page
+      .getByRole('heading', { name: /customers/ })
+      .first()
+      .waitFor()
     expect(await page.getByRole('button', { name: 'Run now' }).isDisabled()).toBe(true)
     expect(await page.getByRole('button', { name: 'Reveal states' }).isDisabled()).toBe(true)
     expect(await page.evaluate('[sessionStorage.length, localStorage.length, document.cookie]')).toEqual([1, 0, ''])
@@ -372,7 +512,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const page = await at('/')
     await loaded(page)
     const row = page.getByRole('row', { name: /^\S+ customers / })
-    await page.evaluate(`void new PerformanceObserver((list) => { for (const { value } of list.getEntries()) window.shifted += value }).observe({ type: 'layout-shift' }), (window.shifted = 0)`)
+    await page.evaluate(
+      `void new PerformanceObserver((list) => { for (const { value } of list.getEntries()) window.shifted += value }).observe({ type: 'layout-shift' }), (window.shifted = 0)`,
+    )
     const version = async (): Promise<string> => /v\d+/.exec(await row.innerText())![0]
     for (let n = 0; n < 3; n++) {
       const before = await version()
@@ -383,13 +525,21 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
   })
 
   // Colours are the same at every width, and the layout in every scheme, so three of the four combinations cover all.
-  for (const [scheme, size] of [['light', WIDE], ['dark', WIDE], ['light', NARROW]] as const) {
+  for (const [scheme, size] of [
+    ['light', WIDE],
+    ['dark', WIDE],
+    ['light', NARROW],
+  ] as const) {
     test(`every page is accessible and fits, ${scheme}, ${size.width} wide`, async () => {
       const page = await at('/', { size, scheme })
       for (const [name, path] of Object.entries(PAGES)) {
         await page.goto(`${scene.url}/console${path}`)
         await loaded(page)
-        await expectAccessible(page, `${name} ${scheme} ${size.width}`, scheme === 'dark' ? 'colours' : size === NARROW ? 'all but colours' : 'all')
+        await expectAccessible(
+          page,
+          `${name} ${scheme} ${size.width}`,
+          scheme === 'dark' ? 'colours' : size === NARROW ? 'all but colours' : 'all',
+        )
         expect(await sideways(page), `${name} ${size.width}`).toBe(0)
       }
     })

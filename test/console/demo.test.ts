@@ -23,7 +23,9 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
 
   beforeAll(async () => {
     browser = await launch()
-    demo = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'demo', '--json', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    demo = spawn(process.execPath, [join(root, 'dist/cli/main.js'), 'demo', '--json', '--port', '0'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     ready = await new Promise<Ready>((resolve, reject) => {
       demo.once('exit', (code) => reject(new Error(`the demo ended with ${code}`)))
       createInterface({ input: demo.stdout! }).on('line', (line) => {
@@ -48,10 +50,19 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await expect.poll(() => page.url()).toBe(`${ready.url}/console/`)
     const names = page.getByRole('row').getByRole('link')
     await names.first().waitFor()
-    await expect.poll(() => names.allInnerTexts()).toEqual(expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']))
-    await page.getByRole('row', { name: /customers-backfill/ }).getByText(/\+\d+/).waitFor()
+    await expect
+      .poll(() => names.allInnerTexts())
+      .toEqual(
+        expect.arrayContaining(['customers', 'customers-backfill', 'contacts', 'companies', 'issues', 'repositories']),
+      )
+    await page
+      .getByRole('row', { name: /customers-backfill/ })
+      .getByText(/\+\d+/)
+      .waitFor()
     const coverage = page.getByRole('row', { name: /^\S+ customers / }).getByRole('img')
-    await expect.poll(() => coverage.getAttribute('aria-label')).toMatch(/Backfill: The list has been read completely\. Delta: The change history since has been read completely/)
+    await expect
+      .poll(() => coverage.getAttribute('aria-label'))
+      .toMatch(/Backfill: The list has been read completely\. Delta: The change history since has been read completely/)
 
     // Changes of the accounts arrive live.
     await page.getByRole('link', { name: 'Feed' }).click()
@@ -62,11 +73,16 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await page.getByRole('button', { name: 'Pause' }).click()
     await rows.nth(1).getByRole('link').last().click()
     await page.getByRole('heading', { name: 'Change history' }).waitFor()
-    await expect.poll(() => page.getByRole('listitem').first().innerText()).toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
+    await expect
+      .poll(() => page.getByRole('listitem').first().innerText())
+      .toMatch(/(created|updated|deleted) [\s\S]*by [\w-]+, cycle \d+, page \d+/)
 
     await page.goto(`${ready.url}/console/syncs/demo/customers`)
     const cycles = page.getByRole('table', { name: /Cycles/ }).getByRole('row')
-    await cycles.nth(1).getByText(/complete|error/).waitFor()
+    await cycles
+      .nth(1)
+      .getByText(/complete|error/)
+      .waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('button', { name: 'Pause' }).waitFor()
@@ -74,12 +90,17 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
     await page.goto(`${ready.url}/console/databases`)
     await page.getByRole('link', { name: 'customers' }).click()
     await page.getByText(/50 of \d+ rows/).waitFor()
-    await expect.poll(() => page.getByRole('columnheader').allInnerTexts()).toEqual(expect.arrayContaining(['email string', 'balance integer']))
+    await expect
+      .poll(() => page.getByRole('columnheader').allInnerTexts())
+      .toEqual(expect.arrayContaining(['email string', 'balance integer']))
     await page.goto(`${ready.url}/console/webhooks`)
     await page.getByRole('region', { name: /Webhook http:\/\/127/ }).waitFor()
     // Some records of the accounts do not match the worker's schema.
     await page.goto(`${ready.url}/console/quarantine`)
-    const refused = page.getByRole('table', { name: /Quarantine/ }).getByRole('row').filter({ hasText: 'SCHEMA_MISMATCH' })
+    const refused = page
+      .getByRole('table', { name: /Quarantine/ })
+      .getByRole('row')
+      .filter({ hasText: 'SCHEMA_MISMATCH' })
     await expect.poll(() => refused.count()).toBeGreaterThan(0)
     await page.goto(`${ready.url}/console/access`)
     await page.getByText('on this machine').waitFor()
@@ -90,7 +111,11 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
   })
 
   test('fits a wide and a narrow window in both color schemes (TIDEMARK_UPDATE=1 saves the screenshots)', async () => {
-    for (const [size, scheme] of [[WIDE, 'light'], [NARROW, 'light'], [WIDE, 'dark']] as const) {
+    for (const [size, scheme] of [
+      [WIDE, 'light'],
+      [NARROW, 'light'],
+      [WIDE, 'dark'],
+    ] as const) {
       const page = await openPage(browser, ready.url, { size, scheme })
       const look = async (name: string, path: string): Promise<void> => {
         await page.goto(`${ready.url}/console${path}`)
@@ -102,7 +127,11 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
       if (scheme === 'light') {
         await look('sync', '/syncs/demo/customers')
         await look('feed', '/feed')
-        const updated = page.getByRole('region', { name: /Changes/ }).getByRole('row').filter({ hasText: 'updated' }).last()
+        const updated = page
+          .getByRole('region', { name: /Changes/ })
+          .getByRole('row')
+          .filter({ hasText: 'updated' })
+          .last()
         await updated.waitFor({ timeout: 60_000 })
         await page.getByRole('button', { name: 'Pause' }).click()
         await updated.getByRole('link').last().click()

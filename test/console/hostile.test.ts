@@ -21,19 +21,62 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
   })
   afterAll(() => browser?.close())
 
-  async function open(options: PageOptions = {}): Promise<{ stand: ServerFixture; page: Page & { readonly trouble: string[] } }> {
+  async function open(
+    options: PageOptions = {},
+  ): Promise<{ stand: ServerFixture; page: Page & { readonly trouble: string[] } }> {
     const stand = await ServerFixture.open(openHarness)
     const driver = await SyncDriver.acquire(stand.store, { worker: WORKER, sync: SYNC })
-    await driver.cycle([LONG, ODD, '   '].map((key) => upsert(key, { [`member_${'m'.repeat(200)}`]: 'v'.repeat(5_000), html: '<img src=x onerror=alert(1)>' }, { database: DATABASE })))
-    await stand.store.putWebhook({
-      id: 'wh_long', url: `https://hooks.example.com/${'segment-'.repeat(100)}`, databases: Array.from({ length: 40 }, (_, n) => `database_${n}`), actions: null, allow: [], secrets: '[["whsec_c2VjcmV0",null]]', createdAt: 1,
-    }, { sequence: 0, floor: 0 })
+    await driver.cycle(
+      [LONG, ODD, '   '].map((key) =>
+        upsert(
+          key,
+          { [`member_${'m'.repeat(200)}`]: 'v'.repeat(5_000), html: '<img src=x onerror=alert(1)>' },
+          { database: DATABASE },
+        ),
+      ),
+    )
+    await stand.store.putWebhook(
+      {
+        id: 'wh_long',
+        url: `https://hooks.example.com/${'segment-'.repeat(100)}`,
+        databases: Array.from({ length: 40 }, (_, n) => `database_${n}`),
+        actions: null,
+        allow: [],
+        secrets: '[["whsec_c2VjcmV0",null]]',
+        createdAt: 1,
+      },
+      { sequence: 0, floor: 0 },
+    )
     const claim = (await stand.store.claimWebhook('wh_long', { holder: 'test', ttlMs: 60_000, at: Date.now() }))!
     await stand.store.recordDeliveries(claim, {
-      progress: { ...claim.webhook, failureStreak: 1, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32), disabledReason: `Paused by ${'somebody-'.repeat(30)}.` }, delivered: [],
-      undelivered: [{ sequence: 1, messageId: 'msg_1', database: DATABASE, key: LONG, body: '{}', attempts: 10, firstAt: 1, nextAt: 1, dead: true, lastStatus: 500, lastAnswer: 'no-room-'.repeat(32) }],
+      progress: {
+        ...claim.webhook,
+        failureStreak: 1,
+        lastStatus: 500,
+        lastAnswer: 'no-room-'.repeat(32),
+        disabledReason: `Paused by ${'somebody-'.repeat(30)}.`,
+      },
+      delivered: [],
+      undelivered: [
+        {
+          sequence: 1,
+          messageId: 'msg_1',
+          database: DATABASE,
+          key: LONG,
+          body: '{}',
+          attempts: 10,
+          firstAt: 1,
+          nextAt: 1,
+          dead: true,
+          lastStatus: 500,
+          lastAnswer: 'no-room-'.repeat(32),
+        },
+      ],
     })
-    await addKey(stand.store, Array.from({ length: 30 }, (_, n) => `database_${n}:read`))
+    await addKey(
+      stand.store,
+      Array.from({ length: 30 }, (_, n) => `database_${n}:read`),
+    )
     const page = await openPage(browser, stand.url, options)
     onTestFinished(() => page.context().close())
     return { stand, page }
@@ -41,7 +84,20 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
 
   test('every page fits a narrow window and is accessible', async () => {
     const { stand, page } = await open({ size: NARROW, scheme: 'dark' })
-    const paths = ['/', `/syncs/${WORKER}/${SYNC}`, '/databases', `/databases/${DATABASE}`, `/databases/${DATABASE}/${LONG}`, '/feed', '/webhooks', '/quarantine', '/access', '/audit', '/nowhere', '/syncs/no/such']
+    const paths = [
+      '/',
+      `/syncs/${WORKER}/${SYNC}`,
+      '/databases',
+      `/databases/${DATABASE}`,
+      `/databases/${DATABASE}/${LONG}`,
+      '/feed',
+      '/webhooks',
+      '/quarantine',
+      '/access',
+      '/audit',
+      '/nowhere',
+      '/syncs/no/such',
+    ]
     for (const path of paths) {
       await page.goto(`${stand.url}/console${path}`)
       await loaded(page)
@@ -63,7 +119,10 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     const { stand, page } = await open()
     for (const key of [ODD, '   ']) {
       await page.goto(`${stand.url}/console/databases/${DATABASE}`)
-      await page.getByRole('rowheader', { name: key.trim() === '' ? '"   "' : key, exact: true }).getByRole('link').click()
+      await page
+        .getByRole('rowheader', { name: key.trim() === '' ? '"   "' : key, exact: true })
+        .getByRole('link')
+        .click()
       await page.getByRole('heading', { name: 'Change history' }).waitFor()
       await page.reload()
       await page.getByRole('heading', { name: 'Change history' }).waitFor()

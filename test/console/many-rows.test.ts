@@ -18,7 +18,11 @@ describe.skipIf(missing !== null)(`with ${ROWS} rows`, () => {
     browser = await launch()
     store = await openSqliteStore({ file: ':memory:' })
     const driver = await SyncDriver.acquire(store)
-    await driver.cycle(Array.from({ length: ROWS }, (_, n) => upsert(`k${String(n).padStart(5, '0')}`, { name: n === ROWS - 1 ? 'needle' : 'hay' })))
+    await driver.cycle(
+      Array.from({ length: ROWS }, (_, n) =>
+        upsert(`k${String(n).padStart(5, '0')}`, { name: n === ROWS - 1 ? 'needle' : 'hay' }),
+      ),
+    )
   })
   afterAll(async () => {
     await browser?.close()

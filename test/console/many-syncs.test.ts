@@ -17,39 +17,55 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
   beforeAll(async () => {
     browser = await launch()
     store = await openSqliteStore({ file: ':memory:' })
-    for (let n = 0; n < SYNCS; n++) await (await SyncDriver.acquire(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
+    for (let n = 0; n < SYNCS; n++)
+      await (
+        await SyncDriver.acquire(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })
+      ).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
   })
   afterAll(async () => {
     await browser?.close()
     await store?.close()
   })
 
-  test.each([['wide', WIDE], ['narrow', NARROW]] as const)('the overview keeps few of them in the page, and draws nothing while nothing moves: %s', async (_, size) => {
-    const asked = { standings: 0, read: 0 }
-    const server = createServer({
-      store: { ...store, listSyncStatus: (query) => (asked.standings++, store.listSyncStatus(query)), readCheckpoint: (ref) => (asked.read++, store.readCheckpoint(ref)) }, ports, version: '0.0.0',
-    })
-    onTestFinished(() => server.close())
-    const url = await server.listen(0)
-    const page = await openPage(browser, url, { size })
-    onTestFinished(() => page.context().close())
-    await page.goto(`${url}/console/`)
-    await page.getByRole('link', { name: 'sync-000' }).waitFor()
-    await expect.poll(() => page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount')).toBe(String(SYNCS + 1))
-    const nodes = (): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length')
-    expect(await nodes()).toBeLessThan(2_500)
+  test.each([
+    ['wide', WIDE],
+    ['narrow', NARROW],
+  ] as const)(
+    'the overview keeps few of them in the page, and draws nothing while nothing moves: %s',
+    async (_, size) => {
+      const asked = { standings: 0, read: 0 }
+      const server = createServer({
+        store: {
+          ...store,
+          listSyncStatus: (query) => (asked.standings++, store.listSyncStatus(query)),
+          readCheckpoint: (ref) => (asked.read++, store.readCheckpoint(ref)),
+        },
+        ports,
+        version: '0.0.0',
+      })
+      onTestFinished(() => server.close())
+      const url = await server.listen(0)
+      const page = await openPage(browser, url, { size })
+      onTestFinished(() => page.context().close())
+      await page.goto(`${url}/console/`)
+      await page.getByRole('link', { name: 'sync-000' }).waitFor()
+      await expect
+        .poll(() => page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount'))
+        .toBe(String(SYNCS + 1))
+      const nodes = (): Promise<number> => page.evaluate<number>('document.querySelectorAll("*").length')
+      expect(await nodes()).toBeLessThan(2_500)
 
-    // While nothing changes the response is 304 and no state is read again.
-    const answers: number[] = []
-    page.on('response', (response) => {
-      if (response.url().endsWith('/console/api/overview')) answers.push(response.status())
-    })
-    const before = { ...asked }
-    await expect.poll(() => answers.length).toBeGreaterThanOrEqual(3)
-    expect([new Set(answers), asked.read - before.read]).toEqual([new Set([304]), 0])
+      // While nothing changes the response is 304 and no state is read again.
+      const answers: number[] = []
+      page.on('response', (response) => {
+        if (response.url().endsWith('/console/api/overview')) answers.push(response.status())
+      })
+      const before = { ...asked }
+      await expect.poll(() => answers.length).toBeGreaterThanOrEqual(3)
+      expect([new Set(answers), asked.read - before.read]).toEqual([new Set([304]), 0])
 
-    // Scrolls down and up without a long task.
-    const long = await page.evaluate<number>(`new Promise(async (resolve) => {
+      // Scrolls down and up without a long task.
+      const long = await page.evaluate<number>(`new Promise(async (resolve) => {
       let longest = 0
       new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) longest = Math.max(longest, duration) }).observe({ type: 'longtask' })
       for (let at = 0; at <= 20; at++) {
@@ -58,12 +74,15 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
       }
       setTimeout(() => resolve(longest), 200)
     })`)
-    await page.getByRole('link', { name: 'sync-499' }).waitFor()
-    expect(await nodes()).toBeLessThan(2_500)
-    console.info(`${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`)
-    await page.getByRole('searchbox').fill('sync-250')
-    await page.getByRole('link', { name: 'sync-250' }).waitFor()
-    await expect.poll(() => page.getByRole('row').count()).toBe(2)
-    expect(page.trouble).toEqual([])
-  })
+      await page.getByRole('link', { name: 'sync-499' }).waitFor()
+      expect(await nodes()).toBeLessThan(2_500)
+      console.info(
+        `${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`,
+      )
+      await page.getByRole('searchbox').fill('sync-250')
+      await page.getByRole('link', { name: 'sync-250' }).waitFor()
+      await expect.poll(() => page.getByRole('row').count()).toBe(2)
+      expect(page.trouble).toEqual([])
+    },
+  )
 })

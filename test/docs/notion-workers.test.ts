@@ -7,7 +7,9 @@ import { json, serve } from '../sources/kit/loopback.ts'
 
 test('docs/guides/notion-workers.md works as written', async () => {
   const guide = readFileSync(join(ROOT, 'docs/guides/notion-workers.md'), 'utf8')
-  const orders = [{ id: 'o1', name: 'First', total: 12.5, paid: true, tags: ['gift', 'fast'], updatedAt: '2026-01-31T12:00:00Z' }]
+  const orders = [
+    { id: 'o1', name: 'First', total: 12.5, paid: true, tags: ['gift', 'fast'], updatedAt: '2026-01-31T12:00:00Z' },
+  ]
   const url = await serve((_, response) => json(response, orders))
   const project = new Project()
   symlinkSync(join(ROOT, 'node_modules'), join(project.folder, 'node_modules'))
@@ -18,7 +20,9 @@ test('docs/guides/notion-workers.md works as written', async () => {
   expect(commands.length).toBeGreaterThan(3)
   const answers: string[] = []
   for (const command of commands) {
-    const [npx, tidemark, ...args] = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!)
+    const [npx, tidemark, ...args] = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(
+      ([, quoted, plain]) => quoted ?? plain!,
+    )
     expect([npx, tidemark]).toEqual(['npx', 'tidemark'])
     const { code, stdout, stderr } = await project.run(...args)
     expect({ command, code, stderr: code === 0 ? '' : stderr }).toEqual({ command, code: 0, stderr: '' })
@@ -30,7 +34,11 @@ test('docs/guides/notion-workers.md works as written', async () => {
 test('examples/notion-worker runs with one command', async () => {
   const { command, folder } = new Project()
   // The script replaces the command of every other test.
-  const { code, stdout, stderr } = await new Running({ command: join(ROOT, 'examples/notion-worker/run.mjs'), folder } as Project, [], { env: { TIDEMARK_COMMAND: command } }).ended
+  const { code, stdout, stderr } = await new Running(
+    { command: join(ROOT, 'examples/notion-worker/run.mjs'), folder } as Project,
+    [],
+    { env: { TIDEMARK_COMMAND: command } },
+  ).ended
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/T2\s+Ticket 2\s+Open\s+\["urgent","billing"\]\s+2026-03-03\s+Grace/)
   expect(stdout).toContain('1 created, 1 updated, 1 deleted')

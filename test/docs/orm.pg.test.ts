@@ -12,8 +12,9 @@ import { blocksOf } from './blocks.ts'
 
 const server = inject('postgresUrl')
 const run = promisify(execFile)
-const [worker, runSync, config, pull, shownColumns, query, indexSql, shownPlan, foreignKeySql, uniqueSql] =
-  blocksOf('docs/guides/orm.md').map(({ text }) => text)
+const [worker, runSync, config, pull, shownColumns, query, indexSql, shownPlan, foreignKeySql, uniqueSql] = blocksOf(
+  'docs/guides/orm.md',
+).map(({ text }) => text)
 
 interface Customer {
   readonly id: number
@@ -49,8 +50,12 @@ describe.skipIf(server === '')('docs/guides/orm.md, block by block', () => {
 
   function customers(count: number): Customer[] {
     return Array.from({ length: count }, (_, n) => ({
-      id: n + 1, name: `Customer ${n + 1}`, email: `customer${n + 1}@example.com`, vip: n % 100 === 6,
-      signed_up_at: '2026-11-01T08:30:00.000Z', address: { city: 'Springfield' },
+      id: n + 1,
+      name: `Customer ${n + 1}`,
+      email: `customer${n + 1}@example.com`,
+      vip: n % 100 === 6,
+      signed_up_at: '2026-11-01T08:30:00.000Z',
+      address: { city: 'Springfield' },
     }))
   }
 

@@ -18,7 +18,11 @@ const PARTS = [
   ['The context of execute', 'src/contract/page.ts', 'SyncContext'],
 ] as const
 
-const DEFAULTS: Readonly<Record<string, unknown>> = { ...DEFAULT_LIMITS, maxDeleteShare: DEFAULT_SWEEP.maxShare, allowEmpty: DEFAULT_SWEEP.allowEmpty }
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  ...DEFAULT_LIMITS,
+  maxDeleteShare: DEFAULT_SWEEP.maxShare,
+  allowEmpty: DEFAULT_SWEEP.allowEmpty,
+}
 
 /** Renders docs/reference/config.md from the interfaces and their comments. */
 export function renderConfig(): string {
@@ -27,16 +31,24 @@ export function renderConfig(): string {
     '',
     'Generated from the types; see `src/worker/worker.ts`.',
     ...PARTS.flatMap(([title, file, name]) => [
-      '', `## ${title}`, '', '| name | type | description |', '|---|---|---|',
+      '',
+      `## ${title}`,
+      '',
+      '| name | type | description |',
+      '|---|---|---|',
       ...membersOf(readFileSync(join(ROOT, file), 'utf8'), name).map(({ member, type, what }) => {
-        const otherwise = DEFAULTS[member] === undefined || (name !== 'SyncLimits' && name !== 'SweepOptions') ? '' : ` Default: \`${String(DEFAULTS[member])}\`.`
+        const otherwise =
+          DEFAULTS[member] === undefined || (name !== 'SyncLimits' && name !== 'SweepOptions')
+            ? ''
+            : ` Default: \`${String(DEFAULTS[member])}\`.`
         return `| \`${member}\` | \`${type.replaceAll('|', '\\|')}\` | ${what.replaceAll('|', '\\|')}${otherwise} |`
       }),
     ]),
     '',
     '## Environment variables',
     '',
-    '| name | description |', '|---|---|',
+    '| name | description |',
+    '|---|---|',
     '| `TIDEMARK_STORE` | the store: `sqlite:file.db` or `postgres://…` (default: `sqlite:.tidemark/tidemark.db` in the folder of the worker) |',
     '| `TIDEMARK_STORE_MODULE` | a module that exports a store driver as its default, for URLs of another scheme; see [the guide](../guides/write-a-store.md) |',
     '| `TIDEMARK_TENANT` | the tenant (default: `default`) |',
@@ -60,8 +72,14 @@ function membersOf(text: string, name: string): Member[] {
   const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, 'm').exec(text)?.[1]
   if (body === undefined) throw new Error(`There is no interface ${name}.`)
   const members: Member[] = []
-  for (const [, comment = '', member, type] of body.matchAll(/(?:^ {2}\/\*\*([\s\S]*?)\*\/\n)?^ {2}(?:readonly )?(\w+)\??: (.+)$/gm)) {
-    const what = comment.split('\n').map((line) => line.replace(/^\s*\*\s?/, '').trim()).join(' ').trim()
+  for (const [, comment = '', member, type] of body.matchAll(
+    /(?:^ {2}\/\*\*([\s\S]*?)\*\/\n)?^ {2}(?:readonly )?(\w+)\??: (.+)$/gm,
+  )) {
+    const what = comment
+      .split('\n')
+      .map((line) => line.replace(/^\s*\*\s?/, '').trim())
+      .join(' ')
+      .trim()
     members.push({ member: member!, type: type!, what })
   }
   return members

@@ -2,7 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../cli/package.ts'
 
-const SECTIONS = [['Tutorials', 'docs/tutorials'], ['Guides', 'docs/guides'], ['Explanation', 'docs/explanation'], ['Reference', 'docs/reference'], ['Decisions', 'docs/decisions']] as const
+const SECTIONS = [
+  ['Tutorials', 'docs/tutorials'],
+  ['Guides', 'docs/guides'],
+  ['Explanation', 'docs/explanation'],
+  ['Reference', 'docs/reference'],
+  ['Decisions', 'docs/decisions'],
+] as const
 
 /** Renders llms.txt: every page, with its title and first paragraph. */
 export function renderLlms(): string {
@@ -21,7 +27,10 @@ export function renderLlms(): string {
 }
 
 export function pagesOf(folder: string): string[] {
-  return readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md')).toSorted().map((name) => `${folder}/${name}`)
+  return readdirSync(join(ROOT, folder))
+    .filter((name) => name.endsWith('.md'))
+    .toSorted()
+    .map((name) => `${folder}/${name}`)
 }
 
 function describe(page: string): string {
@@ -33,6 +42,9 @@ function describe(page: string): string {
 
 /** The first paragraph that is neither a heading, a table, a list nor code. */
 function firstParagraph(text: string): string {
-  const paragraph = text.split(/\n{2,}/).find((part) => /^[A-Za-z`*]/.test(part) && !part.startsWith('```') && !part.startsWith('Status')) ?? ''
+  const paragraph =
+    text
+      .split(/\n{2,}/)
+      .find((part) => /^[A-Za-z`*]/.test(part) && !part.startsWith('```') && !part.startsWith('Status')) ?? ''
   return paragraph.replaceAll('\n', ' ').trim()
 }

@@ -15,7 +15,9 @@ export function renderTelemetry(): string {
     '',
     '| span | parent | meaning | attributes |',
     '|---|---|---|---|',
-    ...Object.values(SPANS).map(({ name, within, about, attributes }) => `| \`${name}\` | ${within} | ${about} | ${list(attributes)} |`),
+    ...Object.values(SPANS).map(
+      ({ name, within, about, attributes }) => `| \`${name}\` | ${within} | ${about} | ${list(attributes)} |`,
+    ),
     '',
     '## Attributes',
     '',
@@ -31,7 +33,10 @@ export function renderTelemetry(): string {
     '',
     '| OpenTelemetry | Prometheus | kind | meaning | attributes | labels |',
     '|---|---|---|---|---|---|',
-    ...Object.values<Metric>(METRICS).map((metric) => `| \`${metric.name}\` | \`${prometheusName(metric)}\` | ${metric.kind}, ${metric.unit} | ${metric.about} | ${list(metric.labels)} | ${list(metric.labels.map(prometheusLabel))} |`),
+    ...Object.values<Metric>(METRICS).map(
+      (metric) =>
+        `| \`${metric.name}\` | \`${prometheusName(metric)}\` | ${metric.kind}, ${metric.unit} | ${metric.about} | ${list(metric.labels)} | ${list(metric.labels.map(prometheusLabel))} |`,
+    ),
     '',
     `To bound cardinality, the first ${LABEL_VALUES_MAX.syncs} syncs, ${LABEL_VALUES_MAX.hosts} hosts and ${LABEL_VALUES_MAX.statuses} response statuses that a process sees are labelled by name, and all others together as \`${OTHER_LABEL}\`.`,
     '',
@@ -41,7 +46,9 @@ export function renderTelemetry(): string {
     '',
     '| Prometheus | kind | meaning | labels |',
     '|---|---|---|---|',
-    ...Object.entries(PROCESS_METRICS).map(([name, { kind, about, labels }]) => `| \`${name}\` | ${kind} | ${about} | ${list(labels)} |`),
+    ...Object.entries(PROCESS_METRICS).map(
+      ([name, { kind, about, labels }]) => `| \`${name}\` | ${kind} | ${about} | ${list(labels)} |`,
+    ),
     '',
     '## Metrics of the store, at /metrics only',
     '',
@@ -49,7 +56,9 @@ export function renderTelemetry(): string {
     '',
     '| Prometheus | kind | meaning | labels |',
     '|---|---|---|---|',
-    ...Object.entries(TENANT_GAUGES).map(([name, { about, labels }]) => `| \`${name}\` | gauge | ${about} | ${list(labels)} |`),
+    ...Object.entries(TENANT_GAUGES).map(
+      ([name, { about, labels }]) => `| \`${name}\` | gauge | ${about} | ${list(labels)} |`,
+    ),
     '',
   ].join('\n')
 }

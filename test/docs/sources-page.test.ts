@@ -27,46 +27,71 @@ test.each(SOURCES)('$title: the page has every options type that the source expo
   expect(own.filter((name) => name.endsWith('Options')).toSorted()).toEqual(exported.toSorted())
 })
 
-describe.each(SOURCES.flatMap(({ title, groups }) => groups.map((group) => ({ source: title, ...group }))))('$source: $name', (group) => {
-  const members = membersOf(group)
+describe.each(SOURCES.flatMap(({ title, groups }) => groups.map((group) => ({ source: title, ...group }))))(
+  '$source: $name',
+  (group) => {
+    const members = membersOf(group)
 
-  test('the page explains every option, and no other', () => {
-    expect(members.length).toBeGreaterThan(0)
-    expect(Object.keys(group.members).toSorted()).toEqual(members.map(({ name }) => name).toSorted())
-  })
+    test('the page explains every option, and no other', () => {
+      expect(members.length).toBeGreaterThan(0)
+      expect(Object.keys(group.members).toSorted()).toEqual(members.map(({ name }) => name).toSorted())
+    })
 
-  test('every option has a meaning; one with a default is optional', () => {
-    for (const { name, isRequired } of members) {
-      const [fallback, meaning] = group.members[name]!
-      expect(meaning, name).toMatch(/^[A-Z`].+\.$/s)
-      if (isRequired) expect(fallback, name).toBeNull()
-    }
-  })
-})
+    test('every option has a meaning; one with a default is optional', () => {
+      for (const { name, isRequired } of members) {
+        const [fallback, meaning] = group.members[name]!
+        expect(meaning, name).toMatch(/^[A-Z`].+\.$/s)
+        if (isRequired) expect(fallback, name).toBeNull()
+      }
+    })
+  },
+)
 
 const factsOf = (folder: string): SourceFacts => SOURCES.find((source) => source.folder === folder)!
 
 test.each<[string, object]>([
-  ['stripe', stripe({ apiKey: 'KEY' })], ['kraken', kraken({ apiKey: 'KEY', apiSecret: 'SECRET' })], ['linear', linear({ apiKey: 'KEY' })],
-  ['github', github({ token: 'TOKEN' })], ['hubspot', hubspot({ accessToken: 'TOKEN' })],
+  ['stripe', stripe({ apiKey: 'KEY' })],
+  ['kraken', kraken({ apiKey: 'KEY', apiSecret: 'SECRET' })],
+  ['linear', linear({ apiKey: 'KEY' })],
+  ['github', github({ token: 'TOKEN' })],
+  ['hubspot', hubspot({ accessToken: 'TOKEN' })],
 ])('%s: the page has every stream, and no other', (folder, source) => {
   const named = factsOf(folder).streams.map(([name]) => /\)\.(\w+)/.exec(name)![1]!)
-  expect(named.toSorted()).toEqual(Object.keys(source).filter((name) => name !== 'discover').toSorted())
+  expect(named.toSorted()).toEqual(
+    Object.keys(source)
+      .filter((name) => name !== 'discover')
+      .toSorted(),
+  )
 })
 
 test.each([
   ['stripe', stripe({ apiKey: 'KEY' }).customers.delta.retentionMs],
   ['hubspot', hubspot({ accessToken: 'TOKEN' }).contacts.delta.retentionMs],
-  ['salesforce', salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN' }).object('Account').delta.retentionMs],
-  ['servicenow', servicenow({ instanceUrl: 'https://example.service-now.com', user: 'USER', password: 'PASSWORD' }).table('incident').delta.retentionMs],
+  [
+    'salesforce',
+    salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN' }).object('Account').delta
+      .retentionMs,
+  ],
+  [
+    'servicenow',
+    servicenow({ instanceUrl: 'https://example.service-now.com', user: 'USER', password: 'PASSWORD' }).table('incident')
+      .delta.retentionMs,
+  ],
 ])('%s: the retention on the page is that of its delta', (folder, retentionMs) => {
   expect(Number(/(\d+) days/.exec(factsOf(folder).retention)![1])).toBe(Math.ceil(retentionMs! / DAY))
 })
 
 test.each([
   ['hubspot', hubspot({ accessToken: 'TOKEN' }).contacts.lagMs],
-  ['salesforce', salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN' }).object('Account').lagMs],
-  ['servicenow', servicenow({ instanceUrl: 'https://example.service-now.com', user: 'USER', password: 'PASSWORD' }).table('incident').lagMs],
+  [
+    'salesforce',
+    salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN' }).object('Account').lagMs,
+  ],
+  [
+    'servicenow',
+    servicenow({ instanceUrl: 'https://example.service-now.com', user: 'USER', password: 'PASSWORD' }).table('incident')
+      .lagMs,
+  ],
 ])('%s: the lag on the page is that of its streams', (folder, lagMs) => {
   const { lag, groups } = factsOf(folder)
   expect(Number(/(\d+) seconds/.exec(lag)![1]) * 1_000).toBe(lagMs)

@@ -8,7 +8,8 @@ import { blocksOf, commandsIn } from './blocks.ts'
 
 const PAGE = 'docs/guides/tables.md'
 const database = 'customers'
-const sorted = (rows: readonly (readonly unknown[])[]) => rows.toSorted(([a], [b]) => String(a).localeCompare(String(b)))
+const sorted = (rows: readonly (readonly unknown[])[]) =>
+  rows.toSorted(([a], [b]) => String(a).localeCompare(String(b)))
 
 /** The queries of the guide, on a store that changed before and after the time they name. */
 export function describeTablesGuide(open: () => Promise<{ store: Store; location: StoreLocation }>): void {
@@ -20,10 +21,18 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     await sync.cycle([customer('1', 'eve')], { at: Date.UTC(2026, 10, 2) })
     await sync.cycle([remove('2', { database })], { at: Date.UTC(2026, 10, 3) })
 
-    const [, , asOf, dimension] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
-    const [command] = blocksOf(PAGE).flatMap(commandsIn).filter(([verb]) => verb === 'query')
-    const select = async (sql: string, at?: number) => (await runSelect(location, sql, { limit: 0, tenant: 'default', asOf: at })).rows
-    const then = [['ada', 'ada@example.com'], ['bob', 'bob@example.com']]
+    const [, , asOf, dimension] = blocksOf(PAGE)
+      .filter(({ language }) => language === 'sql')
+      .map(({ text }) => text)
+    const [command] = blocksOf(PAGE)
+      .flatMap(commandsIn)
+      .filter(([verb]) => verb === 'query')
+    const select = async (sql: string, at?: number) =>
+      (await runSelect(location, sql, { limit: 0, tenant: 'default', asOf: at })).rows
+    const then = [
+      ['ada', 'ada@example.com'],
+      ['bob', 'bob@example.com'],
+    ]
     expect(command!.slice(0, 2)).toEqual(['query', '--as-of'])
     expect(sorted(await select(asOf!))).toEqual(then)
     expect(sorted(await select(command![3]!, Date.parse(command![2]!)))).toEqual(then)
@@ -43,17 +52,32 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
     await sync.cycle([customer('1', 'ada'), customer('2', 'bob')], { deletes })
     await sync.cycle(Array.from({ length: 1_198 }, (_, n) => upsert(String(n), { n })))
     await sync.cycle([remove('2', { database })])
-    const [live, changed] = blocksOf(PAGE).filter(({ language }) => language === 'sql').map(({ text }) => text)
+    const [live, changed] = blocksOf(PAGE)
+      .filter(({ language }) => language === 'sql')
+      .map(({ text }) => text)
     const select = async (sql: string) => (await runSelect(location, sql, { limit: 0, tenant: 'default' })).rows
     expect(await select(live!)).toEqual([['ada', 'ada@example.com']])
-    expect((await select(changed!)).map(([key, name, isDeleted]) => [key, name, Boolean(isDeleted)])).toEqual([['2', 'bob', true]])
+    expect((await select(changed!)).map(([key, name, isDeleted]) => [key, name, Boolean(isDeleted)])).toEqual([
+      ['2', 'bob', true],
+    ])
     expect(await select(`select count(*) from ${database}`)).toEqual([[2]])
     // Agents receive live rows, also in aggregates.
     const desk: ToolContext = {
-      tenant: 'default', openExistingStore: async () => store, openOrCreateStore: async () => store, syncs: [], clock: { now: () => 0, sleep: async () => {} }, actor: 'mcp:test',
-      select: (sql, limit) => runSelect(location, sql, { limit, tenant: 'default' }), syntax: location.syntax,
+      tenant: 'default',
+      openExistingStore: async () => store,
+      openOrCreateStore: async () => store,
+      syncs: [],
+      clock: { now: () => 0, sleep: async () => {} },
+      actor: 'mcp:test',
+      select: (sql, limit) => runSelect(location, sql, { limit, tenant: 'default' }),
+      syntax: location.syntax,
     }
-    expect(await queryTool.run(desk, { database, columns: ['_key', 'name'], limit: 10 })).toMatchObject({ rows: [{ _key: '1', name: 'ada' }], truncated: false })
-    expect(await queryTool.run(desk, { database, figures: [{ figure: 'count' }], limit: 10 })).toMatchObject({ rows: [{ count: 1 }] })
+    expect(await queryTool.run(desk, { database, columns: ['_key', 'name'], limit: 10 })).toMatchObject({
+      rows: [{ _key: '1', name: 'ada' }],
+      truncated: false,
+    })
+    expect(await queryTool.run(desk, { database, figures: [{ figure: 'count' }], limit: 10 })).toMatchObject({
+      rows: [{ count: 1 }],
+    })
   })
 }

@@ -32,7 +32,9 @@ class Vendor {
   async #answer(origin: string, sentAt: number): Promise<Response> {
     const now = scene.clock.now()
     this.requests.push(now)
-    for (const { until } of this.#pauses.filter((pause) => pause.origin === origin && now < pause.until && sentAt >= pause.from + 20)) {
+    for (const { until } of this.#pauses.filter(
+      (pause) => pause.origin === origin && now < pause.until && sentAt >= pause.from + 20,
+    )) {
       this.intrusions.push(`${until - now} ms before the end of a pause of ${origin}`)
     }
     if (this.next === null) return Response.json({ ok: true })
@@ -43,15 +45,20 @@ class Vendor {
   }
 
   refuse(headers: Record<string, string>, pauseMs: number, status = 429): void {
-    this.next = () => (this.next = null, { response: new Response('', { status, headers }), pauseMs })
+    this.next = () => ((this.next = null), { response: new Response('', { status, headers }), pauseMs })
   }
 }
 
-const reading = (origin = API) => async (_: unknown, context: SyncContext): Promise<Page> => {
-  const response = await context.fetch(`${origin}/things`)
-  if (response.status !== 200) throw new SyncError('RATE_LIMITED', `GET /things answered ${response.status}.`, { retryAfterMs: Number(response.headers.get('retry-after')) * SECOND })
-  return { changes: [upsert('a')], hasMore: false }
-}
+const reading =
+  (origin = API) =>
+  async (_: unknown, context: SyncContext): Promise<Page> => {
+    const response = await context.fetch(`${origin}/things`)
+    if (response.status !== 200)
+      throw new SyncError('RATE_LIMITED', `GET /things answered ${response.status}.`, {
+        retryAfterMs: Number(response.headers.get('retry-after')) * SECOND,
+      })
+    return { changes: [upsert('a')], hasMore: false }
+  }
 
 describe('a pause that the source announced', () => {
   test('XD1 also applies to the next run: nothing is sent, and the error names the end', async () => {
@@ -60,10 +67,17 @@ describe('a pause that the source announced', () => {
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     const until = new Date(scene.clock.now() + 600 * SECOND).toISOString().replace('.000Z', 'Z')
     const first = await scene.run(plan, { fetch: vendor.fetch })
-    expect(first.error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining(`until ${until} (in 10m)`) })
+    expect(first.error).toMatchObject({
+      code: 'RATE_LIMITED',
+      message: expect.stringContaining(`until ${until} (in 10m)`),
+    })
     await scene.clock.advance(4 * MINUTE)
     const second = await scene.run(plan, { fetch: vendor.fetch })
-    expect(second).toMatchObject({ stopReason: 'error', retryAt: Date.parse(until), error: { code: 'RATE_LIMITED', message: `${API} asked for a pause until ${until} (in 6m). Nothing was sent.` } })
+    expect(second).toMatchObject({
+      stopReason: 'error',
+      retryAt: Date.parse(until),
+      error: { code: 'RATE_LIMITED', message: `${API} asked for a pause until ${until} (in 6m). Nothing was sent.` },
+    })
     expect(vendor.requests.length).toBe(1)
     expect(await scene.checkpoint()).toMatchObject({ failures: 1, retryAt: Date.parse(until) })
     await scene.clock.advance(6 * MINUTE)
@@ -76,7 +90,11 @@ describe('a pause that the source announced', () => {
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })
     await scene.clock.advance(570 * SECOND)
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete', retries: 1, waitedMs: 30 * SECOND })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      stopReason: 'complete',
+      retries: 1,
+      waitedMs: 30 * SECOND,
+    })
     expect([vendor.requests.length, vendor.intrusions]).toEqual([2, []])
   })
 
@@ -99,9 +117,17 @@ describe('a pause that the source announced', () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })
-    expect(await scene.run(planOf({ sync: 'elsewhere', execute: reading('https://other.example.com') }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
-    expect(await scene.run(planOf({ worker: 'other', execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store: scene.store.forTenant('acme') })).toMatchObject({ stopReason: 'complete' })
+    expect(
+      await scene.run(planOf({ sync: 'elsewhere', execute: reading('https://other.example.com') }), {
+        fetch: vendor.fetch,
+      }),
+    ).toMatchObject({ stopReason: 'complete' })
+    expect(await scene.run(planOf({ worker: 'other', execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      stopReason: 'complete',
+    })
+    expect(
+      await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store: scene.store.forTenant('acme') }),
+    ).toMatchObject({ stopReason: 'complete' })
   })
 
   test('XD1 applies to a connector that swallows the refusal and retries at once', async () => {
@@ -110,22 +136,36 @@ describe('a pause that the source announced', () => {
     const stubborn = async (_: unknown, context: SyncContext): Promise<Page> => {
       for (;;) if ((await context.fetch(`${API}/things`)).ok) return { changes: [], hasMore: false }
     }
-    expect((await scene.run(planOf({ execute: stubborn }), { fetch: vendor.fetch })).error).toMatchObject({ code: 'RATE_LIMITED' })
+    expect((await scene.run(planOf({ execute: stubborn }), { fetch: vendor.fetch })).error).toMatchObject({
+      code: 'RATE_LIMITED',
+    })
     expect(vendor.requests.length).toBe(1)
   })
 
   test('XD1 that only a client library detects applies to every sync of the account', async () => {
     let calls = 0
-    const client = async (): Promise<Page> => (calls++, Promise.reject(Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter: 600 })))
-    for (const sync of ['one', 'two', 'one']) expect((await scene.run(planOf({ sync, execute: client }))).error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('until') })
+    const client = async (): Promise<Page> => (
+      calls++,
+      Promise.reject(Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter: 600 }))
+    )
+    for (const sync of ['one', 'two', 'one'])
+      expect((await scene.run(planOf({ sync, execute: client }))).error).toMatchObject({
+        code: 'RATE_LIMITED',
+        message: expect.stringContaining('until'),
+      })
     expect(calls).toBe(1)
   })
 
   test('XD1 applies to this process even if the store cannot save it', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '30' }, 30 * SECOND)
-    const store = storeWith(scene.store, { recordPause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) })
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'complete', waitedMs: 30 * SECOND })
+    const store = storeWith(scene.store, {
+      recordPause: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')),
+    })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({
+      stopReason: 'complete',
+      waitedMs: 30 * SECOND,
+    })
     expect(vendor.intrusions).toEqual([])
     expect(scene.logged.join()).toContain('could not store a pause')
   })
@@ -135,13 +175,20 @@ describe('a pause that the source announced', () => {
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     let failing = 3
     const store = storeWith(scene.store, {
-      recordPause: (request) => (failing-- > 0 ? Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) : scene.store.recordPause(request)),
+      recordPause: (request) =>
+        failing-- > 0 ? Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away')) : scene.store.recordPause(request),
     })
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({ stopReason: 'error' })
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ error: { code: 'RATE_LIMITED' } })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch, store })).toMatchObject({
+      stopReason: 'error',
+    })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      error: { code: 'RATE_LIMITED' },
+    })
     expect(vendor.requests.length).toBe(1)
     await scene.clock.advance(601 * SECOND)
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      stopReason: 'complete',
+    })
   })
 
   test('XD1 a source that refuses without a wait time is retried with growing delays, a bounded number of times, then paused for a minute for all processes', async () => {
@@ -153,22 +200,33 @@ describe('a pause that the source announced', () => {
       throw new SyncError('RATE_LIMITED', 'GET /things answered 429.')
     }
     const { error } = await scene.run(planOf({ execute, limits: { retriesMax: 4 } }), { fetch: vendor.fetch })
-    expect(error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringMatching(/gave no wait time; nothing is sent until \d{4}-/) })
+    expect(error).toMatchObject({
+      code: 'RATE_LIMITED',
+      message: expect.stringMatching(/gave no wait time; nothing is sent until \d{4}-/),
+    })
     const gaps = vendor.requests.map((at, n) => at - (vendor.requests[n - 1] ?? startedAt)).slice(1)
     expect(gaps).toEqual([1, 2, 4, 8].map((seconds) => seconds * SECOND))
     // Another sync of the account, in another process.
-    const other = await scene.run(planOf({ sync: 'other', execute, limits: { waitMaxMs: SECOND } }), { fetch: vendor.fetch })
+    const other = await scene.run(planOf({ sync: 'other', execute, limits: { waitMaxMs: SECOND } }), {
+      fetch: vendor.fetch,
+    })
     expect(other.error).toMatchObject({ code: 'RATE_LIMITED', message: expect.stringContaining('Nothing was sent') })
     expect(vendor.requests.length).toBe(5)
     await scene.clock.advance(MINUTE)
     vendor.next = null
-    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
+    expect(await scene.run(planOf({ execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      stopReason: 'complete',
+    })
   })
 
   test('XD1 of a server that is down and gives a retry time also applies', async () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND, 503)
-    for (const _ of [1, 2]) await scene.run(planOf({ execute: async (__, { fetch }) => (await fetch(`${API}/x`), { changes: [], hasMore: false }) }), { fetch: vendor.fetch })
+    for (const _ of [1, 2])
+      await scene.run(
+        planOf({ execute: async (__, { fetch }) => (await fetch(`${API}/x`), { changes: [], hasMore: false }) }),
+        { fetch: vendor.fetch },
+      )
     expect(vendor.requests.length).toBe(1)
   })
 })
@@ -176,17 +234,25 @@ describe('a pause that the source announced', () => {
 describe('the pauses of one process', () => {
   const signal = new AbortController().signal
   const away = (): Promise<never> => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'away'))
-  const refusal = (seconds: number): Response => new Response('', { status: 429, headers: { 'retry-after': String(seconds) } })
+  const refusal = (seconds: number): Response =>
+    new Response('', { status: 429, headers: { 'retry-after': String(seconds) } })
   let now: number
   beforeEach(() => void (now = 1_000_000))
 
   function pausesWith(store: Partial<PauseStore>): AccountPauses {
     const clock = { now: () => now, sleep: async (ms: number) => void (now += ms) }
-    return new AccountPauses(planOf({ execute: reading() }), { clock, log: scene.ports.log }, { ...NOOP_PAUSE_STORE, ...store })
+    return new AccountPauses(
+      planOf({ execute: reading() }),
+      { clock, log: scene.ports.log },
+      { ...NOOP_PAUSE_STORE, ...store },
+    )
   }
 
   async function waitMs(pauses: AccountPauses): Promise<number> {
-    const error: unknown = await pauses.check(API, signal).then(() => null, (thrown: unknown) => thrown)
+    const error: unknown = await pauses.check(API, signal).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
     if (error !== null && !(error instanceof PauseError)) throw error
     return error?.retryAfterMs ?? 0
   }
@@ -247,47 +313,64 @@ describe('the pauses of one process', () => {
     const vendor = new Vendor()
     vendor.refuse({ 'retry-after': '600' }, 600 * SECOND)
     await scene.run(planOf({ execute: reading(), pacers: [budget] }), { fetch: vendor.fetch })
-    expect(await scene.run(planOf({ sync: 'without', execute: reading() }), { fetch: vendor.fetch })).toMatchObject({ stopReason: 'error' })
+    expect(await scene.run(planOf({ sync: 'without', execute: reading() }), { fetch: vendor.fetch })).toMatchObject({
+      stopReason: 'error',
+    })
     const other = planOf({ sync: 'other', execute: reading(), pacers: [{ ...budget, name: 'other' }] })
     expect(await scene.run(other, { fetch: vendor.fetch })).toMatchObject({ stopReason: 'complete' })
   })
 })
 
-test.each(Array.from({ length: 20 }, (_, seed) => seed))('XD1 no request is sent during an announced pause, across syncs and restarts (seed %i)', async (seed) => {
-  const random = new RandomStream(seed, 'pauses')
-  const vendor = new Vendor()
-  const pacers = random.pick([[], [budget], [budget, { ...budget, name: 'search' }]])
-  const announce = (): void => {
-    const seconds = random.pick([1, 2, 20, 59, 61, 600, 3_600, 100_000])
-    const skewMs = random.pick([null, 0, HOUR, -HOUR, 5 * MINUTE, -5 * MINUTE])
-    const form = random.pick(['seconds', 'date', 'reset', 'span', 'ms', 'structured'])
-    vendor.next = () => {
-      vendor.next = null
-      const now = scene.clock.now()
-      // These headers have a resolution of whole seconds.
-      const end = form === 'date' || form === 'reset' ? Math.ceil(now / SECOND + seconds) * SECOND : now + seconds * SECOND
-      const date: Record<string, string> = skewMs === null ? {} : { date: new Date(now + skewMs).toUTCString() }
-      const headers = {
-        seconds: { 'retry-after': String(seconds), ...date }, date: { 'retry-after': new Date(end).toUTCString(), ...date }, reset: { 'x-ratelimit-reset': String(end / SECOND), ...date },
-        span: { 'x-ratelimit-reset': String(seconds) }, ms: { 'retry-after-ms': String(seconds * SECOND) }, structured: { ratelimit: `"a";r=0;t=${seconds}` },
-      }[form]!
-      return { response: new Response('', { status: 429, headers }), pauseMs: Math.min(end - now, 24 * HOUR) }
+test.each(Array.from({ length: 20 }, (_, seed) => seed))(
+  'XD1 no request is sent during an announced pause, across syncs and restarts (seed %i)',
+  async (seed) => {
+    const random = new RandomStream(seed, 'pauses')
+    const vendor = new Vendor()
+    const pacers = random.pick([[], [budget], [budget, { ...budget, name: 'search' }]])
+    const announce = (): void => {
+      const seconds = random.pick([1, 2, 20, 59, 61, 600, 3_600, 100_000])
+      const skewMs = random.pick([null, 0, HOUR, -HOUR, 5 * MINUTE, -5 * MINUTE])
+      const form = random.pick(['seconds', 'date', 'reset', 'span', 'ms', 'structured'])
+      vendor.next = () => {
+        vendor.next = null
+        const now = scene.clock.now()
+        // These headers have a resolution of whole seconds.
+        const end =
+          form === 'date' || form === 'reset' ? Math.ceil(now / SECOND + seconds) * SECOND : now + seconds * SECOND
+        const date: Record<string, string> = skewMs === null ? {} : { date: new Date(now + skewMs).toUTCString() }
+        const headers = {
+          seconds: { 'retry-after': String(seconds), ...date },
+          date: { 'retry-after': new Date(end).toUTCString(), ...date },
+          reset: { 'x-ratelimit-reset': String(end / SECOND), ...date },
+          span: { 'x-ratelimit-reset': String(seconds) },
+          ms: { 'retry-after-ms': String(seconds * SECOND) },
+          structured: { ratelimit: `"a";r=0;t=${seconds}` },
+        }[form]!
+        return { response: new Response('', { status: 429, headers }), pauseMs: Math.min(end - now, 24 * HOUR) }
+      }
     }
-  }
-  const execute = async (state: number | undefined, context: SyncContext): Promise<Page<number>> => {
-    if (random.chance(0.3)) announce()
-    for (let tries = 0; ; tries++) {
-      const response = await context.fetch(`${API}/things`)
-      if (response.ok) return { changes: [upsert('a')], hasMore: (state ?? 0) % 3 < 2, nextState: (state ?? 0) + 1 }
-      if (tries === 2 || random.chance(0.5)) throw new SyncError('RATE_LIMITED', 'refused')
+    const execute = async (state: number | undefined, context: SyncContext): Promise<Page<number>> => {
+      if (random.chance(0.3)) announce()
+      for (let tries = 0; ; tries++) {
+        const response = await context.fetch(`${API}/things`)
+        if (response.ok) return { changes: [upsert('a')], hasMore: (state ?? 0) % 3 < 2, nextState: (state ?? 0) + 1 }
+        if (tries === 2 || random.chance(0.5)) throw new SyncError('RATE_LIMITED', 'refused')
+      }
     }
-  }
-  await scene.clock.drive(Promise.all(['one', 'two', 'three'].map(async (sync) => {
-    for (let run = 0; run < 15; run++) {
-      await scene.start(planOf({ sync, execute, pacers, worker: WORKER }), { holder: `${sync}-${run}`, fetch: vendor.slowFetch })
-      await scene.clock.sleep(random.pick([1, SECOND, 30 * SECOND, 10 * MINUTE]))
-    }
-  })))
-  expect(vendor.refusals).toBeGreaterThan(0)
-  expect(vendor.intrusions).toEqual([])
-})
+    await scene.clock.drive(
+      Promise.all(
+        ['one', 'two', 'three'].map(async (sync) => {
+          for (let run = 0; run < 15; run++) {
+            await scene.start(planOf({ sync, execute, pacers, worker: WORKER }), {
+              holder: `${sync}-${run}`,
+              fetch: vendor.slowFetch,
+            })
+            await scene.clock.sleep(random.pick([1, SECOND, 30 * SECOND, 10 * MINUTE]))
+          }
+        }),
+      ),
+    )
+    expect(vendor.refusals).toBeGreaterThan(0)
+    expect(vendor.intrusions).toEqual([])
+  },
+)

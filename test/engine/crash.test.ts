@@ -19,7 +19,10 @@ class Process {
 
   store(store: Store): Store {
     const calls = Object.entries(store).filter(([, member]) => typeof member === 'function')
-    return Object.fromEntries([['tenant', store.tenant], ...calls.map(([name, call]) => [name, (...args: unknown[]) => this.#at(() => call(...args))])]) as unknown as Store
+    return Object.fromEntries([
+      ['tenant', store.tenant],
+      ...calls.map(([name, call]) => [name, (...args: unknown[]) => this.#at(() => call(...args))]),
+    ]) as unknown as Store
   }
 
   plan(plan: SyncPlan): SyncPlan {
@@ -40,19 +43,36 @@ class Process {
   }
 }
 
-const listed = [['a', 'b'], ['c', 'd'], ['e', 'f']]
+const listed = [
+  ['a', 'b'],
+  ['c', 'd'],
+  ['e', 'f'],
+]
 const backfill = planOf({
   mode: 'replace',
-  execute: async (state = 0) => ({ changes: listed[state]!.map((key) => upsert(key, { v: key })), hasMore: state < 2, nextState: state + 1 }),
+  execute: async (state = 0) => ({
+    changes: listed[state]!.map((key) => upsert(key, { v: key })),
+    hasMore: state < 2,
+    nextState: state + 1,
+  }),
 })
 const changed = [[upsert('a', { v: 2 }), remove('b')], [upsert('g', { v: 2 })], [upsert('c', { v: 2 }), remove('h')]]
-const delta = planOf({ execute: (async (state = 0) => ({ changes: changed[state % 3]!, hasMore: state % 3 < 2, nextState: state + 1 })) as Execute<number> })
+const delta = planOf({
+  execute: (async (state = 0) => ({
+    changes: changed[state % 3]!,
+    hasMore: state % 3 < 2,
+    nextState: state + 1,
+  })) as Execute<number>,
+})
 
 /** Rows of an earlier cycle: some change, some disappear, some stay. */
 async function before(plan: SyncPlan): Promise<EngineFixture> {
   const scene = await EngineFixture.open()
   const earlier = ['a', 'b', 'c', 'h', ...(plan.mode === 'replace' ? ['gone'] : [])]
-  await scene.run({ ...plan, execute: async () => ({ changes: earlier.map((key) => upsert(key, { v: 1 })), hasMore: false }) })
+  await scene.run({
+    ...plan,
+    execute: async () => ({ changes: earlier.map((key) => upsert(key, { v: 1 })), hasMore: false }),
+  })
   return scene
 }
 
@@ -68,7 +88,11 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
   for (let run = 0; ; run++) {
     const process = new Process(crashes[run])
     const holder = `process-${run}`
-    const running = scene.start(process.plan(plan), { store: process.store(scene.store), holder, isHolderGone: (other) => other !== holder })
+    const running = scene.start(process.plan(plan), {
+      store: process.store(scene.store),
+      holder,
+      isHolderGone: (other) => other !== holder,
+    })
     const ended = await scene.clock.drive(Promise.race([running, process.death]))
     if (ended === 'crashed') continue
     expect(ended).toMatchObject({ stopReason: 'complete', error: null })
@@ -76,7 +100,11 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
     const { version, committed, inflight } = await scene.checkpoint()
     const audit = (await scene.store.audit(ref())).map((entry) => `${entry.action} ${entry.version}`)
     const feed = (await scene.feed()).map(({ sequence, action, key, text }) => `${sequence} ${action} ${key} ${text}`)
-    const seen = { landed: { rows: await scene.rows(), feed }, registry: { version, committed, inflight, audit }, places: process.places }
+    const seen = {
+      landed: { rows: await scene.rows(), feed },
+      registry: { version, committed, inflight, audit },
+      places: process.places,
+    }
     await scene.close()
     return seen
   }
@@ -88,7 +116,10 @@ async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen
 const PLACES = 20
 const COMPLETED = 15
 
-describe.each([['a replace cycle', backfill], ['an incremental cycle', delta]])('%s', (_, plan) => {
+describe.each([
+  ['a replace cycle', backfill],
+  ['an incremental cycle', delta],
+])('%s', (_, plan) => {
   test('XA1 XA2 XA5 XA9 invariant 1: after a crash at any point, rows, feed, state and audit equal those of a run without one', async () => {
     const whole = await survive(plan, [])
     expect(whole.places).toBe(PLACES)

@@ -6,7 +6,18 @@ import { SyncError, type Page } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import type { CycleProgress } from '../../src/engine/cycle-options.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
-import { counts, listing, MINUTE, planOf, ref, EngineFixture, createScriptedSource, SECOND, storeWith, upsert } from './engine-fixture.ts'
+import {
+  counts,
+  listing,
+  MINUTE,
+  planOf,
+  ref,
+  EngineFixture,
+  createScriptedSource,
+  SECOND,
+  storeWith,
+  upsert,
+} from './engine-fixture.ts'
 
 let scene: EngineFixture
 beforeEach(async () => void (scene = await EngineFixture.open()))
@@ -18,10 +29,21 @@ const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key
 
 describe('the sequence of states', () => {
   test('N1 N2 N3 N4 the first call gets undefined, each next one exactly the state before it, and hasMore: false ends the cycle', async () => {
-    const source = createScriptedSource(more('a', { at: 1, seen: ['a'] }), more('b', { at: 2, seen: [] }), last('c', { at: 3 }))
+    const source = createScriptedSource(
+      more('a', { at: 1, seen: ['a'] }),
+      more('b', { at: 2, seen: [] }),
+      last('c', { at: 3 }),
+    )
     const result = await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, { at: 1, seen: ['a'] }, { at: 2, seen: [] }])
-    expect(result).toMatchObject({ stopReason: 'complete', pages: 3, resumed: false, version: 1, counts: counts({ created: 3 }), error: null })
+    expect(result).toMatchObject({
+      stopReason: 'complete',
+      pages: 3,
+      resumed: false,
+      version: 1,
+      counts: counts({ created: 3 }),
+      error: null,
+    })
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
@@ -43,11 +65,23 @@ describe('the sequence of states', () => {
   })
 
   test('S22 the last page may give an end reason: it is in the result and in the record, and must be a single word', async () => {
-    const source = createScriptedSource({ ...more('a', 1), endReason: 'not_yet' }, { ...last('b', 2), endReason: 'reached_since' }, last('c', 3), { ...last('d', 4), endReason: 'the token is 7f3a' })
-    expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({ stopReason: 'max_pages', endReason: null })
+    const source = createScriptedSource(
+      { ...more('a', 1), endReason: 'not_yet' },
+      { ...last('b', 2), endReason: 'reached_since' },
+      last('c', 3),
+      { ...last('d', 4), endReason: 'the token is 7f3a' },
+    )
+    expect(await scene.run(planOf({ ...source, limits: { pagesMax: 1 } }))).toMatchObject({
+      stopReason: 'max_pages',
+      endReason: null,
+    })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', endReason: null })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', endReason: null, error: { code: 'PAGE_INVALID' } })
+    expect(await scene.run(planOf(source))).toMatchObject({
+      stopReason: 'error',
+      endReason: null,
+      error: { code: 'PAGE_INVALID' },
+    })
     expect((await scene.store.cycles(null)).map(({ endReason }) => endReason)).toEqual([null, null, 'reached_since'])
   })
 
@@ -86,7 +120,11 @@ describe('the sequence of states', () => {
     ['the largest safe integer', Number.MAX_SAFE_INTEGER],
     ['members named like those of every object', JSON.parse('{"__proto__":{"a":1},"constructor":2,"toString":3}')],
   ])('N19 state comes back as it was: %s', async (_, state) => {
-    const source = createScriptedSource({ changes: [], hasMore: true, nextState: state }, { changes: [], hasMore: false, nextState: state }, END)
+    const source = createScriptedSource(
+      { changes: [], hasMore: true, nextState: state },
+      { changes: [], hasMore: false, nextState: state },
+      END,
+    )
     await scene.run(planOf(source))
     await scene.run(planOf(source))
     expect(source.asked.slice(1)).toStrictEqual([state, state])
@@ -124,11 +162,21 @@ describe('the sequence of states', () => {
 
 describe('two checkpoints', () => {
   test('F1 T6 invariant 1 invariant 2: a cycle that fails leaves committed as it was and keeps inflight, page by page', async () => {
-    const failing = createScriptedSource(last('a', 10), more('b', 11), more('c', 12), new SyncError('AUTH_REJECTED', 'no'))
+    const failing = createScriptedSource(
+      last('a', 10),
+      more('b', 11),
+      more('c', 12),
+      new SyncError('AUTH_REJECTED', 'no'),
+    )
     await scene.run(planOf(failing))
     const result = await scene.run(planOf(failing))
     expect(result).toMatchObject({ stopReason: 'error', pages: 2, error: { code: 'AUTH_REJECTED' } })
-    expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '10', inflight: { page: 2, state: '12' }, failures: 1 })
+    expect(await scene.checkpoint()).toMatchObject({
+      version: 1,
+      committed: '10',
+      inflight: { page: 2, state: '12' },
+      failures: 1,
+    })
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
@@ -138,12 +186,25 @@ describe('two checkpoints', () => {
     const second = await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 1, 2, 2])
     expect(second).toMatchObject({ resumed: true, cycle: first.cycle, pages: 1, stopReason: 'complete', version: 1 })
-    expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '3', inflight: null, failures: 0, lastError: null })
-    expect(await scene.store.cycles(ref())).toMatchObject([{ cycle: first.cycle, pages: 3, counts: counts({ created: 3 }), stopReason: 'complete', error: null }])
+    expect(await scene.checkpoint()).toMatchObject({
+      version: 1,
+      committed: '3',
+      inflight: null,
+      failures: 0,
+      lastError: null,
+    })
+    expect(await scene.store.cycles(ref())).toMatchObject([
+      { cycle: first.cycle, pages: 3, counts: counts({ created: 3 }), stopReason: 'complete', error: null },
+    ])
   })
 
   test('`fresh` discards the unfinished cycle and starts from committed', async () => {
-    const source = createScriptedSource(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), last('c', 12))
+    const source = createScriptedSource(
+      last('a', 10),
+      more('b', 11),
+      new SyncError('AUTH_REJECTED', 'no'),
+      last('c', 12),
+    )
     await scene.run(planOf(source))
     await scene.run(planOf(source))
     const result = await scene.run(planOf(source), { fresh: true })
@@ -161,7 +222,11 @@ describe('two checkpoints', () => {
   test('the tidemark is the newest time of a complete cycle, and never goes back', async () => {
     const source = createScriptedSource(
       { changes: [upsert('a', {}, { at: '2026-01-01T00:00:00Z' })], hasMore: true, nextState: 1 },
-      { changes: [upsert('b', {}, { at: '2026-01-03T00:00:00Z' }), upsert('c', {}, { at: '2026-01-02T00:00:00Z' })], hasMore: false, nextState: 2 },
+      {
+        changes: [upsert('b', {}, { at: '2026-01-03T00:00:00Z' }), upsert('c', {}, { at: '2026-01-02T00:00:00Z' })],
+        hasMore: false,
+        nextState: 2,
+      },
       { changes: [upsert('d', {}, { at: '2025-12-01T00:00:00Z' })], hasMore: false },
       END,
     )
@@ -173,7 +238,10 @@ describe('two checkpoints', () => {
 })
 
 test('without times the tidemark is the last cursor', async () => {
-  const source = createScriptedSource({ changes: [upsert('a', {}, { cursor: '7' }), upsert('b', {}, { cursor: '10' })], hasMore: true, nextState: 1 }, END)
+  const source = createScriptedSource(
+    { changes: [upsert('a', {}, { cursor: '7' }), upsert('b', {}, { cursor: '10' })], hasMore: true, nextState: 1 },
+    END,
+  )
   await scene.run(planOf(source))
   expect((await scene.checkpoint()).tidemark).toBe('10')
 })
@@ -186,13 +254,18 @@ describe('a record the cursor has passed', () => {
     { id: 'b', at: 5_000, visible: 5_000 },
     { id: 'c', at: 20_000, visible: 20_000 },
   ]
-  const deltaOf = (lagMs: number, start: number) => planOf({
-    async execute(since = 0, { clock }) {
-      const now = clock.now() - start
-      const found = written.filter((row) => row.visible <= now && row.at > since)
-      return { changes: found.map((row) => upsert(row.id)), hasMore: false, nextState: Math.min(now - lagMs, Math.max(since, ...found.map((row) => row.at))) }
-    },
-  })
+  const deltaOf = (lagMs: number, start: number) =>
+    planOf({
+      async execute(since = 0, { clock }) {
+        const now = clock.now() - start
+        const found = written.filter((row) => row.visible <= now && row.at > since)
+        return {
+          changes: found.map((row) => upsert(row.id)),
+          hasMore: false,
+          nextState: Math.min(now - lagMs, Math.max(since, ...found.map((row) => row.at))),
+        }
+      },
+    })
   const readAt = async (lagMs: number): Promise<string[]> => {
     const plan = deltaOf(lagMs, scene.clock.now())
     for (const ms of [6_000, 10_000, 14_000]) {
@@ -213,47 +286,61 @@ describe('a record the cursor has passed', () => {
   const tied = Array.from({ length: 25 }, (_, id) => ({ id, at: Math.floor(id / 7) }))
 
   test('T8 ties that straddle a page are lost behind a bare timestamp', async () => {
-    await scene.run(planOf({
-      async execute(since = -1) {
-        const page = tied.filter((row) => row.at > since).slice(0, 5)
-        return { changes: page.map(({ id }) => upsert(`${id}`)), hasMore: page.length === 5, nextState: page.at(-1)?.at ?? since }
-      },
-    }))
+    await scene.run(
+      planOf({
+        async execute(since = -1) {
+          const page = tied.filter((row) => row.at > since).slice(0, 5)
+          return {
+            changes: page.map(({ id }) => upsert(`${id}`)),
+            hasMore: page.length === 5,
+            nextState: page.at(-1)?.at ?? since,
+          }
+        },
+      }),
+    )
     expect((await scene.keys()).length).toBeLessThan(tied.length)
   })
 
   test('T8 ties that straddle a page are all read with the id beside the timestamp', async () => {
-    await scene.run(planOf({
-      async execute(since = { at: -1, id: -1 }) {
-        const page = tied.filter((row) => row.at > since.at || (row.at === since.at && row.id > since.id)).slice(0, 5)
-        return { changes: page.map(({ id }) => upsert(`${id}`)), hasMore: page.length === 5, nextState: page.at(-1) ?? since }
-      },
-    }))
+    await scene.run(
+      planOf({
+        async execute(since = { at: -1, id: -1 }) {
+          const page = tied.filter((row) => row.at > since.at || (row.at === since.at && row.id > since.id)).slice(0, 5)
+          return {
+            changes: page.map(({ id }) => upsert(`${id}`)),
+            hasMore: page.length === 5,
+            nextState: page.at(-1) ?? since,
+          }
+        },
+      }),
+    )
     expect(await scene.keys()).toHaveLength(tied.length)
   })
 })
 
 describe('reading ahead', () => {
   /** Records when each call begins and ends; a commit takes a second. */
-  const slowly = (events: string[], failAt = 0) => storeWith(scene.store, {
-    async commit(commit) {
-      const page = 'page' in commit.transition ? commit.transition.page : 0
-      events.push(`commit ${page}`)
-      await scene.clock.sleep(SECOND)
-      if (page === failAt) throw new SyncError('STORE_FULL', 'full')
-      const outcome = await scene.store.commit(commit)
-      events.push(`landed ${page}`)
-      return outcome
-    },
-  })
-  const noting = (events: string[], pages: number) => planOf({
-    async execute(state = 1, { signal, clock }) {
-      events.push(`ask ${state}`)
-      signal.addEventListener('abort', () => events.push(`drop ${state}`))
-      await clock.sleep(1, signal)
-      return { changes: [upsert(`${state}`)], hasMore: state < pages, nextState: state + 1 }
-    },
-  })
+  const slowly = (events: string[], failAt = 0) =>
+    storeWith(scene.store, {
+      async commit(commit) {
+        const page = 'page' in commit.transition ? commit.transition.page : 0
+        events.push(`commit ${page}`)
+        await scene.clock.sleep(SECOND)
+        if (page === failAt) throw new SyncError('STORE_FULL', 'full')
+        const outcome = await scene.store.commit(commit)
+        events.push(`landed ${page}`)
+        return outcome
+      },
+    })
+  const noting = (events: string[], pages: number) =>
+    planOf({
+      async execute(state = 1, { signal, clock }) {
+        events.push(`ask ${state}`)
+        signal.addEventListener('abort', () => events.push(`drop ${state}`))
+        await clock.sleep(1, signal)
+        return { changes: [upsert(`${state}`)], hasMore: state < pages, nextState: state + 1 }
+      },
+    })
 
   test('the next page is requested while this one commits, and never more than one ahead', async () => {
     const events: string[] = []
@@ -288,7 +375,12 @@ describe('a cycle that ends early', () => {
   test('a page limit is an interruption: no error, and the next run continues', async () => {
     const plan = planOf({ execute: listing(['a'], ['b'], ['c'], ['d'], ['e']), limits: { pagesMax: 2 } })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'max_pages', pages: 2, error: null, retryAt: null })
-    expect(await scene.checkpoint()).toMatchObject({ version: 0, committed: null, inflight: { page: 2, state: '2' }, failures: 0 })
+    expect(await scene.checkpoint()).toMatchObject({
+      version: 0,
+      committed: null,
+      inflight: { page: 2, state: '2' },
+      failures: 0,
+    })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'max_pages', resumed: true })
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', pages: 1, version: 1 })
     expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd', 'e'])
@@ -315,20 +407,29 @@ describe('a cycle that ends early', () => {
   })
 
   test('a pause lets the page finish, keeps inflight, and requests no more; a resume continues', async () => {
-    const source = createScriptedSource(more('a', 1), async () => {
-      await scene.store.signalSync(ref(), { kind: 'pause', actor: 'somebody', at: scene.clock.now() })
-      return more('b', 2)
-    }, async (_, { signal }) => {
-      await scene.clock.sleep(MINUTE, signal)
-      return last('never')
-    }, last('c', 3))
+    const source = createScriptedSource(
+      more('a', 1),
+      async () => {
+        await scene.store.signalSync(ref(), { kind: 'pause', actor: 'somebody', at: scene.clock.now() })
+        return more('b', 2)
+      },
+      async (_, { signal }) => {
+        await scene.clock.sleep(MINUTE, signal)
+        return last('never')
+      },
+      last('c', 3),
+    )
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'paused', pages: 2, error: null })
     expect(await scene.keys()).toEqual(['a', 'b'])
     expect((await scene.checkpoint()).inflight).toMatchObject({ page: 2, state: '2' })
     expect(source.contexts[2]?.signal.aborted).toBe(true)
 
     const asked = source.asked.length
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'paused', cycle: null, error: { code: 'PAUSED' } })
+    expect(await scene.run(planOf(source))).toMatchObject({
+      stopReason: 'paused',
+      cycle: null,
+      error: { code: 'PAUSED' },
+    })
     expect(source.asked).toHaveLength(asked)
     expect((await scene.checkpoint()).heldBy).toBeNull()
 
@@ -345,7 +446,12 @@ describe('a cycle that ends early', () => {
       expect(signal.aborted).toBe(true)
       return more('b', 2)
     })
-    expect(await scene.run(planOf(source), { signal: stopping.signal })).toMatchObject({ stopReason: 'cancelled', pages: 1, error: null, retryAt: null })
+    expect(await scene.run(planOf(source), { signal: stopping.signal })).toMatchObject({
+      stopReason: 'cancelled',
+      pages: 1,
+      error: null,
+      retryAt: null,
+    })
     expect(await scene.checkpoint()).toMatchObject({ inflight: { page: 1, state: '1' }, heldBy: null, failures: 0 })
   })
 
@@ -364,7 +470,10 @@ describe('a cycle that ends early', () => {
     const stopping = new AbortController()
     const source = createScriptedSource(new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: 30 * SECOND }))
     const start = scene.clock.now()
-    const running = scene.start(planOf(source), { signal: stopping.signal, onProgress: ({ kind }) => kind === 'waiting' && void scene.clock.sleep(SECOND).then(() => stopping.abort()) })
+    const running = scene.start(planOf(source), {
+      signal: stopping.signal,
+      onProgress: ({ kind }) => kind === 'waiting' && void scene.clock.sleep(SECOND).then(() => stopping.abort()),
+    })
     expect(await scene.clock.drive(running)).toMatchObject({ stopReason: 'cancelled' })
     expect(scene.clock.now() - start).toBe(SECOND)
   })
@@ -383,7 +492,9 @@ describe('a cycle that ends early', () => {
         return scene.store.commit(commit)
       },
     })
-    expect(await scene.run(planOf(createScriptedSource(last('a', 1))), { store, signal: stopping.signal })).toMatchObject({ stopReason: 'complete', version: 1 })
+    expect(
+      await scene.run(planOf(createScriptedSource(last('a', 1))), { store, signal: stopping.signal }),
+    ).toMatchObject({ stopReason: 'complete', version: 1 })
   })
 })
 
@@ -400,7 +511,13 @@ describe('a state the source no longer accepts', () => {
   })
 
   test('XC16 inside a cycle that another run began', async () => {
-    const source = createScriptedSource(last('a', 10), more('b', 11), new SyncError('AUTH_REJECTED', 'no'), rejected, last('c', 12))
+    const source = createScriptedSource(
+      last('a', 10),
+      more('b', 11),
+      new SyncError('AUTH_REJECTED', 'no'),
+      rejected,
+      last('c', 12),
+    )
     for (let run = 0; run < 3; run++) await scene.run(planOf(source))
     expect(source.asked).toEqual([undefined, 10, 11, 11, 10])
   })
@@ -416,7 +533,10 @@ describe('a state the source no longer accepts', () => {
     const source = createScriptedSource(last('a', 10), rejected, rejected)
     await scene.run(planOf(source))
     const { error } = await scene.run(planOf(source))
-    expect(error).toMatchObject({ code: 'CURSOR_REJECTED', message: expect.stringContaining('declare it with `worker.track`') })
+    expect(error).toMatchObject({
+      code: 'CURSOR_REJECTED',
+      message: expect.stringContaining('declare it with `worker.track`'),
+    })
     // Requested twice: a single odd response is not worth a backfill.
     expect(source.asked).toEqual([undefined, 10, 10])
     expect((await scene.checkpoint()).committed).toBe('10')
@@ -437,9 +557,16 @@ test('progress is reported: begun, each committed page with the totals so far, a
 
 test('a cycle whose lease cannot be released still returns its result', async () => {
   const store = storeWith(scene.store, { release: () => Promise.reject(new SyncError('STORE_UNAVAILABLE', 'gone')) })
-  const result = await scene.clock.drive(runCycle(planOf(createScriptedSource(last('a', 1))), {
-    store, ports: scene.ports, fetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test',
-  }))
+  const result = await scene.clock.drive(
+    runCycle(planOf(createScriptedSource(last('a', 1))), {
+      store,
+      ports: scene.ports,
+      fetch,
+      secrets: { get: (name) => name },
+      holder: 'process-1',
+      trigger: 'test',
+    }),
+  )
   expect(result.stopReason).toBe('complete')
   expect(scene.logged).toEqual([expect.stringContaining('could not release the lease')])
 })

@@ -1,4 +1,17 @@
-import type { Change, Execute, JsonObject, LandingCounts, LogEntry, Log, Page, Ports, Random, Store, SyncContext, SyncRef } from '../../src/contract/index.ts'
+import type {
+  Change,
+  Execute,
+  JsonObject,
+  LandingCounts,
+  LogEntry,
+  Log,
+  Page,
+  Ports,
+  Random,
+  Store,
+  SyncContext,
+  SyncRef,
+} from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../../src/engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncLimits, type SyncPlan } from '../../src/engine/sync-plan.ts'
@@ -22,8 +35,13 @@ export class EngineFixture {
 
   private constructor(store: Store) {
     this.store = store
-    const log = (message: string, fields?: object): void => void this.logged.push(`${message} ${JSON.stringify(fields)}`)
-    this.ports = { clock: this.clock, random: HALF, log: { debug: log, info: log, warn: log, error: log } satisfies Log }
+    const log = (message: string, fields?: object): void =>
+      void this.logged.push(`${message} ${JSON.stringify(fields)}`)
+    this.ports = {
+      clock: this.clock,
+      random: HALF,
+      log: { debug: log, info: log, warn: log, error: log } satisfies Log,
+    }
   }
 
   static async open(): Promise<EngineFixture> {
@@ -38,7 +56,13 @@ export class EngineFixture {
   /** Only starts a cycle; for a cycle inside or beside another. */
   start(plan: SyncPlan, options: Partial<CycleOptions> = {}): Promise<CycleResult> {
     return runCycle(plan, {
-      store: this.store, ports: this.ports, fetch: noFetch, secrets: { get: (name) => name }, holder: 'process-1', trigger: 'test', ...options,
+      store: this.store,
+      ports: this.ports,
+      fetch: noFetch,
+      secrets: { get: (name) => name },
+      holder: 'process-1',
+      trigger: 'test',
+      ...options,
     })
   }
 
@@ -75,15 +99,28 @@ type PlanOptions = Partial<Omit<SyncPlan, 'limits'>> & { execute: Execute<any>; 
 export function planOf({ limits, ...options }: PlanOptions): SyncPlan {
   const sync = options.sync ?? 'sync'
   return {
-    worker: WORKER, sync, mode: 'incremental', databases: [{ name: DATABASE }], owner: `${WORKER}/${sync}`, pacers: [],
-    limits: { ...DEFAULT_LIMITS, ...limits }, sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0, ...options,
+    worker: WORKER,
+    sync,
+    mode: 'incremental',
+    databases: [{ name: DATABASE }],
+    owner: `${WORKER}/${sync}`,
+    pacers: [],
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    sweep: DEFAULT_SWEEP,
+    scope: null,
+    upstreamToleranceMs: 0,
+    ...options,
   }
 }
 
 type Answer = Page | Error | ((state: any, context: SyncContext) => Page | Promise<Page>)
 
 /** A source that returns one answer per call, and records the states it was called with. */
-export function createScriptedSource(...answers: Answer[]): { execute: Execute; asked: unknown[]; contexts: SyncContext[] } {
+export function createScriptedSource(...answers: Answer[]): {
+  execute: Execute
+  asked: unknown[]
+  contexts: SyncContext[]
+} {
   const asked: unknown[] = []
   const contexts: SyncContext[] = []
   return {
@@ -92,7 +129,8 @@ export function createScriptedSource(...answers: Answer[]): { execute: Execute; 
     async execute(state, context) {
       contexts.push(context)
       const answer = answers[asked.push(state) - 1]
-      if (answer === undefined) throw new Error(`asked ${asked.length} times, and only ${answers.length} answers are scripted`)
+      if (answer === undefined)
+        throw new Error(`asked ${asked.length} times, and only ${answers.length} answers are scripted`)
       if (answer instanceof Error) throw answer
       return typeof answer === 'function' ? answer(state, context) : answer
     },
@@ -101,10 +139,18 @@ export function createScriptedSource(...answers: Answer[]): { execute: Execute; 
 
 /** Always returns everything, in pages of the given keys; each record contains its key. */
 export function listing(...pages: string[][]): Execute<number> {
-  return async (state = 0) => ({ changes: pages[state]!.map((key) => upsert(key)), hasMore: state + 1 < pages.length, nextState: state + 1 })
+  return async (state = 0) => ({
+    changes: pages[state]!.map((key) => upsert(key)),
+    hasMore: state + 1 < pages.length,
+    nextState: state + 1,
+  })
 }
 
-export function upsert(key: string, record: JsonObject = { of: key }, more: { at?: string; cursor?: string; database?: string } = {}): Change {
+export function upsert(
+  key: string,
+  record: JsonObject = { of: key },
+  more: { at?: string; cursor?: string; database?: string } = {},
+): Change {
   const { at, ...rest } = more
   return { type: 'upsert', key, record, ...rest, ...(at === undefined ? {} : { upstreamUpdatedAt: at }) }
 }

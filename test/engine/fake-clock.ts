@@ -46,7 +46,10 @@ export class FakeClock implements Clock {
   /** Advances time until the promise settles. */
   async drive<T>(promise: Promise<T>): Promise<T> {
     let settled = false
-    promise.then(() => (settled = true), () => (settled = true))
+    promise.then(
+      () => (settled = true),
+      () => (settled = true),
+    )
     for (let steps = 0; ; steps++) {
       await everythingReady()
       if (settled) return promise

@@ -45,7 +45,9 @@ class Vendor {
   }
 
   truth(): Record<string, unknown> {
-    return Object.fromEntries([...this.items].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, { value }]))
+    return Object.fromEntries(
+      [...this.items].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, { value }]),
+    )
   }
 
   worker(options: { paired?: boolean; declared?: boolean } = {}): Worker {
@@ -76,7 +78,11 @@ class Vendor {
     this.#ask('list')
     const keys = [...this.items.keys()].toSorted().filter((key) => key > (state?.after ?? ''))
     const page = keys.slice(0, this.pageSize)
-    return { changes: page.map((key) => upsert(key, { value: this.items.get(key)! })), hasMore: keys.length > page.length, nextState: { after: page.at(-1) ?? '' } }
+    return {
+      changes: page.map((key) => upsert(key, { value: this.items.get(key)! })),
+      hasMore: keys.length > page.length,
+      nextState: { after: page.at(-1) ?? '' },
+    }
   }
 
   readonly #changes: Execute<{ after: number }> = async (state = this.#anchor()) => {
@@ -88,7 +94,8 @@ class Vendor {
     const page = news.slice(0, this.pageSize)
     return {
       changes: page.map(({ key, value }) => (value === null ? remove(key) : upsert(key, { value }))),
-      hasMore: news.length > page.length, nextState: { after: page.at(-1)?.id ?? this.events.length },
+      hasMore: news.length > page.length,
+      nextState: { after: page.at(-1)?.id ?? this.events.length },
     }
   }
 }
@@ -130,7 +137,8 @@ async function judge(worker: Worker): Promise<void> {
   if (health !== 'HEALTHY') return
   const completeSince = (await scene.checkpoint('shop')).completeSince!
   const changed = new Set(vendor.events.filter(({ at }) => at >= completeSince).map(({ key }) => key))
-  const settled = (rows: Record<string, unknown>): Record<string, unknown> => Object.fromEntries(Object.entries(rows).filter(([key]) => !changed.has(key)))
+  const settled = (rows: Record<string, unknown>): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(rows).filter(([key]) => !changed.has(key)))
   expect(settled(await scene.rows()), 'HEALTHY').toEqual(settled(vendor.truth()))
 }
 
@@ -148,7 +156,10 @@ describe.each(['cursor', 'nothing'] as const)('a vendor that drops changes and r
     scene.clock.step(31 * DAY)
     vendor.put('f', 6)
     const lost = await scene.run(worker.plan('shop'))
-    expect(lost.error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringMatching(/31 days.*30 days.*shop-backfill was requested/) })
+    expect(lost.error).toMatchObject({
+      code: 'HISTORY_LOST',
+      message: expect.stringMatching(/31 days.*30 days.*shop-backfill was requested/),
+    })
     const { shop, 'shop-backfill': backfill } = await statusOf(worker)
     expect([shop!.health, backfill!.health]).toEqual(['WARNING', 'WARNING'])
     expect(shop!.backfillNeeded).toEqual(backfill!.backfillNeeded)
@@ -201,7 +212,10 @@ test('XC32 as soon as the source has dropped changes that the delta needs, and b
   scene.clock.step(2 * DAY)
   const before = await statusOf(worker)
   expect([before.shop!.health, before['shop-backfill']!.health]).toEqual(['WARNING', 'WARNING'])
-  expect(before.shop!.backfillNeeded).toMatchObject({ since: lostAt, reason: expect.stringMatching(/^shop was last complete at .* for 30 days only\.$/) })
+  expect(before.shop!.backfillNeeded).toMatchObject({
+    since: lostAt,
+    reason: expect.stringMatching(/^shop was last complete at .* for 30 days only\.$/),
+  })
   expect(before['shop-backfill']!.backfillNeeded).toEqual(before.shop!.backfillNeeded)
   scene.clock.step(40 * DAY)
   expect((await statusOf(worker)).shop!.backfillNeeded).toEqual(before.shop!.backfillNeeded)
@@ -225,7 +239,9 @@ test('XC32 the same for a standalone sync, until it is reset and reads from the 
   const plan = worker.plan('shop')
   scene.clock.step(MINUTE)
   const again: typeof plan.execute = (state = { after: 0 }, context) => plan.execute(state, context)
-  expect(await scene.run({ ...plan, execute: again, limits: { ...plan.limits, pagesMax: 1 } })).toMatchObject({ stopReason: 'max_pages' })
+  expect(await scene.run({ ...plan, execute: again, limits: { ...plan.limits, pagesMax: 1 } })).toMatchObject({
+    stopReason: 'max_pages',
+  })
   expect((await statusOf(worker)).shop).toMatchObject({ health: 'HEALTHY', backfillNeeded: null })
 })
 
@@ -241,7 +257,9 @@ test('XC16 XC32 a source that declares nothing and rejects the committed state, 
   let isFirst = true
   const behind: typeof plan.execute = async (state, context) => {
     isFirst = context.cycle.page === 1
-    return isFirst ? { changes: [], hasMore: true, nextState: { ...state, second: true } } : plan.execute({ after: state.after }, context)
+    return isFirst
+      ? { changes: [], hasMore: true, nextState: { ...state, second: true } }
+      : plan.execute({ after: state.after }, context)
   }
   expect((await scene.run({ ...plan, execute: behind })).error?.code).toBe('HISTORY_LOST')
   expect(isFirst).toBe(false)
@@ -304,7 +322,10 @@ test('XC32 a sync without a backfill is never HEALTHY after lost history, and it
   scene.clock.step(31 * DAY)
   for (let round = 0; round < 3; round++) {
     const { error } = await scene.run(worker.plan('shop'))
-    expect(error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('declare it with `worker.track`') })
+    expect(error).toMatchObject({
+      code: 'HISTORY_LOST',
+      message: expect.stringContaining('declare it with `worker.track`'),
+    })
     expect((await statusOf(worker)).shop!.health).toBe('ERROR')
     scene.clock.step(DAY)
   }
@@ -316,7 +337,10 @@ test('XC32 a pair is INITIALIZING until its first backfill, which a scheduler st
   const before = await statusOf(worker)
   expect(before.shop!.health).toBe('INITIALIZING')
   expect(before['shop-backfill']!.due).toMatchObject({ kind: 'at', why: 'needed' })
-  await scene.store.signalSync({ worker: WORKER, sync: 'shop-backfill' }, { kind: 'pause', actor: 'ana', at: scene.clock.now() })
+  await scene.store.signalSync(
+    { worker: WORKER, sync: 'shop-backfill' },
+    { kind: 'pause', actor: 'ana', at: scene.clock.now() },
+  )
   scene.clock.step(DAY)
   await scene.run(worker.plan('shop'))
   expect((await statusOf(worker)).shop!.health).toBe('INITIALIZING')

@@ -20,7 +20,14 @@ function keep(answer: () => Promise<boolean>): Kept {
   const stopping = new AbortController()
   let renewals = 0
   const store = { renew: () => (renewals++, answer()) } as Partial<Store> as Store
-  const lease = startLeaseHeartbeat({ store, clock, lease: LEASE, ttlMs: TTL_MS, requestedAt: clock.now(), cycleAbort: stopping })
+  const lease = startLeaseHeartbeat({
+    store,
+    clock,
+    lease: LEASE,
+    ttlMs: TTL_MS,
+    requestedAt: clock.now(),
+    cycleAbort: stopping,
+  })
   return { clock, lease, signal: stopping.signal, renewals: () => renewals }
 }
 

@@ -8,19 +8,31 @@ let scene: EngineFixture
 beforeEach(async () => void (scene = await EngineFixture.open()))
 afterEach(() => scene.close())
 
-const pacer = (plan: Partial<PacerPlan> = {}): PacerPlan => ({ name: 'api', allowedRequests: 10, intervalMs: 10 * SECOND, ...plan })
+const pacer = (plan: Partial<PacerPlan> = {}): PacerPlan => ({
+  name: 'api',
+  allowedRequests: 10,
+  intervalMs: 10 * SECOND,
+  ...plan,
+})
 
 /** Runs one page that calls `body`; returns the seconds since `from` at which each request was sent. */
-async function paced(pacers: PacerPlan[], body: (context: SyncContext, note: () => void) => Promise<unknown>, from = scene.clock.now()): Promise<number[]> {
+async function paced(
+  pacers: PacerPlan[],
+  body: (context: SyncContext, note: () => void) => Promise<unknown>,
+  from = scene.clock.now(),
+): Promise<number[]> {
   const seconds: number[] = []
   const note = (): void => void seconds.push((scene.clock.now() - from) / SECOND)
-  const result = await scene.run(planOf({
-    pacers,
-    async execute(_, context) {
-      await body(context, note)
-      return { changes: [], hasMore: false }
-    },
-  }), { fetch: async () => (note(), new Response('{}')) })
+  const result = await scene.run(
+    planOf({
+      pacers,
+      async execute(_, context) {
+        await body(context, note)
+        return { changes: [], hasMore: false }
+      },
+    }),
+    { fetch: async () => (note(), new Response('{}')) },
+  )
   expect(result.error).toBeNull()
   return seconds
 }
@@ -35,20 +47,38 @@ interface Sharing {
 }
 
 /** Concurrent cycles of different syncs, in different processes, on one rate limit. */
-async function sharing(syncs: number, plan: PacerPlan, body: (context: SyncContext) => Promise<unknown>): Promise<Sharing> {
+async function sharing(
+  syncs: number,
+  plan: PacerPlan,
+  body: (context: SyncContext) => Promise<unknown>,
+): Promise<Sharing> {
   const name = `budget-${scene.clock.now()}`
   const start = scene.clock.now()
   const bySync = new Map<string, number[]>()
   let [takes, slots] = [0, 0]
-  const store = storeWith(scene.store, { takeSlots: (request) => (takes++, slots += request.count, scene.store.takeSlots(request)) })
-  const results = await scene.clock.drive(Promise.all(Array.from({ length: syncs }, (_, i) => {
-    const own: number[] = []
-    bySync.set(`s${i}`, own)
-    const execute = async (__: unknown, context: SyncContext): Promise<Page> => (await body(context), { changes: [], hasMore: false })
-    return scene.start(planOf({ sync: `s${i}`, pacers: [{ ...plan, name }], execute, limits: { deadlineMs: HOUR } }), {
-      store, holder: `process-${i}`, fetch: async () => (own.push((scene.clock.now() - start) / SECOND), new Response('{}')),
-    })
-  })))
+  const store = storeWith(scene.store, {
+    takeSlots: (request) => (takes++, (slots += request.count), scene.store.takeSlots(request)),
+  })
+  const results = await scene.clock.drive(
+    Promise.all(
+      Array.from({ length: syncs }, (_, i) => {
+        const own: number[] = []
+        bySync.set(`s${i}`, own)
+        const execute = async (__: unknown, context: SyncContext): Promise<Page> => (
+          await body(context),
+          { changes: [], hasMore: false }
+        )
+        return scene.start(
+          planOf({ sync: `s${i}`, pacers: [{ ...plan, name }], execute, limits: { deadlineMs: HOUR } }),
+          {
+            store,
+            holder: `process-${i}`,
+            fetch: async () => (own.push((scene.clock.now() - start) / SECOND), new Response('{}')),
+          },
+        )
+      }),
+    ),
+  )
   for (const { error } of results) expect(error).toBeNull()
   return { seconds: [...bySync.values()].flat().toSorted((a, b) => a - b), bySync, takes, slots }
 }
@@ -67,7 +97,9 @@ describe('a pacer', () => {
   })
 
   test('NX1 concurrent requests are spaced too', async () => {
-    expect(await paced([pacer()], ({ fetch }) => Promise.all([1, 2, 3].map(() => fetch('https://example.com'))))).toEqual([0, 1, 2])
+    expect(
+      await paced([pacer()], ({ fetch }) => Promise.all([1, 2, 3].map(() => fetch('https://example.com')))),
+    ).toEqual([0, 1, 2])
   })
 
   test('NX1 slots that were reserved in advance and have passed are not used', async () => {
@@ -94,7 +126,9 @@ describe('a pacer', () => {
 
   test('a source with its own client can wait explicitly', async () => {
     expect(await paced([pacer()], ({ pacer }, note) => times(3, () => pacer.wait().then(note)))).toEqual([0, 1, 2])
-    expect(await paced([pacer({ name: 'other' })], ({ pacer }, note) => times(2, () => pacer.wait('other').then(note)))).toEqual([0, 1])
+    expect(
+      await paced([pacer({ name: 'other' })], ({ pacer }, note) => times(2, () => pacer.wait('other').then(note))),
+    ).toEqual([0, 1])
   })
 
   test('NX1 syncs that share a rate limit never exceed it together, and use all of it', async () => {
@@ -112,17 +146,23 @@ describe('a pacer', () => {
     expect(isSpaced(crowd.seconds, 0.01)).toBe(true)
     expect(crowd.takes).toBeLessThan(4_000 / 2)
     // Fair: at half time no sync has had many more slots than another.
-    const half = [...crowd.bySync.values()].map((own) => own.filter((second) => second < crowd.seconds.at(-1)! / 2).length)
+    const half = [...crowd.bySync.values()].map(
+      (own) => own.filter((second) => second < crowd.seconds.at(-1)! / 2).length,
+    )
     expect(Math.max(...half) - Math.min(...half)).toBeLessThan(30)
-    expect(Math.max(...[...crowd.bySync.values()].flatMap((own) => own.slice(1).map((second, i) => second - own[i]!)))).toBeLessThan(8)
+    expect(
+      Math.max(...[...crowd.bySync.values()].flatMap((own) => own.slice(1).map((second, i) => second - own[i]!))),
+    ).toBeLessThan(8)
   })
 
   test('NX1 a source slower than its rate limit reserves one slot per request and no spare ones', async () => {
     const quick = pacer({ allowedRequests: 1_000, intervalMs: 10 * SECOND })
-    const { takes, slots } = await sharing(3, quick, ({ fetch, clock }) => times(50, async () => {
-      await fetch('https://example.com')
-      await clock.sleep(200)
-    }))
+    const { takes, slots } = await sharing(3, quick, ({ fetch, clock }) =>
+      times(50, async () => {
+        await fetch('https://example.com')
+        await clock.sleep(200)
+      }),
+    )
     expect([takes, slots]).toEqual([150, 150])
   })
 
@@ -136,11 +176,15 @@ describe('a pacer', () => {
 
   test('with two pacers, each request waits for both', async () => {
     const slow = pacer({ name: 'slow', allowedRequests: 1, intervalMs: 5 * SECOND })
-    expect(await paced([pacer(), slow], ({ fetch }) => times(3, () => fetch('https://example.com')))).toEqual([0, 5, 10])
+    expect(await paced([pacer(), slow], ({ fetch }) => times(3, () => fetch('https://example.com')))).toEqual([
+      0, 5, 10,
+    ])
   })
 
   test('an interval that does not divide evenly is rounded up', async () => {
-    const seconds = await paced([pacer({ allowedRequests: 3, intervalMs: SECOND })], ({ fetch }) => times(4, () => fetch('https://example.com')))
+    const seconds = await paced([pacer({ allowedRequests: 3, intervalMs: SECOND })], ({ fetch }) =>
+      times(4, () => fetch('https://example.com')),
+    )
     expect(seconds.at(-1)).toBeGreaterThanOrEqual(1)
   })
 
@@ -181,13 +225,20 @@ describe('a pacer', () => {
   })
 
   test('that the sync does not use is an error with its name', async () => {
-    const result = await scene.run(planOf({ pacers: [pacer()], execute: (_, { pacer }) => pacer.wait('apy').then(() => ({ changes: [], hasMore: false })) }))
+    const result = await scene.run(
+      planOf({
+        pacers: [pacer()],
+        execute: (_, { pacer }) => pacer.wait('apy').then(() => ({ changes: [], hasMore: false })),
+      }),
+    )
     expect(result.error).toMatchObject({ code: 'PACER_UNKNOWN', message: expect.stringContaining('"apy"') })
   })
 
   test('wakes when the cycle is stopped', async () => {
     const stopping = new AbortController()
-    const pacing = new Pacer(scene.ports, stopping.signal, [pacer()], (request) => scene.store.takeSlots({ worker: WORKER, ...request }))
+    const pacing = new Pacer(scene.ports, stopping.signal, [pacer()], (request) =>
+      scene.store.takeSlots({ worker: WORKER, ...request }),
+    )
     await pacing.wait()
     const waiting = pacing.wait()
     stopping.abort(new SyncError('CANCELLED', 'stopped'))
@@ -196,7 +247,12 @@ describe('a pacer', () => {
 
   test('NX1 a cycle that fails or crashes before a commit has still used its slots', async () => {
     const start = scene.clock.now()
-    await scene.run(planOf({ pacers: [pacer()], execute: (_, { pacer }) => pacer.wait().then(() => Promise.reject(new SyncError('AUTH_REJECTED', 'no'))) }))
+    await scene.run(
+      planOf({
+        pacers: [pacer()],
+        execute: (_, { pacer }) => pacer.wait().then(() => Promise.reject(new SyncError('AUTH_REJECTED', 'no'))),
+      }),
+    )
     expect(await scene.store.lastSlotTimes(WORKER)).toEqual({ api: start })
   })
 
@@ -210,7 +266,8 @@ describe('a pacer', () => {
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'gone')
       return await scene.store.takeSlots({ worker: WORKER, ...request })
     })
-    for (const waiting of [pacing.wait(), pacing.wait()]) await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    for (const waiting of [pacing.wait(), pacing.wait()])
+      await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     down = false
     await pacing.wait()
   })
@@ -219,14 +276,17 @@ describe('a pacer', () => {
 test('a fetch is aborted with the page, also if the source passed its own signal', async () => {
   const signals: AbortSignal[] = []
   const own = new AbortController()
-  await scene.run(planOf({
-    limits: { deadlineMs: SECOND, retriesMax: 0 },
-    async execute(_, { fetch, clock }) {
-      await fetch('https://example.com')
-      await fetch('https://example.com', { signal: own.signal })
-      await clock.sleep(HOUR)
-      return { changes: [], hasMore: false }
-    },
-  }), { fetch: async (_, init) => (signals.push(init!.signal!), new Response('{}')) })
+  await scene.run(
+    planOf({
+      limits: { deadlineMs: SECOND, retriesMax: 0 },
+      async execute(_, { fetch, clock }) {
+        await fetch('https://example.com')
+        await fetch('https://example.com', { signal: own.signal })
+        await clock.sleep(HOUR)
+        return { changes: [], hasMore: false }
+      },
+    }),
+    { fetch: async (_, init) => (signals.push(init!.signal!), new Response('{}')) },
+  )
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
 })

@@ -39,13 +39,21 @@ class Shop {
           this.onPage(cycle.page)
           const keys = [...this.items.keys()].toSorted().filter((key) => key > (state?.after ?? ''))
           const page = keys.slice(0, 2)
-          return { changes: page.map((key) => upsert(key, { value: this.items.get(key)! })), hasMore: keys.length > 2, nextState: { after: page.at(-1) ?? '' } }
+          return {
+            changes: page.map((key) => upsert(key, { value: this.items.get(key)! })),
+            hasMore: keys.length > 2,
+            nextState: { after: page.at(-1) ?? '' },
+          }
         },
         delta: async (state = { event: this.log.length }) => {
           this.asked.push('delta')
           if (state.event < this.kept) throw new SyncError('HISTORY_LOST', 'events are kept for a while only')
           const events = this.log.slice(state.event)
-          return { changes: events.map(({ key, value }) => (value === null ? remove(key) : upsert(key, { value }))), hasMore: false, nextState: { event: this.log.length } }
+          return {
+            changes: events.map(({ key, value }) => (value === null ? remove(key) : upsert(key, { value }))),
+            hasMore: false,
+            nextState: { event: this.log.length },
+          }
         },
       },
     })
@@ -53,7 +61,9 @@ class Shop {
   }
 
   truth(): Record<string, unknown> {
-    return Object.fromEntries([...this.items].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, { value }]))
+    return Object.fromEntries(
+      [...this.items].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => [key, { value }]),
+    )
   }
 }
 
@@ -78,7 +88,10 @@ describe('a tracked pair', () => {
     expect(await scene.rows()).toMatchObject({ a: { value: 0 } })
     await scene.run(delta)
     expect(await scene.rows()).toEqual(shop.truth())
-    expect(await scene.store.audit({ worker: WORKER, sync: 'shop' })).toMatchObject([{ action: 'complete' }, { action: 'set', actor: 'engine', reason: 'anchor taken before shop-backfill began' }])
+    expect(await scene.store.audit({ worker: WORKER, sync: 'shop' })).toMatchObject([
+      { action: 'complete' },
+      { action: 'set', actor: 'engine', reason: 'anchor taken before shop-backfill began' },
+    ])
   })
 
   test('N79 a delta that already has a state keeps it', async () => {
@@ -148,13 +161,22 @@ describe('a tracked pair', () => {
         backfill: async (state = { at: 0 }) => {
           // The delta completes before the page with the old value is requested.
           if (state.at === 1) await (during = scene.start(worker.plan(handle.delta), { holder: 'process-2' }))
-          const told = [[upsert('a', { value: 1 })], [upsert('b', { value: 1 })], [upsert('b', { value: 2 })]][state.at]!
+          const told = [[upsert('a', { value: 1 })], [upsert('b', { value: 1 })], [upsert('b', { value: 2 })]][
+            state.at
+          ]!
           return { changes: told, hasMore: state.at < 2, nextState: { at: state.at + 1 }, isLog: true }
         },
-        delta: async () => ({ changes: [upsert('a', { value: 9 }), upsert('b', { value: 9 })], hasMore: false, nextState: { at: 1 } }),
+        delta: async () => ({
+          changes: [upsert('a', { value: 9 }), upsert('b', { value: 9 })],
+          hasMore: false,
+          nextState: { at: 1 },
+        }),
       },
     })
-    expect(await scene.run(worker.plan(handle.backfill))).toMatchObject({ stopReason: 'complete', counts: { stale: 2, swept: 0 } })
+    expect(await scene.run(worker.plan(handle.backfill))).toMatchObject({
+      stopReason: 'complete',
+      counts: { stale: 2, swept: 0 },
+    })
     await scene.clock.drive(during)
     expect(await scene.rows()).toEqual({ a: { value: 9 }, b: { value: 9 } })
   })
@@ -166,7 +188,10 @@ describe('a tracked pair', () => {
     await scene.run(delta)
     shop.drop('f')
     await scene.run(delta)
-    const listed = (): Page => ({ changes: [...shop.items].map(([key, value]) => upsert(key, { value })), hasMore: false })
+    const listed = (): Page => ({
+      changes: [...shop.items].map(([key, value]) => upsert(key, { value })),
+      hasMore: false,
+    })
     let asked = 0
     const execute: SyncPlan['execute'] = async () => {
       if (asked++ > 0) return listed()
@@ -214,7 +239,11 @@ describe('a tracked pair', () => {
     const [before, second] = ['2026-02-28T23:59:58Z', '2026-02-28T23:59:59Z']
     let item = { on: true, at: before }
     const shown = (): Page['changes'] => [upsert('a', { on: item.on }, { at: item.at })]
-    worker.sync('delta', { database, mode: 'incremental', execute: async () => ({ changes: shown(), hasMore: false, nextState: item.at }) })
+    worker.sync('delta', {
+      database,
+      mode: 'incremental',
+      execute: async () => ({ changes: shown(), hasMore: false, nextState: item.at }),
+    })
     let asked = 0
     const execute: SyncPlan['execute'] = async () => {
       if (asked++ > 0) return { changes: shown(), hasMore: false }
@@ -252,8 +281,14 @@ describe('a tracked pair', () => {
     const lost = await scene.run(delta)
     expect(lost.error?.code).toBe('HISTORY_LOST')
     expect((await scene.checkpoint('shop')).committed).toBeNull()
-    expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toMatchObject({ reason: 'events are kept for a while only', cycle: null })
-    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({ action: 'set', reason: 'history lost; shop-backfill was requested' })
+    expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toMatchObject({
+      reason: 'events are kept for a while only',
+      cycle: null,
+    })
+    expect((await scene.store.audit({ worker: WORKER, sync: 'shop' }))[0]).toMatchObject({
+      action: 'set',
+      reason: 'history lost; shop-backfill was requested',
+    })
     await scene.run(backfill)
     expect((await scene.checkpoint('shop-backfill')).backfillNeeded).toBeNull()
     expect(shop.asked.filter((asked) => asked === 'anchor')).toHaveLength(2)
@@ -265,7 +300,14 @@ describe('a tracked pair', () => {
   test('D5 a feed without a cursor yet leaves the delta undefined', async () => {
     const worker = new Worker({ name: WORKER })
     worker.database('things')
-    worker.track('shop', { database: 'things', source: { anchor: async () => undefined, backfill: async () => ({ changes: [upsert('a')], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) } })
+    worker.track('shop', {
+      database: 'things',
+      source: {
+        anchor: async () => undefined,
+        backfill: async () => ({ changes: [upsert('a')], hasMore: false }),
+        delta: async () => ({ changes: [], hasMore: false }),
+      },
+    })
     expect((await scene.run(worker.plan('shop-backfill'))).stopReason).toBe('complete')
     expect((await scene.checkpoint('shop')).committed).toBeNull()
   })
@@ -273,11 +315,20 @@ describe('a tracked pair', () => {
   test('a declaration that fails reserves neither name', () => {
     const worker = new Worker({ name: WORKER })
     worker.database('things')
-    const source = { backfill: async () => ({ changes: [], hasMore: false }), delta: async () => ({ changes: [], hasMore: false }) }
-    expect(() => worker.track('shop', { database: 'things', source, schedule: 'now and then' as never })).toThrow(/now and then/)
-    expect(() => worker.track('shop', { database: 'things', source: { ...source, delta: 1 as never } })).toThrow(/source\.delta/)
+    const source = {
+      backfill: async () => ({ changes: [], hasMore: false }),
+      delta: async () => ({ changes: [], hasMore: false }),
+    }
+    expect(() => worker.track('shop', { database: 'things', source, schedule: 'now and then' as never })).toThrow(
+      /now and then/,
+    )
+    expect(() => worker.track('shop', { database: 'things', source: { ...source, delta: 1 as never } })).toThrow(
+      /source\.delta/,
+    )
     worker.track('shop', { database: 'things', source })
-    expect(worker.manifest.syncs.map(({ name, mode, schedule, owner, pair }) => [name, mode, schedule.kind, owner, pair])).toEqual([
+    expect(
+      worker.manifest.syncs.map(({ name, mode, schedule, owner, pair }) => [name, mode, schedule.kind, owner, pair]),
+    ).toEqual([
       ['shop-backfill', 'replace', 'manual', `${WORKER}/shop`, 'backfill'],
       ['shop', 'incremental', 'interval', `${WORKER}/shop`, 'delta'],
     ])

@@ -18,7 +18,11 @@ describe('a scheduled backfill', () => {
     table = new Table(scene.clock)
     worker = new Worker({ name: WORKER })
     const source = { backfill: keysetOf(table), delta: keysetOf(table), anchor: keysetOf(table).anchor }
-    const { backfill, delta } = worker.track('sync', { database: worker.database('things'), source, backfillSchedule: '1d' })
+    const { backfill, delta } = worker.track('sync', {
+      database: worker.database('things'),
+      source,
+      backfillSchedule: '1d',
+    })
     plans = { backfill: worker.plan(backfill), delta: worker.plan(delta) }
     table.put('old')
     await follow('backfill')
@@ -45,7 +49,11 @@ describe('a scheduled backfill', () => {
     expect(await scene.rows()).toEqual(table.truth())
     const [line, ...more] = told()
     expect(more).toEqual([])
-    const { rows, lagMs, delta } = JSON.parse(line!.slice(line!.indexOf('{'))) as { rows: number; lagMs: number; delta: string }
+    const { rows, lagMs, delta } = JSON.parse(line!.slice(line!.indexOf('{'))) as {
+      rows: number
+      lagMs: number
+      delta: string
+    }
     expect({ rows, delta }).toEqual({ rows: 1, delta: 'sync' })
     expect(lagMs).toBe(2 * HOUR + 11 * MINUTE)
   })
@@ -68,7 +76,10 @@ describe('a scheduled backfill', () => {
   })
 
   test('XC17 a cursor of another account, ahead of everything here, does not move the frontier beyond the horizon', async () => {
-    await setState(scene, { cursorTimestamp: new Date(scene.clock.now() + 30 * 24 * HOUR).toISOString(), cursorId: 'zzz' })
+    await setState(scene, {
+      cursorTimestamp: new Date(scene.clock.now() + 30 * 24 * HOUR).toISOString(),
+      cursorId: 'zzz',
+    })
     table.put('skipped', { at: new Date(scene.clock.now() - HOUR).toISOString() })
     await follow('delta')
     const { cursorTimestamp } = (await stateOn<{ cursorTimestamp: string }>(scene))!
@@ -82,7 +93,10 @@ describe('a scheduled backfill', () => {
   })
 
   test('XC17 if the source reports the account, a listing of another account sweeps nothing', async () => {
-    const as = (scope: string): SyncPlan => ({ ...plans.backfill, execute: async (state, context) => ({ ...(await keysetOf(table)(state, context)), scope }) })
+    const as = (scope: string): SyncPlan => ({
+      ...plans.backfill,
+      execute: async (state, context) => ({ ...(await keysetOf(table)(state, context)), scope }),
+    })
     await scene.run(as('account a'))
     table.remove('old')
     expect(await scene.run(as('account b'))).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED' } })
@@ -90,11 +104,15 @@ describe('a scheduled backfill', () => {
   })
 
   test('XC6 runs on the schedule of the pair, and manually without one', () => {
-    const scheduleOf = (from: Worker, sync: string): unknown => from.manifest.syncs.find(({ name }) => name === sync)!.schedule
+    const scheduleOf = (from: Worker, sync: string): unknown =>
+      from.manifest.syncs.find(({ name }) => name === sync)!.schedule
     expect(scheduleOf(worker, 'sync-backfill')).toEqual(parseSchedule('1d', 'test'))
     expect(scheduleOf(worker, 'sync')).toEqual(parseSchedule('5m', 'test'))
     const other = new Worker({ name: 'other' })
-    other.track('sync', { database: other.database('things'), source: { backfill: keysetOf(table), delta: keysetOf(table) } })
+    other.track('sync', {
+      database: other.database('things'),
+      source: { backfill: keysetOf(table), delta: keysetOf(table) },
+    })
     expect(scheduleOf(other, 'sync-backfill')).toEqual({ kind: 'manual' })
   })
 })

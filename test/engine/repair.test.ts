@@ -27,7 +27,11 @@ class Shelf {
 
   readonly execute: SyncPlan['execute'] = async (state: { after: string } | undefined) => {
     const keys = [...this.items.keys()].filter((key) => key > (state?.after ?? '') && !this.hidden.has(key)).toSorted()
-    return { changes: keys.slice(0, 2).map((key) => this.#change(key, this.lagging.get(key))), hasMore: keys.length > 2, nextState: { after: keys[1] ?? '' } }
+    return {
+      changes: keys.slice(0, 2).map((key) => this.#change(key, this.lagging.get(key))),
+      hasMore: keys.length > 2,
+      nextState: { after: keys[1] ?? '' },
+    }
   }
 
   readonly lookup: Lookup = async (key) => {
@@ -44,8 +48,12 @@ class Shelf {
   }
 }
 
-const backfillOf = (shelf: Shelf, more: Partial<SyncPlan> = {}): SyncPlan => planOf({ sync: 'backfill', mode: 'replace', owner: 'pair', execute: shelf.execute, ...more } as Parameters<typeof planOf>[0])
-const deltaOf = (...changes: Change[]): SyncPlan => planOf({ sync: 'delta', owner: 'pair', execute: async () => page(...changes) })
+const backfillOf = (shelf: Shelf, more: Partial<SyncPlan> = {}): SyncPlan =>
+  planOf({ sync: 'backfill', mode: 'replace', owner: 'pair', execute: shelf.execute, ...more } as Parameters<
+    typeof planOf
+  >[0])
+const deltaOf = (...changes: Change[]): SyncPlan =>
+  planOf({ sync: 'delta', owner: 'pair', execute: async () => page(...changes) })
 
 describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
   test.each([
@@ -57,7 +65,9 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
     const shelf = new Shelf()
     shelf.put('a', { v: 2 }, T(9))
     for (const change of stored) await scene.run(deltaOf(change))
-    expect(await scene.run(deltaOf(upsert('a', { v: 2 }, { at: T(9) })))).toMatchObject({ counts: counts({ stale: 1 }) })
+    expect(await scene.run(deltaOf(upsert('a', { v: 2 }, { at: T(9) })))).toMatchObject({
+      counts: counts({ stale: 1 }),
+    })
     expect(await scene.run(backfillOf(shelf))).toMatchObject({ stopReason: 'complete', counts: { stale: 1 } })
     expect(await scene.run(backfillOf(shelf))).toMatchObject({ stopReason: 'complete', counts: { stale: 0 } })
     expect(await scene.rows()).toEqual(shelf.truth())
@@ -68,7 +78,10 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
     shelf.put('a', { v: 2 }, T(9))
     shelf.put('b', { v: 1 }, T(1))
     await scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) }), upsert('b', { v: 1 }, { at: T(1) })))
-    expect(await scene.run(backfillOf(shelf, { lookup: shelf.lookup }))).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 1, unchanged: 1 }) })
+    expect(await scene.run(backfillOf(shelf, { lookup: shelf.lookup }))).toMatchObject({
+      stopReason: 'complete',
+      counts: counts({ updated: 1, unchanged: 1 }),
+    })
     expect(shelf.looked).toEqual(['a'])
     expect(await scene.rows()).toEqual(shelf.truth())
   })
@@ -96,9 +109,17 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
     const shelf = new Shelf()
     shelf.put('a', { v: 2 }, T(9))
     await scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) })))
-    const lookup: Lookup = async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') }
-    expect(await scene.run(backfillOf(shelf, { lookup }))).toMatchObject({ stopReason: 'complete', counts: counts({ stale: 1 }) })
-    expect(await scene.run(backfillOf(shelf, { lookup }))).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 1 }) })
+    const lookup: Lookup = async () => {
+      throw new SyncError('SOURCE_FORBIDDEN', 'not for you')
+    }
+    expect(await scene.run(backfillOf(shelf, { lookup }))).toMatchObject({
+      stopReason: 'complete',
+      counts: counts({ stale: 1 }),
+    })
+    expect(await scene.run(backfillOf(shelf, { lookup }))).toMatchObject({
+      stopReason: 'complete',
+      counts: counts({ updated: 1 }),
+    })
   })
 
   test('invariant 12: a listing with unresolved contests does not advance the tidemark, on any page', async () => {
@@ -107,7 +128,9 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
     const { tidemark } = await scene.run(backfillOf(shelf))
     await scene.run(deltaOf(upsert('a', { v: 2 }, { at: T(10) })))
     shelf.put('a', { v: 3 }, T(9))
-    const lookup: Lookup = async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') }
+    const lookup: Lookup = async () => {
+      throw new SyncError('SOURCE_FORBIDDEN', 'not for you')
+    }
     await scene.clock.advance(60 * SECOND)
     // One page per run: the last run knows the contests that the first could not resolve.
     const plan = backfillOf(shelf, { lookup, limits: { ...planOf(shelf).limits, pagesMax: 1 } })
@@ -123,10 +146,19 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
   test('invariant 13: if times are only bounds, a listing with unresolved contests is not complete', async () => {
     const shown = (v: number): Change => ({ ...upsert('a', { v }, { at: T(1) }), asOf: 'read' }) as Change
     await scene.run(deltaOf(upsert('a', { v: 1 }, { at: T(10) })))
-    const lookup: Lookup = async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') }
+    const lookup: Lookup = async () => {
+      throw new SyncError('SOURCE_FORBIDDEN', 'not for you')
+    }
     const plan = backfillOf(new Shelf(), { lookup, execute: async () => page(shown(2)) })
-    expect(await scene.run(plan)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_FORBIDDEN' }, tidemark: null })
-    expect(await scene.run({ ...plan, lookup: async () => shown(2) })).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 1 }) })
+    expect(await scene.run(plan)).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_FORBIDDEN' },
+      tidemark: null,
+    })
+    expect(await scene.run({ ...plan, lookup: async () => shown(2) })).toMatchObject({
+      stopReason: 'complete',
+      counts: counts({ updated: 1 }),
+    })
   })
 
   describe('the result of a lookup', () => {
@@ -152,14 +184,21 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
     test('with another time refutes the listing, and the next one does not win by a second sighting', async () => {
       await stored()
       const answer = upsert('a', { v: 1, more: true }, { at: T(10) })
-      const plan = backfillOf(new Shelf(), { lookup: answering(answer, answer), execute: async () => page(upsert('a', { v: 2 }, { at: T(9) })) })
-      for (let cycle = 0; cycle < 2; cycle++) expect(await scene.run(plan)).toMatchObject({ counts: counts({ stale: 1 }) })
+      const plan = backfillOf(new Shelf(), {
+        lookup: answering(answer, answer),
+        execute: async () => page(upsert('a', { v: 2 }, { at: T(9) })),
+      })
+      for (let cycle = 0; cycle < 2; cycle++)
+        expect(await scene.run(plan)).toMatchObject({ counts: counts({ stale: 1 }) })
     })
 
     test('without a time and in another form proves nothing: the second listing decides', async () => {
       await stored()
       const answer = upsert('a', { v: 2, more: true })
-      const plan = backfillOf(new Shelf(), { lookup: answering(answer, answer), execute: async () => page(upsert('a', { v: 2 }, { at: T(9) })) })
+      const plan = backfillOf(new Shelf(), {
+        lookup: answering(answer, answer),
+        execute: async () => page(upsert('a', { v: 2 }, { at: T(9) })),
+      })
       expect(await scene.run(plan)).toMatchObject({ counts: counts({ stale: 1 }) })
       expect(await scene.run(plan)).toMatchObject({ counts: counts({ updated: 1 }) })
     })
@@ -170,7 +209,10 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
       await scene.run(deltaOf(...shown(1, T(10))))
       const lookup = answering(...shown(2, T(9)))
       const plan = backfillOf(new Shelf(), { lookup, execute: async () => page(...shown(2, T(9))) })
-      expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', counts: counts({ updated: 50, stale: 10 }) })
+      expect(await scene.run(plan)).toMatchObject({
+        stopReason: 'complete',
+        counts: counts({ updated: 50, stale: 10 }),
+      })
       expect(lookup.asked).toEqual(keys.slice(0, 50))
     })
   })
@@ -190,8 +232,16 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
   test('a log that is read again is confirmed by its second read, and never by a lookup', async () => {
     const shelf = new Shelf()
     await scene.run(deltaOf(upsert('a', { v: 9 }, { at: FUTURE }), upsert('b', { v: 2 }, { at: T(2) })))
-    const log = [upsert('a', { v: 1 }, { at: T(1) }), upsert('b', { v: 1 }, { at: T(1) }), upsert('a', { v: 2 }, { at: T(2) }), upsert('b', { v: 2 }, { at: T(2) })]
-    const plan = backfillOf(shelf, { lookup: shelf.lookup, execute: async (state = 0) => ({ changes: [log[state]!], hasMore: state < 3, nextState: state + 1, isLog: true }) })
+    const log = [
+      upsert('a', { v: 1 }, { at: T(1) }),
+      upsert('b', { v: 1 }, { at: T(1) }),
+      upsert('a', { v: 2 }, { at: T(2) }),
+      upsert('b', { v: 2 }, { at: T(2) }),
+    ]
+    const plan = backfillOf(shelf, {
+      lookup: shelf.lookup,
+      execute: async (state = 0) => ({ changes: [log[state]!], hasMore: state < 3, nextState: state + 1, isLog: true }),
+    })
     await scene.run(plan)
     await scene.run(plan)
     expect(await scene.rows()).toEqual({ a: { v: 2 }, b: { v: 2 } })
@@ -203,37 +253,66 @@ describe('invariant 13: a backfill repairs the damage of a wrong clock', () => {
 describe('invariant 13: after two undisturbed complete backfills the copy equals the source, whatever was stored before', () => {
   const KEYS = ['a', 'b', 'c', 'd', 'e']
   const time = fc.constantFrom(undefined, T(1), T(2), T(3), T(30), FUTURE)
-  const change = fc.record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time, isDelete: fc.boolean() }).map(({ key, v, at, isDelete }): Change =>
-    isDelete ? remove(key, at) : upsert(key, { v }, at === undefined ? {} : { at }))
+  const change = fc
+    .record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time, isDelete: fc.boolean() })
+    .map(({ key, v, at, isDelete }): Change =>
+      isDelete ? remove(key, at) : upsert(key, { v }, at === undefined ? {} : { at }),
+    )
   /** The earlier writer: the pair’s delta, a sync of another owner, or the backfill itself. */
-  const history = fc.array(fc.record({ by: fc.constantFrom('delta', 'stranger', 'backfill'), changes: fc.uniqueArray(change, { selector: ({ key }) => key, maxLength: 4 }) }), { maxLength: 6 })
-  const source = fc.uniqueArray(fc.record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time }), { selector: ({ key }) => key, minLength: 1 })
+  const history = fc.array(
+    fc.record({
+      by: fc.constantFrom('delta', 'stranger', 'backfill'),
+      changes: fc.uniqueArray(change, { selector: ({ key }) => key, maxLength: 4 }),
+    }),
+    { maxLength: 6 },
+  )
+  const source = fc.uniqueArray(fc.record({ key: fc.constantFrom(...KEYS), v: fc.nat(3), at: time }), {
+    selector: ({ key }) => key,
+    minLength: 1,
+  })
 
-  test.each([['without a lookup', false], ['with a lookup', true]])('%s', async (_, hasLookup) => {
-    await fc.assert(fc.asyncProperty(history, source, fc.constantFrom(0, 10 * SECOND), async (before, listed, lagMs) => {
-      const world = await EngineFixture.open()
-      try {
-        for (const { by, changes } of before) {
-          const owner = by === 'stranger' ? 'stranger' : 'pair'
-          await world.run(planOf({ sync: by, mode: by === 'backfill' ? 'replace' : 'incremental', owner, execute: async () => page(...changes) }), { allowDeletes: true })
+  test.each([
+    ['without a lookup', false],
+    ['with a lookup', true],
+  ])('%s', async (_, hasLookup) => {
+    await fc.assert(
+      fc.asyncProperty(history, source, fc.constantFrom(0, 10 * SECOND), async (before, listed, lagMs) => {
+        const world = await EngineFixture.open()
+        try {
+          for (const { by, changes } of before) {
+            const owner = by === 'stranger' ? 'stranger' : 'pair'
+            await world.run(
+              planOf({
+                sync: by,
+                mode: by === 'backfill' ? 'replace' : 'incremental',
+                owner,
+                execute: async () => page(...changes),
+              }),
+              { allowDeletes: true },
+            )
+          }
+          const shelf = new Shelf()
+          for (const { key, v, at } of listed) shelf.put(key, { v }, at)
+          // Rows of another owner are not swept. Unlisted rows belong to the pair.
+          const strangers = new Set(
+            before.filter(({ by }) => by === 'stranger').flatMap(({ changes }) => changes.map(({ key }) => key)),
+          )
+          await world.clock.advance(lagMs + SECOND)
+          const plan = backfillOf(shelf, { lagMs, ...(hasLookup && { lookup: shelf.lookup }) })
+          for (let cycle = 0; cycle < 2; cycle++)
+            expect(await world.run(plan, { allowDeletes: true })).toMatchObject({ stopReason: 'complete' })
+          const rows = await world.rows()
+          for (const key of strangers) if (!shelf.items.has(key)) delete rows[key]
+          expect(rows).toEqual(shelf.truth())
+          const settled = (await world.feed()).length
+          await world.run(plan, { allowDeletes: true })
+          expect(await world.feed()).toHaveLength(settled)
+        } finally {
+          await world.close()
         }
-        const shelf = new Shelf()
-        for (const { key, v, at } of listed) shelf.put(key, { v }, at)
-        // Rows of another owner are not swept. Unlisted rows belong to the pair.
-        const strangers = new Set(before.filter(({ by }) => by === 'stranger').flatMap(({ changes }) => changes.map(({ key }) => key)))
-        await world.clock.advance(lagMs + SECOND)
-        const plan = backfillOf(shelf, { lagMs, ...(hasLookup && { lookup: shelf.lookup }) })
-        for (let cycle = 0; cycle < 2; cycle++) expect(await world.run(plan, { allowDeletes: true })).toMatchObject({ stopReason: 'complete' })
-        const rows = await world.rows()
-        for (const key of strangers) if (!shelf.items.has(key)) delete rows[key]
-        expect(rows).toEqual(shelf.truth())
-        const settled = (await world.feed()).length
-        await world.run(plan, { allowDeletes: true })
-        expect(await world.feed()).toHaveLength(settled)
-      } finally {
-        await world.close()
-      }
-    }), { numRuns: 60 })
+      }),
+      { numRuns: 60 },
+    )
   })
 })
 
@@ -265,7 +344,11 @@ describe('invariant 5: rows more recent than the source’s lag stay', () => {
     const first = backfillOf(source, { lagMs: 30 * SECOND, limits: { ...backfillOf(source).limits, pagesMax: 1 } })
     expect(await scene.run(first)).toMatchObject({ stopReason: 'max_pages' })
     await scene.clock.advance(600 * SECOND)
-    expect(await scene.run(backfillOf(source, { lagMs: 30 * SECOND }))).toMatchObject({ stopReason: 'complete', resumed: true, counts: { swept: 0 } })
+    expect(await scene.run(backfillOf(source, { lagMs: 30 * SECOND }))).toMatchObject({
+      stopReason: 'complete',
+      resumed: true,
+      counts: { swept: 0 },
+    })
     expect(await scene.keys()).toContain('new')
   })
 })
@@ -283,7 +366,11 @@ describe('invariant 5: absences are confirmed if the source supports lookups', (
 
   test('a listing that omits 49 % of the rows deletes nothing, and the cycle fails', async () => {
     for (const key of KEYS.slice(20, 69)) shelf.hidden.add(key)
-    expect(await scene.run(plan)).toMatchObject({ stopReason: 'blocked', counts: { swept: 0 }, error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('49 rows') } })
+    expect(await scene.run(plan)).toMatchObject({
+      stopReason: 'blocked',
+      counts: { swept: 0 },
+      error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('49 rows') },
+    })
     expect(shelf.looked).toHaveLength(1)
     expect(await scene.keys()).toEqual(KEYS)
     shelf.hidden.clear()
@@ -293,7 +380,9 @@ describe('invariant 5: absences are confirmed if the source supports lookups', (
   test('one omitted row among many that are really deleted is found', async () => {
     for (const key of KEYS.slice(0, 40)) shelf.items.delete(key)
     shelf.hidden.add('k77')
-    expect(await scene.run(plan)).toMatchObject({ error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('"k77"') } })
+    expect(await scene.run(plan)).toMatchObject({
+      error: { code: 'LISTING_INCOMPLETE', message: expect.stringContaining('"k77"') },
+    })
     expect(await scene.keys()).toEqual(KEYS)
   })
 
@@ -307,19 +396,27 @@ describe('invariant 5: absences are confirmed if the source supports lookups', (
   test('a row whose record could not be stored still exists', async () => {
     shelf.hidden.add('k05')
     const lookup: Lookup = async (key) => upsert(key, { of: '\ud800' })
-    expect(await scene.run({ ...plan, lookup })).toMatchObject({ stopReason: 'blocked', error: { code: 'LISTING_INCOMPLETE' } })
+    expect(await scene.run({ ...plan, lookup })).toMatchObject({
+      stopReason: 'blocked',
+      error: { code: 'LISTING_INCOMPLETE' },
+    })
     expect(await scene.keys()).toEqual(KEYS)
   })
 
   test('beyond the limit of lookups, a sample is checked', async () => {
     for (const key of KEYS.slice(0, 30)) shelf.items.delete(key)
-    expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 7 } })).toMatchObject({ stopReason: 'complete', counts: { swept: 30 } })
+    expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 7 } })).toMatchObject({
+      stopReason: 'complete',
+      counts: { swept: 30 },
+    })
     expect(shelf.looked).toHaveLength(7)
   })
 
   test('a limit of 0, or an operator’s confirmation, skips the lookups', async () => {
     for (const key of KEYS.slice(0, 20)) shelf.items.delete(key)
-    expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 0 } })).toMatchObject({ counts: { swept: 20 } })
+    expect(await scene.run({ ...plan, sweep: { ...plan.sweep, lookupsMax: 0 } })).toMatchObject({
+      counts: { swept: 20 },
+    })
     for (const key of KEYS.slice(20, 90)) shelf.items.delete(key)
     expect(await scene.run(plan, { allowDeletes: true })).toMatchObject({ counts: { swept: 70 } })
     expect(shelf.looked).toEqual([])
@@ -327,8 +424,16 @@ describe('invariant 5: absences are confirmed if the source supports lookups', (
 
   test('a lookup that fails deletes nothing; the cycle continues when it works', async () => {
     shelf.items.delete('k00')
-    const failing = { ...plan, lookup: async () => { throw new SyncError('SOURCE_FORBIDDEN', 'not for you') } }
-    expect(await scene.run(failing)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_FORBIDDEN', message: expect.stringContaining('nothing was deleted') } })
+    const failing = {
+      ...plan,
+      lookup: async () => {
+        throw new SyncError('SOURCE_FORBIDDEN', 'not for you')
+      },
+    }
+    expect(await scene.run(failing)).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_FORBIDDEN', message: expect.stringContaining('nothing was deleted') },
+    })
     expect(await scene.keys()).toEqual(KEYS)
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', resumed: true, counts: { swept: 1 } })
   })

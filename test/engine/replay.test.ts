@@ -12,9 +12,15 @@ afterEach(() => scene.close())
 
 /** A schema that accepts names up to this length. */
 let lettersMax = 3
-const short = (record: JsonObject): string | null => (String(record['name']).length > lettersMax ? 'name is too long' : null)
+const short = (record: JsonObject): string | null =>
+  String(record['name']).length > lettersMax ? 'name is too long' : null
 const plan = (sync: string, changes: Change[], more: Partial<SyncPlan> = {}): SyncPlan => ({
-  ...planOf({ sync, databases: [{ name: DATABASE, validate: short }], execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute }), ...more,
+  ...planOf({
+    sync,
+    databases: [{ name: DATABASE, validate: short }],
+    execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute,
+  }),
+  ...more,
 })
 const run = async (of: SyncPlan): Promise<void> => {
   scene.clock.step(MINUTE)
@@ -22,7 +28,13 @@ const run = async (of: SyncPlan): Promise<void> => {
 }
 const again = async (of: SyncPlan, options: Partial<ReplayOptions> = {}): Promise<Record<string, string>> => {
   scene.clock.step(MINUTE)
-  const replayed: ReplayResult[] = await replayQuarantinedRecords(of, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana', ...options })
+  const replayed: ReplayResult[] = await replayQuarantinedRecords(of, {
+    store: scene.store,
+    ports: scene.ports,
+    holder: 'hand',
+    actor: 'ana',
+    ...options,
+  })
   return Object.fromEntries(replayed.map(({ entry, outcome: fate }) => [entry.key ?? '', fate]))
 }
 
@@ -32,7 +44,11 @@ describe('quarantined records', () => {
   })
 
   test('XD24 land if they pass now, unchanged; others stay, with their time and the new reason', async () => {
-    const delta = plan('delta', [upsert('a', { name: 'Anna', n: 9007199254740993n }, { cursor: '7' }), upsert('b', { name: 'Bartholomew' }), upsert('ok', { name: 'Eva' })])
+    const delta = plan('delta', [
+      upsert('a', { name: 'Anna', n: 9007199254740993n }, { cursor: '7' }),
+      upsert('b', { name: 'Bartholomew' }),
+      upsert('ok', { name: 'Eva' }),
+    ])
     await run(delta)
     const before = await scene.store.quarantineEntries()
     lettersMax = 5
@@ -41,7 +57,11 @@ describe('quarantined records', () => {
     const checkpoint = await scene.checkpoint('delta')
     expect(await again(delta)).toEqual({ a: 'landed', b: 'refused' })
     expect((await scene.rows())['a']).toEqual({ name: 'Anna', n: 9007199254740993n })
-    expect((await scene.feed()).find(({ key }) => key === 'a')).toMatchObject({ action: 'created', sync: 'delta', cursor: '7' })
+    expect((await scene.feed()).find(({ key }) => key === 'a')).toMatchObject({
+      action: 'created',
+      sync: 'delta',
+      cursor: '7',
+    })
     expect(await scene.store.quarantineEntries()).toEqual(before.filter(({ key }) => key === 'b'))
     expect(await scene.checkpoint('delta')).toEqual(checkpoint)
     expect(await again(delta)).toEqual({ b: 'refused' })
@@ -49,21 +69,41 @@ describe('quarantined records', () => {
 
   test('invariant 6 nothing newer is overwritten: by its time, and without one by when it was read', async () => {
     const at = (second: number): { at: string } => ({ at: `2026-01-01T00:00:0${second}Z` })
-    const delta = plan('delta', [upsert('newer', { name: 'delta2' }, at(2)), upsert('older', { name: 'delta1' }, at(1)), upsert('timeless', { name: 'delta' }), upsert('before', { name: 'delta' })])
+    const delta = plan('delta', [
+      upsert('newer', { name: 'delta2' }, at(2)),
+      upsert('older', { name: 'delta1' }, at(1)),
+      upsert('timeless', { name: 'delta' }),
+      upsert('before', { name: 'delta' }),
+    ])
     await run(plan('backfill', [upsert('before', { name: 'B' })]))
     await run(delta)
-    await run(plan('backfill', [upsert('newer', { name: 'B' }, at(1)), upsert('older', { name: 'B' }, at(2)), upsert('timeless', { name: 'B' })]))
+    await run(
+      plan('backfill', [
+        upsert('newer', { name: 'B' }, at(1)),
+        upsert('older', { name: 'B' }, at(2)),
+        upsert('timeless', { name: 'B' }),
+      ]),
+    )
     lettersMax = 10
     const fates = { newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' }
     expect(await again(delta, { dryRun: true })).toEqual(fates)
     expect(await again(delta)).toEqual(fates)
     const rows = await scene.rows()
-    expect(rows).toEqual({ newer: { name: 'delta2' }, older: { name: 'B' }, timeless: { name: 'B' }, before: { name: 'delta' } })
+    expect(rows).toEqual({
+      newer: { name: 'delta2' },
+      older: { name: 'B' },
+      timeless: { name: 'B' },
+      before: { name: 'delta' },
+    })
     expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
   test('invariant 6 a later deletion wins: of another sync, of a key never seen, and of a sweep', async () => {
-    const delta = plan('delta', [upsert('deleted', { name: 'delta' }), upsert('buried', { name: 'delta' }), upsert('timed', { name: 'delta' }, { at: '2026-01-02T00:00:00Z' })])
+    const delta = plan('delta', [
+      upsert('deleted', { name: 'delta' }),
+      upsert('buried', { name: 'delta' }),
+      upsert('timed', { name: 'delta' }, { at: '2026-01-02T00:00:00Z' }),
+    ])
     await run(plan('backfill', [upsert('deleted', { name: 'B' }), upsert('timed', { name: 'B' })]))
     await run(delta)
     await run(plan('backfill', [remove('deleted'), remove('buried'), remove('timed', '2026-01-01T00:00:00Z')]))
@@ -72,7 +112,8 @@ describe('quarantined records', () => {
     expect(await scene.keys()).toEqual([])
 
     lettersMax = 3
-    const listing = (changes: Change[]): SyncPlan => plan('listing', changes, { mode: 'replace', sweep: { maxShare: 1, allowEmpty: true } })
+    const listing = (changes: Change[]): SyncPlan =>
+      plan('listing', changes, { mode: 'replace', sweep: { maxShare: 1, allowEmpty: true } })
     await run(listing([upsert('x', { name: 'X' })]))
     await run(listing([upsert('x', { name: 'long name' }), upsert('y', { name: 'long name' })]))
     await run(listing([]))
@@ -83,10 +124,18 @@ describe('quarantined records', () => {
   })
 
   test('invariant 3 not while the sync runs; and a truncated record is not invented', async () => {
-    const delta = plan('delta', [upsert('a', { name: 'Anna' }), upsert('nan', { name: Number.NaN }), { type: 'upsert', key: '', record: {} }])
+    const delta = plan('delta', [
+      upsert('a', { name: 'Anna' }),
+      upsert('nan', { name: Number.NaN }),
+      { type: 'upsert', key: '', record: {} },
+    ])
     await run(delta)
     lettersMax = 10
-    const taken = await scene.store.acquire(ref('delta'), { holder: 'runner', ttlMs: MINUTE * 60, at: scene.clock.now() })
+    const taken = await scene.store.acquire(ref('delta'), {
+      holder: 'runner',
+      ttlMs: MINUTE * 60,
+      at: scene.clock.now(),
+    })
     await expect(again(delta)).rejects.toMatchObject({ code: 'LEASE_HELD' })
     if (taken.kind === 'acquired') await scene.store.release(taken.lease)
     expect(await again(delta, { database: 'elsewhere' })).toEqual({})

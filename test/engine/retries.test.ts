@@ -1,6 +1,25 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ERROR_CODES, SyncError, type ErrorCode, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
-import { counts, HOUR, listing, MINUTE, planOf, ref, EngineFixture, createScriptedSource, SECOND, storeWith, upsert } from './engine-fixture.ts'
+import {
+  ERROR_CODES,
+  SyncError,
+  type ErrorCode,
+  type Page,
+  type Store,
+  type SyncContext,
+} from '../../src/contract/index.ts'
+import {
+  counts,
+  HOUR,
+  listing,
+  MINUTE,
+  planOf,
+  ref,
+  EngineFixture,
+  createScriptedSource,
+  SECOND,
+  storeWith,
+  upsert,
+} from './engine-fixture.ts'
 
 let scene: EngineFixture
 beforeEach(async () => void (scene = await EngineFixture.open()))
@@ -11,14 +30,17 @@ const more = (key: string, nextState: unknown): Page => ({ changes: [upsert(key)
 const last = (key: string, nextState?: unknown): Page => ({ changes: [upsert(key)], hasMore: false, nextState })
 const failing = (reason: unknown) => () => Promise.reject(reason as Error)
 /** As thrown by a connector that bundles its own copy of the package, or none. */
-const rateLimit = (retryAfter: unknown): Error => Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter })
+const rateLimit = (retryAfter: unknown): Error =>
+  Object.assign(new Error('slow down'), { name: 'RateLimitError', retryAfter })
 
 describe('a page that fails', () => {
   test('XD3 is retried with growing waits, and the cycle continues at the same page', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
     const source = createScriptedSource(more('a', 1), down, down, down, last('b', 2))
     const waits: number[] = []
-    const result = await scene.run(planOf(source), { onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms) })
+    const result = await scene.run(planOf(source), {
+      onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms),
+    })
     expect(waits).toEqual([1, 2, 4].map((seconds) => seconds * SECOND))
     expect(source.asked).toEqual([undefined, 1, 1, 1, 1])
     expect(result).toMatchObject({ stopReason: 'complete', retries: 3, waitedMs: 7 * SECOND })
@@ -26,7 +48,10 @@ describe('a page that fails', () => {
   })
 
   test('XD3 a bounded number of times; then the state is that of the last full page', async () => {
-    const source = createScriptedSource(more('a', 1), ...Array.from({ length: 3 }, () => new SyncError('SOURCE_UNAVAILABLE', 'down')))
+    const source = createScriptedSource(
+      more('a', 1),
+      ...Array.from({ length: 3 }, () => new SyncError('SOURCE_UNAVAILABLE', 'down')),
+    )
     const result = await scene.run(planOf({ ...source, limits: { retriesMax: 2 } }))
     expect(result).toMatchObject({ stopReason: 'error', pages: 1, retries: 2, error: { code: 'SOURCE_UNAVAILABLE' } })
     expect(source.asked).toHaveLength(4)
@@ -36,14 +61,19 @@ describe('a page that fails', () => {
   test('XD3 each page has its own attempts', async () => {
     const down = new SyncError('SOURCE_UNAVAILABLE', 'down')
     const source = createScriptedSource(down, more('a', 1), down, more('b', 2), down, last('c'))
-    expect(await scene.run(planOf({ ...source, limits: { retriesMax: 1 } }))).toMatchObject({ stopReason: 'complete', retries: 3 })
+    expect(await scene.run(planOf({ ...source, limits: { retriesMax: 1 } }))).toMatchObject({
+      stopReason: 'complete',
+      retries: 3,
+    })
   })
 
   test('F11 the wait is the server’s or the backoff, whichever is longer', async () => {
     const limited = (ms: number) => new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs: ms })
     const source = createScriptedSource(limited(20 * SECOND), limited(100), limited(100), last('a'))
     const waits: number[] = []
-    await scene.run(planOf(source), { onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms) })
+    await scene.run(planOf(source), {
+      onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms),
+    })
     expect(waits).toEqual([20 * SECOND, 2 * SECOND, 4 * SECOND])
   })
 
@@ -52,23 +82,32 @@ describe('a page that fails', () => {
     for (const chance of [0, 0.999]) {
       const source = createScriptedSource(new SyncError('SOURCE_UNAVAILABLE', 'down'), last('a'))
       await scene.run(planOf(source), {
-        ports: { ...scene.ports, random: { next: () => chance } }, onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms),
+        ports: { ...scene.ports, random: { next: () => chance } },
+        onProgress: (progress) => progress.kind === 'waiting' && void waits.push(progress.ms),
       })
     }
     expect(waits).toEqual([500, 1_499])
   })
 
-  const remedies = Object.entries(ERROR_CODES).map(([code, { remedy }]) => [code as ErrorCode, remedy] as const)
+  const remedies = Object.entries(ERROR_CODES)
+    .map(([code, { remedy }]) => [code as ErrorCode, remedy] as const)
     .filter(([code]) => !['CURSOR_REJECTED', 'CANCELLED'].includes(code))
   test.each(remedies.filter(([, remedy]) => remedy === 'retry' || remedy === 'wait'))('%s is retried', async (code) => {
     const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
     expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', retries: 1 })
   })
-  test.each(remedies.filter(([, remedy]) => remedy !== 'retry' && remedy !== 'wait'))('%s, whose remedy is %s, is not retried', async (code) => {
-    const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
-    expect(await scene.run(planOf(source))).toMatchObject({ pages: 0, retries: 0, error: { code, advice: ERROR_CODES[code].advice } })
-    expect(source.asked).toHaveLength(1)
-  })
+  test.each(remedies.filter(([, remedy]) => remedy !== 'retry' && remedy !== 'wait'))(
+    '%s, whose remedy is %s, is not retried',
+    async (code) => {
+      const source = createScriptedSource(new SyncError(code, 'once'), last('a'))
+      expect(await scene.run(planOf(source))).toMatchObject({
+        pages: 0,
+        retries: 0,
+        error: { code, advice: ERROR_CODES[code].advice },
+      })
+      expect(source.asked).toHaveLength(1)
+    },
+  )
 
   test.each<[string, unknown, ErrorCode]>([
     ['an Error', new Error('boom'), 'CONNECTOR_FAILED'],
@@ -77,27 +116,53 @@ describe('a page that fails', () => {
     ['null', null, 'CONNECTOR_FAILED'],
     ['an error of another copy of the package', { code: 'AUTH_REJECTED', message: 'no' }, 'AUTH_REJECTED'],
     ['an error with a code of its own', Object.assign(new Error('x'), { code: 'E_CUSTOM' }), 'CONNECTOR_FAILED'],
-    ['an error whose code is a member of every object', Object.assign(new Error('x'), { code: 'constructor' }), 'CONNECTOR_FAILED'],
+    [
+      'an error whose code is a member of every object',
+      Object.assign(new Error('x'), { code: 'constructor' }),
+      'CONNECTOR_FAILED',
+    ],
     ['a rate limit', rateLimit(1), 'RATE_LIMITED'],
     ['a refused connection', Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }), 'SOURCE_UNAVAILABLE'],
     ['a failed fetch', new TypeError('fetch failed', { cause: { code: 'ENOTFOUND' } }), 'SOURCE_UNAVAILABLE'],
-    ['a timeout of the network', new TypeError('fetch failed', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }), 'SOURCE_TIMEOUT'],
-    ['a timeout of a signal', AbortSignal.timeout(0).reason ?? new DOMException('late', 'TimeoutError'), 'SOURCE_TIMEOUT'],
+    [
+      'a timeout of the network',
+      new TypeError('fetch failed', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }),
+      'SOURCE_TIMEOUT',
+    ],
+    [
+      'a timeout of a signal',
+      AbortSignal.timeout(0).reason ?? new DOMException('late', 'TimeoutError'),
+      'SOURCE_TIMEOUT',
+    ],
   ])('F10 thrown or returned, %s is recognized by its structure', async (_, thrown, code) => {
     const limits = { retriesMax: 0 }
     expect((await scene.run(planOf({ execute: failing(thrown), limits }))).error?.code).toBe(code)
-    expect((await scene.run(planOf({ execute: async () => ({ error: thrown }) as never, limits }))).error?.code).toBe(code)
+    expect((await scene.run(planOf({ execute: async () => ({ error: thrown }) as never, limits }))).error?.code).toBe(
+      code,
+    )
   })
 })
 
 describe('the wait that a server requests', () => {
   test.each<[unknown, number]>([
-    [7, 7 * SECOND], ['7', 7 * SECOND], [0.5, SECOND], [0, SECOND], [-5, SECOND], [Number.NaN, SECOND], [Number.POSITIVE_INFINITY, SECOND],
-    ['soon', SECOND], [undefined, SECOND], [null, SECOND], [{}, SECOND],
-  ])('XD1 a RateLimitError with retryAfter %s waits %i ms: an invalid value means the usual backoff', async (retryAfter, ms) => {
-    const source = createScriptedSource(failing(rateLimit(retryAfter)), last('a'))
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', waitedMs: ms })
-  })
+    [7, 7 * SECOND],
+    ['7', 7 * SECOND],
+    [0.5, SECOND],
+    [0, SECOND],
+    [-5, SECOND],
+    [Number.NaN, SECOND],
+    [Number.POSITIVE_INFINITY, SECOND],
+    ['soon', SECOND],
+    [undefined, SECOND],
+    [null, SECOND],
+    [{}, SECOND],
+  ])(
+    'XD1 a RateLimitError with retryAfter %s waits %i ms: an invalid value means the usual backoff',
+    async (retryAfter, ms) => {
+      const source = createScriptedSource(failing(rateLimit(retryAfter)), last('a'))
+      expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'complete', waitedMs: ms })
+    },
+  )
 
   test('XD1 ten years are capped to a day', async () => {
     const start = scene.clock.now()
@@ -109,8 +174,19 @@ describe('the wait that a server requests', () => {
     const source = createScriptedSource(more('a', 1), failing(rateLimit(600)), last('b'))
     const start = scene.clock.now()
     const result = await scene.run(planOf({ ...source, limits: { waitMaxMs: MINUTE } }))
-    expect(result).toMatchObject({ stopReason: 'error', pages: 1, retries: 0, endedAt: start, retryAt: start + 10 * MINUTE, error: { code: 'RATE_LIMITED' } })
-    expect(await scene.checkpoint()).toMatchObject({ retryAt: start + 10 * MINUTE, inflight: { page: 1 }, heldBy: null })
+    expect(result).toMatchObject({
+      stopReason: 'error',
+      pages: 1,
+      retries: 0,
+      endedAt: start,
+      retryAt: start + 10 * MINUTE,
+      error: { code: 'RATE_LIMITED' },
+    })
+    expect(await scene.checkpoint()).toMatchObject({
+      retryAt: start + 10 * MINUTE,
+      inflight: { page: 1 },
+      heldBy: null,
+    })
   })
 
   test('F11 S36 between cycles the wait grows with consecutive failures, counted from the last error, and a success resets it', async () => {
@@ -122,7 +198,10 @@ describe('the wait that a server requests', () => {
       waits.push((retryAt! - scene.clock.now()) / MINUTE)
     }
     expect(waits).toEqual([1, 5, 30, 120, 120, 120])
-    expect(await scene.checkpoint()).toMatchObject({ failures: 6, lastError: { code: 'AUTH_REJECTED', at: scene.clock.now() } })
+    expect(await scene.checkpoint()).toMatchObject({
+      failures: 6,
+      lastError: { code: 'AUTH_REJECTED', at: scene.clock.now() },
+    })
     await scene.run(planOf(createScriptedSource(END)))
     expect(await scene.checkpoint()).toMatchObject({ failures: 0, lastError: null, retryAt: null })
     expect((await scene.run(plan)).retryAt).toBe(scene.clock.now() + MINUTE)
@@ -158,20 +237,28 @@ describe('a source that never responds', () => {
 
   test('XC2 a late response does not replace the retried one', async () => {
     let late!: (page: Page) => void
-    const source = createScriptedSource(() => new Promise<Page>((resolve) => (late = resolve)), async (_, { clock }) => {
-      expect(source.contexts[0]!.signal.reason).toMatchObject({ code: 'SOURCE_TIMEOUT' })
-      await clock.sleep(SECOND)
-      late(last('late'))
-      await clock.sleep(SECOND)
-      return last('in time')
+    const source = createScriptedSource(
+      () => new Promise<Page>((resolve) => (late = resolve)),
+      async (_, { clock }) => {
+        expect(source.contexts[0]!.signal.reason).toMatchObject({ code: 'SOURCE_TIMEOUT' })
+        await clock.sleep(SECOND)
+        late(last('late'))
+        await clock.sleep(SECOND)
+        return last('in time')
+      },
+    )
+    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: 30 * SECOND } }))).toMatchObject({
+      stopReason: 'complete',
+      retries: 1,
     })
-    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: 30 * SECOND } }))).toMatchObject({ stopReason: 'complete', retries: 1 })
     expect(await scene.keys()).toEqual(['in time'])
   })
 
   test('a schema that never resolves is subject to the deadline too', async () => {
     const databases = [{ name: 'things', validate: () => new Promise<null>(() => {}) }]
-    const result = await scene.run(planOf({ ...createScriptedSource(last('a')), databases, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }))
+    const result = await scene.run(
+      planOf({ ...createScriptedSource(last('a')), databases, limits: { deadlineMs: 30 * SECOND, retriesMax: 0 } }),
+    )
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT' } })
   })
 
@@ -179,12 +266,14 @@ describe('a source that never responds', () => {
     const start = scene.clock.now()
     const asleep: number[] = []
     const list = listing(['a'], ['b'], ['c'], ['d'])
-    await scene.run(planOf({
-      execute(state, context) {
-        asleep.push(scene.clock.sleepers)
-        return list(state, context)
-      },
-    }))
+    await scene.run(
+      planOf({
+        execute(state, context) {
+          asleep.push(scene.clock.sleepers)
+          return list(state, context)
+        },
+      }),
+    )
     // The renewal of the lease, and the deadline of this page.
     expect(asleep).toEqual([2, 2, 2, 2])
     expect(scene.clock.sleepers).toBe(0)
@@ -193,7 +282,10 @@ describe('a source that never responds', () => {
 })
 
 /** Each call of the method first fails with the next of these; null lets it through. */
-function meeting<M extends 'commit' | 'beginCycle' | 'acquire' | 'renew' | 'takeSlots'>(method: M, ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>): Store {
+function meeting<M extends 'commit' | 'beginCycle' | 'acquire' | 'renew' | 'takeSlots'>(
+  method: M,
+  ...faults: Array<((call: () => Promise<unknown>) => Promise<unknown>) | null>
+): Store {
   return storeWith(scene.store, {
     [method]: (...args: unknown[]) => {
       const call = (): Promise<unknown> => (scene.store[method] as (...args: unknown[]) => Promise<unknown>)(...args)
@@ -212,27 +304,41 @@ const answerLost = async (call: () => Promise<unknown>): Promise<never> => {
 }
 
 describe('a store that is busy', () => {
-  test.each(['acquire', 'beginCycle', 'takeSlots', 'commit'] as const)('XB8 at %s is retried, and the page is not', async (method) => {
-    const source = createScriptedSource(more('a', 1), last('b', 2))
-    const paced = async (state: unknown, context: SyncContext): Promise<Page> => (await context.pacer.wait(), source.execute(state as never, context) as Promise<Page>)
-    const result = await scene.run(planOf({ execute: paced, pacers: [{ name: 'api', allowedRequests: 1, intervalMs: 1 }] }), { store: meeting(method, busy, busy, busy) })
-    expect(result).toMatchObject({ stopReason: 'complete', pages: 2, retries: 3, counts: counts({ created: 2 }) })
-    expect(result.waitedMs).toBe(50 + 100 + 200)
-    expect(source.asked).toHaveLength(2)
-  })
+  test.each(['acquire', 'beginCycle', 'takeSlots', 'commit'] as const)(
+    'XB8 at %s is retried, and the page is not',
+    async (method) => {
+      const source = createScriptedSource(more('a', 1), last('b', 2))
+      const paced = async (state: unknown, context: SyncContext): Promise<Page> => (
+        await context.pacer.wait(),
+        source.execute(state as never, context) as Promise<Page>
+      )
+      const result = await scene.run(
+        planOf({ execute: paced, pacers: [{ name: 'api', allowedRequests: 1, intervalMs: 1 }] }),
+        { store: meeting(method, busy, busy, busy) },
+      )
+      expect(result).toMatchObject({ stopReason: 'complete', pages: 2, retries: 3, counts: counts({ created: 2 }) })
+      expect(result.waitedMs).toBe(50 + 100 + 200)
+      expect(source.asked).toHaveLength(2)
+    },
+  )
 
   test('XB8 permanently fails the cycle after a bounded number of attempts', async () => {
     const source = createScriptedSource(last('a', 1))
     let tries = 0
     const store = storeWith(scene.store, { commit: () => (tries++, busy()) })
-    expect(await scene.run(planOf(source), { store })).toMatchObject({ stopReason: 'error', error: { code: 'STORE_BUSY' } })
+    expect(await scene.run(planOf(source), { store })).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'STORE_BUSY' },
+    })
     expect(tries).toBe(7)
     expect(source.asked).toHaveLength(1)
   })
 
   test('XB6 XB7 full, read-only or unavailable is not retried: nothing is committed, and reading still works', async () => {
     for (const code of ['STORE_FULL', 'STORE_READONLY', 'STORE_UNAVAILABLE'] as const) {
-      const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', failing(new SyncError(code, 'no'))) })
+      const result = await scene.run(planOf(createScriptedSource(last('a', 1))), {
+        store: meeting('commit', failing(new SyncError(code, 'no'))),
+      })
       expect(result).toMatchObject({ stopReason: 'error', retries: 0, error: { code } })
     }
     expect(await scene.checkpoint()).toMatchObject({ version: 0, inflight: { page: 0 } })
@@ -257,7 +363,9 @@ describe('a commit whose response is lost', () => {
   })
 
   test('XB4 that was not committed is committed', async () => {
-    const result = await scene.run(planOf(createScriptedSource(more('a', 1), last('b', 2))), { store: meeting('commit', lost, lost, null) })
+    const result = await scene.run(planOf(createScriptedSource(more('a', 1), last('b', 2))), {
+      store: meeting('commit', lost, lost, null),
+    })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1, counts: counts({ created: 2 }) })
   })
 
@@ -272,12 +380,16 @@ describe('a commit whose response is lost', () => {
   })
 
   test('XB4 by a store that is then unavailable for a while is resolved when it returns', async () => {
-    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, gone, gone) })
+    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), {
+      store: meeting('commit', answerLost, gone, gone),
+    })
     expect(result).toMatchObject({ stopReason: 'complete', version: 1 })
   })
 
   test('XB5 by a store that stays unavailable is unknown too, and not a plain failure', async () => {
-    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), { store: meeting('commit', answerLost, ...Array(10).fill(gone)) })
+    const result = await scene.run(planOf(createScriptedSource(last('a', 1))), {
+      store: meeting('commit', answerLost, ...Array(10).fill(gone)),
+    })
     expect(result).toMatchObject({ stopReason: 'unknown', version: 0, error: { code: 'COMMIT_UNKNOWN' } })
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '1' })
   })
@@ -286,19 +398,33 @@ describe('a commit whose response is lost', () => {
     const store = meeting('commit', async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
-        lease, version, at: scene.clock.now(), transition: { kind: 'set', state: '"elsewhere"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
+        lease,
+        version,
+        at: scene.clock.now(),
+        transition: { kind: 'set', state: '"elsewhere"', actor: 'somebody', reason: 'test' },
+        owner: 'o',
+        landings: [],
+        quarantined: [],
+        columns: {},
+        readAtSequence: 0,
+        upstreamToleranceMs: 0,
       })
       throw unknown
     })
-    expect(await scene.run(planOf(createScriptedSource(last('a', 1))), { store })).toMatchObject({ stopReason: 'error', error: { code: 'VERSION_CONFLICT' } })
+    expect(await scene.run(planOf(createScriptedSource(last('a', 1))), { store })).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'VERSION_CONFLICT' },
+    })
     expect(await scene.checkpoint()).toMatchObject({ committed: '"elsewhere"' })
     expect(await scene.keys()).toEqual([])
   })
 })
 
 /** The lease of the running cycle, as an operator would use it. */
-async function holding(): Promise<{ lease: { ref: ReturnType<typeof ref>; holder: string; epoch: number }; version: number }> {
+async function holding(): Promise<{
+  lease: { ref: ReturnType<typeof ref>; holder: string; epoch: number }
+  version: number
+}> {
   return { lease: { ref: ref(), holder: 'process-1', epoch: 1 }, version: (await scene.checkpoint()).version }
 }
 
@@ -312,7 +438,9 @@ describe('two runners', () => {
     const second = createScriptedSource(END)
     const first = createScriptedSource(async () => {
       expect(await scene.start(planOf(second), { holder: 'process-2' })).toMatchObject({
-        stopReason: 'held', cycle: null, error: { code: 'LEASE_HELD', message: 'sync is being run by process-1.' },
+        stopReason: 'held',
+        cycle: null,
+        error: { code: 'LEASE_HELD', message: 'sync is being run by process-1.' },
       })
       return END
     })
@@ -325,7 +453,9 @@ describe('two runners', () => {
       await clock.sleep(SECOND)
       return END
     })
-    const results = await scene.clock.drive(Promise.all(['a', 'b', 'c'].map((holder) => scene.start(planOf(source), { holder }))))
+    const results = await scene.clock.drive(
+      Promise.all(['a', 'b', 'c'].map((holder) => scene.start(planOf(source), { holder }))),
+    )
     expect(results.map(({ stopReason }) => stopReason).toSorted()).toEqual(['complete', 'held', 'held'])
     expect(source.asked).toHaveLength(1)
   })
@@ -333,17 +463,25 @@ describe('two runners', () => {
   test('the lease of a holder known to have exited is taken at once, any other is waited for', async () => {
     await takeOver()
     const source = createScriptedSource(END)
-    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder !== 'process-2' })).toMatchObject({ stopReason: 'held' })
-    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder === 'process-2' })).toMatchObject({ stopReason: 'complete' })
+    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder !== 'process-2' })).toMatchObject({
+      stopReason: 'held',
+    })
+    expect(await scene.run(planOf(source), { isHolderGone: (holder) => holder === 'process-2' })).toMatchObject({
+      stopReason: 'complete',
+    })
   })
 
   test('a long cycle keeps its lease', async () => {
     const source = createScriptedSource(async (_, { clock }) => {
       await clock.sleep(10 * MINUTE)
-      expect(await scene.start(planOf(createScriptedSource(END)), { holder: 'process-2' })).toMatchObject({ stopReason: 'held' })
+      expect(await scene.start(planOf(createScriptedSource(END)), { holder: 'process-2' })).toMatchObject({
+        stopReason: 'held',
+      })
       return last('a')
     })
-    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR, leaseTtlMs: MINUTE } }))).toMatchObject({ stopReason: 'complete' })
+    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR, leaseTtlMs: MINUTE } }))).toMatchObject({
+      stopReason: 'complete',
+    })
   })
 
   test('XA11 invariant 3: a runner that slept past its lease commits nothing after the takeover', async () => {
@@ -351,9 +489,18 @@ describe('two runners', () => {
       await takeOver()
       return last('zombie', 99)
     })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'lease_lost', pages: 1, error: { code: 'LEASE_LOST' } })
+    expect(await scene.run(planOf(source))).toMatchObject({
+      stopReason: 'lease_lost',
+      pages: 1,
+      error: { code: 'LEASE_LOST' },
+    })
     expect(await scene.keys()).toEqual(['a'])
-    expect(await scene.checkpoint()).toMatchObject({ version: 0, inflight: { page: 1, state: '1' }, heldBy: 'process-2', failures: 0 })
+    expect(await scene.checkpoint()).toMatchObject({
+      version: 0,
+      inflight: { page: 1, state: '1' },
+      heldBy: 'process-2',
+      failures: 0,
+    })
   })
 
   test('XA11 a runner suspended past its lease sends no more requests: neither for a page nor within one', async () => {
@@ -408,7 +555,10 @@ describe('two runners', () => {
       return last('a')
     })
     const start = scene.clock.now()
-    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }))).toMatchObject({ stopReason: 'lease_lost', error: { code: 'LEASE_LOST' } })
+    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }))).toMatchObject({
+      stopReason: 'lease_lost',
+      error: { code: 'LEASE_LOST' },
+    })
     expect(scene.clock.now() - start).toBe(20 * SECOND)
     expect(source.contexts[0]!.signal.aborted).toBe(true)
     expect(await scene.keys()).toEqual([])
@@ -420,7 +570,9 @@ describe('two runners', () => {
       return last('a')
     })
     const start = scene.clock.now()
-    const result = await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }), { store: storeWith(scene.store, { renew: gone }) })
+    const result = await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }), {
+      store: storeWith(scene.store, { renew: gone }),
+    })
     expect(result).toMatchObject({ stopReason: 'lease_lost', pages: 0 })
     expect(scene.clock.now() - start).toBe(MINUTE)
     expect(await scene.keys()).toEqual([])
@@ -431,27 +583,50 @@ describe('two runners', () => {
       await clock.sleep(5 * MINUTE, signal)
       return last('a')
     })
-    expect(await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }), { store: meeting('renew', gone, null, gone, gone) })).toMatchObject({ stopReason: 'complete' })
+    expect(
+      await scene.run(planOf({ ...source, limits: { deadlineMs: HOUR } }), {
+        store: meeting('renew', gone, null, gone, gone),
+      }),
+    ).toMatchObject({ stopReason: 'complete' })
   })
 
   test('XB3 invariant 2: a checkpoint that changed meanwhile stops the run; nothing is overwritten, and it is not retried', async () => {
     const source = createScriptedSource(async () => {
       const { lease, version } = await holding()
       await scene.store.commit({
-        lease, version, at: scene.clock.now(), transition: { kind: 'set', state: '"set by hand"', actor: 'somebody', reason: 'test' },
-        owner: 'o', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
+        lease,
+        version,
+        at: scene.clock.now(),
+        transition: { kind: 'set', state: '"set by hand"', actor: 'somebody', reason: 'test' },
+        owner: 'o',
+        landings: [],
+        quarantined: [],
+        columns: {},
+        readAtSequence: 0,
+        upstreamToleranceMs: 0,
       })
       return last('a', 'from the cycle')
     })
-    expect(await scene.run(planOf(source))).toMatchObject({ stopReason: 'error', retries: 0, pages: 0, error: { code: 'VERSION_CONFLICT' } })
+    expect(await scene.run(planOf(source))).toMatchObject({
+      stopReason: 'error',
+      retries: 0,
+      pages: 0,
+      error: { code: 'VERSION_CONFLICT' },
+    })
     expect(source.asked).toHaveLength(1)
     expect(await scene.checkpoint()).toMatchObject({ version: 1, committed: '"set by hand"' })
     expect(await scene.keys()).toEqual([])
-    expect(await scene.store.audit(ref(), { limit: 10 })).toMatchObject([{ action: 'conflict', version: 1, actor: 'engine', state: null }, { action: 'set', version: 1, actor: 'somebody' }])
+    expect(await scene.store.audit(ref(), { limit: 10 })).toMatchObject([
+      { action: 'conflict', version: 1, actor: 'engine', state: null },
+      { action: 'set', version: 1, actor: 'somebody' },
+    ])
   })
 
   test('XB2 safety does not depend on clocks: a runner whose clock is an hour behind cannot commit after a takeover', async () => {
-    const behind = { ...scene.ports, clock: { now: () => scene.clock.now() - HOUR, sleep: scene.clock.sleep.bind(scene.clock) } }
+    const behind = {
+      ...scene.ports,
+      clock: { now: () => scene.clock.now() - HOUR, sleep: scene.clock.sleep.bind(scene.clock) },
+    }
     const source = createScriptedSource(more('a', 1), async () => {
       const taken = await scene.store.acquire(ref(), { holder: 'process-2', ttlMs: MINUTE, at: scene.clock.now() })
       expect(taken.kind).toBe('acquired')

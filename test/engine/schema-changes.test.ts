@@ -12,11 +12,20 @@ beforeEach(async () => {
 afterEach(() => scene.close())
 
 function plan(schemaChanges: SchemaMode, ...changes: Change[]): SyncPlan {
-  return planOf({ sync: 'list', databases: [{ name: DATABASE, schemaChanges }], execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute })
+  return planOf({
+    sync: 'list',
+    databases: [{ name: DATABASE, schemaChanges }],
+    execute: createScriptedSource({ changes, hasMore: false, nextState: 1 }).execute,
+  })
 }
 
 async function change(member: string, type: string): Promise<void> {
-  await scene.store.beginSchemaChange(DATABASE, { changes: [{ member, type }], actor: 'ana', reason: '', at: scene.clock.now() })
+  await scene.store.beginSchemaChange(DATABASE, {
+    changes: [{ member, type }],
+    actor: 'ana',
+    reason: '',
+    at: scene.clock.now(),
+  })
   while (!(await scene.store.advanceSchemaChange(DATABASE, { at: scene.clock.now(), rowsMax: 10 }))!.isDone);
 }
 
@@ -26,7 +35,9 @@ describe('records that do not fit their columns', () => {
     scene.clock.step(MINUTE)
     // Both are strings, so only the column differs.
     const first = await scene.run(plan('evolve', upsert('b', { at: 'soon' })))
-    expect(first.drift).toEqual([`${DATABASE}.at: a value of type text does not fit the column of type date; it is kept in _extra`])
+    expect(first.drift).toEqual([
+      `${DATABASE}.at: a value of type text does not fit the column of type date; it is kept in _extra`,
+    ])
     scene.clock.step(MINUTE)
     expect((await scene.run(plan('evolve', upsert('c', { at: 'later' })))).drift).toEqual([])
     expect(await scene.rows()).toMatchObject({ b: { at: 'soon' }, c: { at: 'later' } })
@@ -40,27 +51,46 @@ describe('records that do not fit their columns', () => {
     expect(await scene.keys()).toEqual(['a'])
     const again = async (): Promise<unknown> => {
       scene.clock.step(MINUTE)
-      return (await replayQuarantinedRecords(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })).map(({ outcome: fate, message }) => [fate, message])
+      return (
+        await replayQuarantinedRecords(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })
+      ).map(({ outcome: fate, message }) => [fate, message])
     }
     expect(await again()).toEqual([['refused', 'age is text, and its column bigint']])
     expect(await scene.store.quarantineEntries()).toHaveLength(1)
     await change('age', 'text')
     expect(await again()).toEqual([['landed', '']])
     expect(await scene.rows()).toEqual({ a: { age: 1 }, b: { age: 'old' } })
-    expect((await scene.feed()).at(-1)).toMatchObject({ key: 'b', cursor: '7', upstreamAt: '2026-01-02T00:00:00.000000Z' })
+    expect((await scene.feed()).at(-1)).toMatchObject({
+      key: 'b',
+      cursor: '7',
+      upstreamAt: '2026-01-02T00:00:00.000000Z',
+    })
     expect(await scene.store.quarantineEntries()).toEqual([])
   })
 
   test('a worker configures it per database, and rejects other values', () => {
     const worker = new Worker({ name: 'w' })
     const database = worker.database('people', { schemaChanges: 'freeze' })
-    worker.sync('list', { database, mode: 'replace', execute: createScriptedSource({ changes: [], hasMore: false, nextState: 1 }).execute })
+    worker.sync('list', {
+      database,
+      mode: 'replace',
+      execute: createScriptedSource({ changes: [], hasMore: false, nextState: 1 }).execute,
+    })
     expect(worker.plan('list').databases).toMatchObject([{ name: 'people', schemaChanges: 'freeze' }])
     worker.database('desks', { schema: 'quarantine' })
-    worker.sync('desks', { database: 'desks', mode: 'incremental', schedule: 'manual', execute: async () => ({ changes: [], hasMore: false }) })
+    worker.sync('desks', {
+      database: 'desks',
+      mode: 'incremental',
+      schedule: 'manual',
+      execute: async () => ({ changes: [], hasMore: false }),
+    })
     expect(worker.plan('desks').databases).toMatchObject([{ name: 'desks', schemaChanges: 'quarantine' }])
-    expect(() => worker.database('halls', { schema: 'grow' as SchemaMode })).toThrow('schema is "grow"; it may be evolve, freeze, quarantine')
+    expect(() => worker.database('halls', { schema: 'grow' as SchemaMode })).toThrow(
+      'schema is "grow"; it may be evolve, freeze, quarantine',
+    )
     expect(() => worker.database('halls', { schema: 'freeze', schemaChanges: 'evolve' })).toThrow('give one of them')
-    expect(() => worker.database('rooms', { schemaChanges: 'grow' as SchemaMode })).toThrow('schemaChanges is "grow"; it may be evolve, freeze, quarantine')
+    expect(() => worker.database('rooms', { schemaChanges: 'grow' as SchemaMode })).toThrow(
+      'schemaChanges is "grow"; it may be evolve, freeze, quarantine',
+    )
   })
 })

@@ -33,7 +33,11 @@ test('XA4 there is no gap between rows and state to crash in: one call commits b
       return scene.store.commit({ ...commit, version: commit.version + 1 })
     },
   })
-  const { execute } = createScriptedSource({ changes: [upsert('a'), upsert('b')], hasMore: false, nextState: { at: 1 } })
+  const { execute } = createScriptedSource({
+    changes: [upsert('a'), upsert('b')],
+    hasMore: false,
+    nextState: { at: 1 },
+  })
   expect((await scene.run(planOf({ execute }), { store: watched })).error?.code).toBe('VERSION_CONFLICT')
   expect(calls).toEqual(['2 rows with complete'])
   expect(await scene.keys()).toEqual([])
@@ -66,7 +70,10 @@ test('a lost response to acquire does not lock a cycle out of its own lease', as
 })
 
 test('an invalid record followed by a valid one of the same key on the page is committed and not quarantined', async () => {
-  const { execute } = createScriptedSource({ changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })], hasMore: false })
+  const { execute } = createScriptedSource({
+    changes: [upsert('a', { n: Number.NaN }), upsert('a', { n: 1 }), upsert('b', { n: Number.NaN })],
+    hasMore: false,
+  })
   expect((await scene.run(planOf({ execute }))).counts).toMatchObject({ created: 1, quarantined: 1 })
   expect((await scene.store.quarantineEntries()).map(({ key }) => key)).toEqual(['b'])
 })

@@ -61,7 +61,12 @@ class World {
     const watched: Store = storeWith(store, {
       commit: async (commit) => {
         const outcome = await store.commit(commit)
-        this.#copy = new Map((await store.rows({ database: 'things', limit: 10_000 })).map(({ key, text }) => [key, JSON.parse(text) as TableRow]))
+        this.#copy = new Map(
+          (await store.rows({ database: 'things', limit: 10_000 })).map(({ key, text }) => [
+            key,
+            JSON.parse(text) as TableRow,
+          ]),
+        )
         this.#check('stored', (await store.readCheckpoint(commit.lease.ref)).tidemark)
         return outcome
       },
@@ -69,12 +74,22 @@ class World {
     for (let cycle = 0; cycle < CYCLES && this.#broken === null; cycle++) {
       clock.step(this.#chance.pick([1_000, 20_000, 60_000]))
       const pagesMax = this.#chance.pick([1, 2, 3, 100, 100])
-      await clock.drive(this.#code.runCycle(planOf({ execute, mode, limits: { pagesMax, retriesMax: 0 }, sweep: { maxShare: 1, allowEmpty: true } }), {
-        store: watched, ports, fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name }, holder: `run-${cycle}`, trigger: 'test',
-        onProgress: (progress) => {
-          if (progress.kind === 'landed') this.#check('shown', progress.tidemark)
-        },
-      }))
+      await clock.drive(
+        this.#code.runCycle(
+          planOf({ execute, mode, limits: { pagesMax, retriesMax: 0 }, sweep: { maxShare: 1, allowEmpty: true } }),
+          {
+            store: watched,
+            ports,
+            fetch: () => Promise.reject(new Error('no network here')),
+            secrets: { get: (name) => name },
+            holder: `run-${cycle}`,
+            trigger: 'test',
+            onProgress: (progress) => {
+              if (progress.kind === 'landed') this.#check('shown', progress.tidemark)
+            },
+          },
+        ),
+      )
     }
     return this.#broken
   }
@@ -87,8 +102,12 @@ class World {
 
   #write(): void {
     // An unordered read covers only what was visible when it began.
-    const lateMs = this.#kind === 'listing' || this.#kind === 'unordered' ? 0 : this.#chance.pick([0, 0, LAG_MS - 1_000])
-    const id = this.#live.length > 0 && this.#chance.chance(0.6) ? this.#chance.pick(this.#live) : `r${String(this.#made++).padStart(4, '0')}`
+    const lateMs =
+      this.#kind === 'listing' || this.#kind === 'unordered' ? 0 : this.#chance.pick([0, 0, LAG_MS - 1_000])
+    const id =
+      this.#live.length > 0 && this.#chance.chance(0.6)
+        ? this.#chance.pick(this.#live)
+        : `r${String(this.#made++).padStart(4, '0')}`
     if (!this.#live.includes(id)) this.#live.push(id)
     else if (this.#chance.chance(0.3) && this.#kind !== 'unordered' && this.#kind !== 'keyset') {
       this.#live.splice(this.#live.indexOf(id), 1)
@@ -101,14 +120,19 @@ class World {
 
   #source(): Execute<any> {
     const { keyset, streams, flipFlop } = this.#code
-    const by = (table: Table, limit: number, toChange: (row: TableRow) => Change) => keyset<TableRow>({
-      read: async (query) => {
-        const answer = await table.read(query)
-        this.#goOn()
-        return answer
-      },
-      timestamp: ({ at }) => at, id: ({ id }) => id, toChange, lagMs: LAG_MS, limit,
-    })
+    const by = (table: Table, limit: number, toChange: (row: TableRow) => Change) =>
+      keyset<TableRow>({
+        read: async (query) => {
+          const answer = await table.read(query)
+          this.#goOn()
+          return answer
+        },
+        timestamp: ({ at }) => at,
+        id: ({ id }) => id,
+        toChange,
+        lagMs: LAG_MS,
+        limit,
+      })
     const changes = by(this.#rows, 2, upsertOf)
     const deletes = by(this.#audit, 5, ({ id, at }) => ({ type: 'delete', key: id, upstreamUpdatedAt: at }))
     switch (this.#kind) {
@@ -120,15 +144,28 @@ class World {
         return flipFlop({ delta: changes, deletes })
       case 'turns':
         return async (state: Turn = { turn: 'changes', cursors: {} }, context) => {
-          const { tidemark: _, ...page }: Page<any> = await { changes, deletes }[state.turn](state.cursors[state.turn], context)
+          const { tidemark: _, ...page }: Page<any> = await { changes, deletes }[state.turn](
+            state.cursors[state.turn],
+            context,
+          )
           const turn = page.hasMore ? state.turn : state.turn === 'changes' ? 'deletes' : 'changes'
-          return { ...page, nextState: { turn, cursors: { ...state.cursors, ...(page.nextState !== undefined && { [state.turn]: page.nextState }) } } }
+          return {
+            ...page,
+            nextState: {
+              turn,
+              cursors: { ...state.cursors, ...(page.nextState !== undefined && { [state.turn]: page.nextState }) },
+            },
+          }
         }
       case 'listing':
       case 'unordered':
         return async (after: string | undefined, { cycle }) => {
           const from = this.#kind === 'unordered' && cycle.page === 1 ? '' : (after ?? '')
-          const rows = this.#rows.visible().filter(({ id }) => id > from).toSorted((a, b) => (a.id < b.id ? -1 : 1)).slice(0, 3)
+          const rows = this.#rows
+            .visible()
+            .filter(({ id }) => id > from)
+            .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+            .slice(0, 3)
           this.#goOn()
           return { changes: rows.map(upsertOf), hasMore: rows.length === 3, nextState: rows.at(-1)?.id ?? from }
         }
@@ -142,10 +179,12 @@ class World {
     const isOwed = ({ at }: TableRow): boolean => canonicalizeInstant(at)! <= tidemark
     for (const row of Object.values(this.#rows.truth()).filter(isOwed)) {
       const copy = this.#copy.get(row.id)
-      if (copy === undefined || copy.v < row.v) this.#broken = `${where} tidemark ${tidemark}: ${row.id} of ${row.at} is ${copy === undefined ? 'missing' : 'older'}`
+      if (copy === undefined || copy.v < row.v)
+        this.#broken = `${where} tidemark ${tidemark}: ${row.id} of ${row.at} is ${copy === undefined ? 'missing' : 'older'}`
     }
     for (const { id, at } of Object.values(this.#audit.truth()).filter(isOwed)) {
-      if (this.#copy.has(id) && this.#kind !== 'turns') this.#broken = `${where} tidemark ${tidemark}: ${id}, deleted at ${at}, is still there`
+      if (this.#copy.has(id) && this.#kind !== 'turns')
+        this.#broken = `${where} tidemark ${tidemark}: ${id}, deleted at ${at}, is still there`
     }
   }
 }

@@ -11,15 +11,25 @@ beforeEach(async () => {
 afterEach(() => scene.close())
 
 const T = (minute: number): string => `2026-02-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
-const page = (changes: Page['changes'], more: Partial<Page> = {}): Page => ({ changes, hasMore: false, nextState: 1, ...more })
+const page = (changes: Page['changes'], more: Partial<Page> = {}): Page => ({
+  changes,
+  hasMore: false,
+  nextState: 1,
+  ...more,
+})
 /** The last second before the cycle began: a source may use whole seconds. */
-const started = ({ startedAt }: CycleResult): string => new Date(Math.floor(startedAt / 1_000) * 1_000 - 1).toISOString().replace('Z', '000Z')
+const started = ({ startedAt }: CycleResult): string =>
+  new Date(Math.floor(startedAt / 1_000) * 1_000 - 1).toISOString().replace('Z', '000Z')
 
 describe('invariant 12: a tidemark stated by the source', () => {
   test('is the tidemark, and advances page by page', async () => {
-    const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true, tidemark: T(3) }), page([], { tidemark: '2026-02-01T01:05:00+01:00' }))
+    const source = createScriptedSource(
+      page([upsert('a', {}, { at: T(9) })], { hasMore: true, tidemark: T(3) }),
+      page([], { tidemark: '2026-02-01T01:05:00+01:00' }),
+    )
     const shown: unknown[] = []
-    const onProgress = (progress: CycleProgress): void => void (progress.kind === 'landed' && shown.push(progress.tidemark))
+    const onProgress = (progress: CycleProgress): void =>
+      void (progress.kind === 'landed' && shown.push(progress.tidemark))
     expect((await scene.run(planOf(source), { onProgress })).tidemark).toBe(T(5))
     expect([shown, (await scene.checkpoint()).tidemark]).toEqual([[T(3), T(5)], T(5)])
   })
@@ -31,30 +41,56 @@ describe('invariant 12: a tidemark stated by the source', () => {
   })
 
   test('does not go back for a page in the middle, which only reads something again', async () => {
-    const source = createScriptedSource(page([], { tidemark: T(30) }), page([], { hasMore: true, nextState: 2, tidemark: T(20) }), page([], { nextState: 3, tidemark: T(31) }))
+    const source = createScriptedSource(
+      page([], { tidemark: T(30) }),
+      page([], { hasMore: true, nextState: 2, tidemark: T(20) }),
+      page([], { nextState: 3, tidemark: T(31) }),
+    )
     await scene.run(planOf(source))
     const shown: unknown[] = []
-    await scene.run(planOf(source), { onProgress: (progress) => void (progress.kind === 'landed' && shown.push(progress.tidemark)) })
+    await scene.run(planOf(source), {
+      onProgress: (progress) => void (progress.kind === 'landed' && shown.push(progress.tidemark)),
+    })
     expect(shown).toEqual([T(30), T(31)])
   })
 
   test('may be null: then the engine makes no claim either', async () => {
-    const source = createScriptedSource(page([], { tidemark: T(30) }), page([upsert('a', {}, { at: T(40) })], { tidemark: null }))
+    const source = createScriptedSource(
+      page([], { tidemark: T(30) }),
+      page([upsert('a', {}, { at: T(40) })], { tidemark: null }),
+    )
     await scene.run(planOf(source))
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
-    const list = planOf({ ...createScriptedSource(page([upsert('a')], { tidemark: null })), sync: 'list', mode: 'replace' })
+    const list = planOf({
+      ...createScriptedSource(page([upsert('a')], { tidemark: null })),
+      sync: 'list',
+      mode: 'replace',
+    })
     expect(await scene.run(list)).toMatchObject({ stopReason: 'complete', tidemark: null })
   })
 
-  test.each([['a local time', '2026-02-01T00:00:00'], ['a number', 1_770_000_000_000], ['no date', 'yesterday']])('must be a time: %s is refused', async (_, tidemark) => {
-    const result = await scene.run(planOf({ ...createScriptedSource(page([], { tidemark: tidemark as string })), limits: { retriesMax: 0 } }))
-    expect(result.error).toMatchObject({ code: 'PAGE_INVALID', message: expect.stringContaining('`tidemark`') as string })
+  test.each([
+    ['a local time', '2026-02-01T00:00:00'],
+    ['a number', 1_770_000_000_000],
+    ['no date', 'yesterday'],
+  ])('must be a time: %s is refused', async (_, tidemark) => {
+    const result = await scene.run(
+      planOf({ ...createScriptedSource(page([], { tidemark: tidemark as string })), limits: { retriesMax: 0 } }),
+    )
+    expect(result.error).toMatchObject({
+      code: 'PAGE_INVALID',
+      message: expect.stringContaining('`tidemark`') as string,
+    })
   })
 })
 
 describe('invariant 12: a source that states no tidemark', () => {
   test('it does not advance before the cycle completes', async () => {
-    const source = createScriptedSource(page([upsert('a', {}, { at: T(9) })], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([]))
+    const source = createScriptedSource(
+      page([upsert('a', {}, { at: T(9) })], { hasMore: true }),
+      new SyncError('AUTH_REJECTED', 'no'),
+      page([]),
+    )
     expect((await scene.run(planOf(source))).tidemark).toBeNull()
     expect((await scene.checkpoint()).tidemark).toBeNull()
     // The times of the pages before the interruption still count.
@@ -62,7 +98,9 @@ describe('invariant 12: a source that states no tidemark', () => {
   })
 
   test('it never goes beyond the start of the cycle', async () => {
-    const result = await scene.run(planOf(createScriptedSource(page([upsert('a', {}, { at: '2026-03-01T00:10:00Z' })]))))
+    const result = await scene.run(
+      planOf(createScriptedSource(page([upsert('a', {}, { at: '2026-03-01T00:10:00Z' })]))),
+    )
     expect(result.tidemark).toBe(started(result))
   })
 
@@ -73,8 +111,15 @@ describe('invariant 12: a source that states no tidemark', () => {
   })
 
   test("a clock that is ahead of the source's is no evidence: the `Date` header lowers the start", async () => {
-    const fetch = async (): Promise<Response> => new Response('', { headers: { date: 'Sat, 28 Feb 2026 23:50:00 GMT' } })
-    const source = { mode: 'replace' as const, execute: async (_: unknown, context: { fetch(url: string): Promise<Response> }) => (await context.fetch('https://vendor.test/'), page([upsert('a')])) }
+    const fetch = async (): Promise<Response> =>
+      new Response('', { headers: { date: 'Sat, 28 Feb 2026 23:50:00 GMT' } })
+    const source = {
+      mode: 'replace' as const,
+      execute: async (_: unknown, context: { fetch(url: string): Promise<Response> }) => (
+        await context.fetch('https://vendor.test/'),
+        page([upsert('a')])
+      ),
+    }
     expect((await scene.run(planOf(source), { fetch })).tidemark).toBe('2026-02-28T23:49:59.999000Z')
   })
 })
@@ -99,7 +144,10 @@ describe('invariant 12: a replace cycle', () => {
   })
 
   test('is complete up to the tidemark of its last page, and never beyond its start', async () => {
-    const source = createScriptedSource(page([upsert('a')], { tidemark: T(10) }), page([upsert('a')], { tidemark: '2027-01-01T00:00:00Z' }))
+    const source = createScriptedSource(
+      page([upsert('a')], { tidemark: T(10) }),
+      page([upsert('a')], { tidemark: '2027-01-01T00:00:00Z' }),
+    )
     expect((await scene.run(planOf({ ...source, mode: 'replace' }))).tidemark).toBe(T(10))
     const second = await scene.run(planOf({ ...source, mode: 'replace' }))
     expect(second.tidemark).toBe(started(second))
@@ -109,11 +157,17 @@ describe('invariant 12: a replace cycle', () => {
 describe('invariant 12: a cycle that a runner with a correct clock takes over from one whose clock is ahead', () => {
   const AHEAD = 5 * MINUTE
   /** The source's clock is correct; so is the runner's once the step is undone. */
-  const fetch = async (): Promise<Response> => new Response('', { headers: { date: new Date(scene.clock.now() - aheadMs).toUTCString() } })
+  const fetch = async (): Promise<Response> =>
+    new Response('', { headers: { date: new Date(scene.clock.now() - aheadMs).toUTCString() } })
   let aheadMs = 0
   const asking = (...answers: Array<Page | Error>) => {
     const { execute } = createScriptedSource(...answers)
-    return { execute: async (state: unknown, context: SyncContext) => (await context.fetch('https://vendor.test/'), execute(state, context)) }
+    return {
+      execute: async (state: unknown, context: SyncContext) => (
+        await context.fetch('https://vendor.test/'),
+        execute(state, context)
+      ),
+    }
   }
   const stepTo = (ms: number): void => {
     scene.clock.step(ms - aheadMs)
@@ -133,7 +187,12 @@ describe('invariant 12: a cycle that a runner with a correct clock takes over fr
     ['a listing is complete as of its first page', 'replace', page([upsert('a')], { hasMore: true })],
     ['times of an incremental cycle count up to its first page', 'incremental', page([upsert('a')], { hasMore: true })],
   ] as const)('%s', async (_, mode, first) => {
-    const result = await takenOver(mode, first, new SyncError('AUTH_REJECTED', 'no'), page([upsert('b', {}, { at: '2026-03-01T00:01:00Z' })], { nextState: 2 }))
+    const result = await takenOver(
+      mode,
+      first,
+      new SyncError('AUTH_REJECTED', 'no'),
+      page([upsert('b', {}, { at: '2026-03-01T00:01:00Z' })], { nextState: 2 }),
+    )
     expect(result).toMatchObject({ stopReason: 'complete', resumed: true, tidemark: '2026-02-28T23:59:59.999000Z' })
   })
 
@@ -144,7 +203,12 @@ describe('invariant 12: a cycle that a runner with a correct clock takes over fr
 
   test('a listing that states its lag relative to the clock of its first runner is corrected too', async () => {
     const stated = '2026-03-01T00:04:50Z'
-    const result = await takenOver('replace', page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([upsert('b')], { nextState: 2, tidemark: stated }))
+    const result = await takenOver(
+      'replace',
+      page([upsert('a')], { hasMore: true }),
+      new SyncError('AUTH_REJECTED', 'no'),
+      page([upsert('b')], { nextState: 2, tidemark: stated }),
+    )
     expect(result).toMatchObject({ stopReason: 'complete', tidemark: '2026-02-28T23:59:50.000000Z' })
   })
 })
@@ -155,19 +219,32 @@ test('invariant 12: if the clock was set back meanwhile, a response counts as ta
     scene.clock.step(-MINUTE)
     return new Response('', { headers: { date } })
   }
-  const execute = async (_: unknown, context: SyncContext): Promise<Page> => (await context.fetch('https://vendor.test/'), page([upsert('a')]))
+  const execute = async (_: unknown, context: SyncContext): Promise<Page> => (
+    await context.fetch('https://vendor.test/'),
+    page([upsert('a')])
+  )
   const { tidemark } = await scene.run(planOf({ execute, mode: 'replace', limits: { deadlineMs: 30_000 } }), { fetch })
   expect(tidemark).toBe('2026-02-28T23:59:29.999000Z')
 })
 
 describe('invariant 12: the delta of a pair', () => {
-  const delta = (...pages: Page[]) => planOf({ ...createScriptedSource(...pages), sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
-  const backfill = (source: ReturnType<typeof createScriptedSource>) => planOf({ ...source, sync: 'backfill', mode: 'replace', pair: { role: 'backfill', delta: 'delta', anchor: null } })
+  const delta = (...pages: Page[]) =>
+    planOf({ ...createScriptedSource(...pages), sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
+  const backfill = (source: ReturnType<typeof createScriptedSource>) =>
+    planOf({ ...source, sync: 'backfill', mode: 'replace', pair: { role: 'backfill', delta: 'delta', anchor: null } })
 
   test('has no tidemark before its backfill has completed once', async () => {
-    const plan = delta(page([upsert('a', {}, { at: T(9) })], { tidemark: T(9) }), page([], { tidemark: T(10) }), page([], { tidemark: T(11) }))
+    const plan = delta(
+      page([upsert('a', {}, { at: T(9) })], { tidemark: T(9) }),
+      page([], { tidemark: T(10) }),
+      page([], { tidemark: T(11) }),
+    )
     expect((await scene.run(plan)).tidemark).toBeNull()
-    const list = createScriptedSource(page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'), page([upsert('b')]))
+    const list = createScriptedSource(
+      page([upsert('a')], { hasMore: true }),
+      new SyncError('AUTH_REJECTED', 'no'),
+      page([upsert('b')]),
+    )
     await scene.run(backfill(list))
     expect((await scene.run(plan)).tidemark).toBeNull()
     await scene.run(backfill(list))
@@ -179,7 +256,10 @@ describe('invariant 12: the delta of a pair', () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
-    await scene.store.signalSync({ worker: 'shop', sync: 'backfill' }, { kind: 'trigger', actor: 'engine', at: scene.clock.now() })
+    await scene.store.signalSync(
+      { worker: 'shop', sync: 'backfill' },
+      { kind: 'trigger', actor: 'engine', at: scene.clock.now() },
+    )
     expect((await scene.run(plan)).tidemark).toBeNull()
     await scene.run(backfill(list))
     expect((await scene.run(plan)).tidemark).toBe(T(10))
@@ -188,7 +268,12 @@ describe('invariant 12: the delta of a pair', () => {
   test('has none after it lost its history, until the backfill that this requests has completed', async () => {
     const list = createScriptedSource(page([upsert('a')]), page([upsert('a')]))
     await scene.run(backfill(list))
-    const source = createScriptedSource(page([], { tidemark: T(9) }), new SyncError('HISTORY_LOST', 'gone'), page([], { tidemark: T(20) }), page([], { tidemark: T(21) }))
+    const source = createScriptedSource(
+      page([], { tidemark: T(9) }),
+      new SyncError('HISTORY_LOST', 'gone'),
+      page([], { tidemark: T(20) }),
+      page([], { tidemark: T(21) }),
+    )
     const plan = planOf({ ...source, sync: 'delta', pair: { role: 'delta', backfill: 'backfill' } })
     expect((await scene.run(plan)).tidemark).toBe(T(9))
     expect((await scene.run(plan)).error?.code).toBe('HISTORY_LOST')
@@ -198,10 +283,16 @@ describe('invariant 12: the delta of a pair', () => {
   })
 
   test('has none while the first backfill after it received a state is running', async () => {
-    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), page([upsert('a')], { nextState: 2 }))
+    const list = createScriptedSource(
+      page([upsert('a')]),
+      page([upsert('a')], { hasMore: true }),
+      page([upsert('a')], { nextState: 2 }),
+    )
     await scene.run(backfill(list))
     const { limits } = planOf(list)
-    expect(await scene.run({ ...backfill(list), limits: { ...limits, pagesMax: 1 } })).toMatchObject({ stopReason: 'max_pages' })
+    expect(await scene.run({ ...backfill(list), limits: { ...limits, pagesMax: 1 } })).toMatchObject({
+      stopReason: 'max_pages',
+    })
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
     expect(await scene.run(plan)).toMatchObject({ stopReason: 'complete', tidemark: null })
     await scene.run(backfill(list))
@@ -209,7 +300,11 @@ describe('invariant 12: the delta of a pair', () => {
   })
 
   test('keeps its tidemark while a later backfill is running', async () => {
-    const list = createScriptedSource(page([upsert('a')]), page([upsert('a')], { hasMore: true }), new SyncError('AUTH_REJECTED', 'no'))
+    const list = createScriptedSource(
+      page([upsert('a')]),
+      page([upsert('a')], { hasMore: true }),
+      new SyncError('AUTH_REJECTED', 'no'),
+    )
     const plan = delta(page([], { tidemark: T(9) }), page([], { tidemark: T(10) }))
     await scene.run(backfill(list))
     await scene.run(plan)

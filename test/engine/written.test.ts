@@ -4,10 +4,20 @@ import { PagePreparer } from '../../src/engine/page-preparer.ts'
 import { DEFAULT_LIMITS, type SyncLimits } from '../../src/engine/sync-plan.ts'
 import { SerializedUpsert } from '../../src/values/serialized-upsert.ts'
 
-const COLUMNS: readonly Column[] = [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['integer'] }, { name: 'gone', kinds: [] }]
+const COLUMNS: readonly Column[] = [
+  { name: 'id', kinds: ['string'] },
+  { name: 'n', kinds: ['integer'] },
+  { name: 'gone', kinds: [] },
+]
 
 function written(key: string, n: number, columns = COLUMNS, database?: string): Change {
-  return Object.assign(new SerializedUpsert(key, { text: JSON.stringify({ id: key, n, gone: null }), shape: { columns, parse: (text) => JSON.parse(text) as JsonObject } }), database === undefined ? {} : { database })
+  return Object.assign(
+    new SerializedUpsert(key, {
+      text: JSON.stringify({ id: key, n, gone: null }),
+      shape: { columns, parse: (text) => JSON.parse(text) as JsonObject },
+    }),
+    database === undefined ? {} : { database },
+  )
 }
 
 function plain(change: Change): Change {
@@ -15,15 +25,35 @@ function plain(change: Change): Change {
 }
 
 function preparer(limits: Partial<SyncLimits> = {}, validate?: (record: JsonObject) => string | null): PagePreparer {
-  return new PagePreparer('s', [{ name: 'a', ...(validate !== undefined && { validate }) }, { name: 'b' }] as never, { ...DEFAULT_LIMITS, ...limits })
+  return new PagePreparer('s', [{ name: 'a', ...(validate !== undefined && { validate }) }, { name: 'b' }] as never, {
+    ...DEFAULT_LIMITS,
+    ...limits,
+  })
 }
 
 describe('records that arrive serialized', () => {
   test('are prepared like ordinary records, in every database they go to', async () => {
-    const changes = [written('1', 1), written('2', 2), written('1', 3, COLUMNS, 'b'), written('', 4), written('3', 5, [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['number'] }, { name: 'gone', kinds: [] }])]
+    const changes = [
+      written('1', 1),
+      written('2', 2),
+      written('1', 3, COLUMNS, 'b'),
+      written('', 4),
+      written('3', 5, [
+        { name: 'id', kinds: ['string'] },
+        { name: 'n', kinds: ['number'] },
+        { name: 'gone', kinds: [] },
+      ]),
+    ]
     const prepared = await preparer().prepare(changes)
     // The last one declares another kind of number than its record has: the declared list counts.
-    expect(prepared.columns).toEqual({ a: [{ name: 'id', kinds: ['string'] }, { name: 'n', kinds: ['integer', 'number'] }, { name: 'gone', kinds: [] }], b: COLUMNS })
+    expect(prepared.columns).toEqual({
+      a: [
+        { name: 'id', kinds: ['string'] },
+        { name: 'n', kinds: ['integer', 'number'] },
+        { name: 'gone', kinds: [] },
+      ],
+      b: COLUMNS,
+    })
     expect(changes.slice(0, 3).every((change) => SerializedUpsert.getSerialized(change) !== null)).toBe(true)
     expect({ ...prepared, columns: {} }).toEqual({ ...(await preparer().prepare(changes.map(plain))), columns: {} })
     expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])

@@ -14,8 +14,13 @@ const folder = join(root, 'examples/custom-store')
 if (!hasMariadb) throw new Error(MARIADB_HINT)
 // Server settings that a store must not depend on; the last three only reduce disk writes.
 const server = await startMariadb({
-  'default-time-zone': '+05:00', 'sql-mode': 'NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH', 'character-set-server': 'latin1', 'transaction-isolation': 'SERIALIZABLE',
-  'sync-frm': '0', 'innodb-flush-method': 'nosync', 'innodb-doublewrite': '0',
+  'default-time-zone': '+05:00',
+  'sql-mode': 'NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH',
+  'character-set-server': 'latin1',
+  'transaction-isolation': 'SERIALIZABLE',
+  'sync-frm': '0',
+  'innodb-flush-method': 'nosync',
+  'innodb-doublewrite': '0',
 })
 afterAll(() => server.stop())
 const open = harnessOn(server.url)
@@ -24,20 +29,32 @@ describeStore('mariadb', open, { runner: { describe, test } })
 
 describe('the example of a store', () => {
   test('imports the driver and tidemark/store alone', () => {
-    const imports = readdirSync(folder).filter((name) => name.endsWith('.ts'))
-      .flatMap((name) => [...readFileSync(join(folder, name), 'utf8').matchAll(/from '([^']+)'/g)].map(([, from]) => from!))
-    expect([...new Set(imports.filter((from) => !from.startsWith('./')))].toSorted()).toEqual(['mysql2/promise', 'node:crypto', 'tidemark/store'])
+    const imports = readdirSync(folder)
+      .filter((name) => name.endsWith('.ts'))
+      .flatMap((name) =>
+        [...readFileSync(join(folder, name), 'utf8').matchAll(/from '([^']+)'/g)].map(([, from]) => from!),
+      )
+    expect([...new Set(imports.filter((from) => !from.startsWith('./')))].toSorted()).toEqual([
+      'mysql2/promise',
+      'node:crypto',
+      'tidemark/store',
+    ])
   })
 
   test('is found by the scheme of its URL: the commands of the README run and query a copy', async () => {
     await query(server.url, 'create database copy')
     const url = Object.assign(new URL(server.url), { pathname: '/copy' }).href
     const readme = readFileSync(join(folder, 'README.md'), 'utf8')
-    const commands = [...readme.matchAll(/^npx tidemark (.+)$/gm)].map(([, command]) => command!.replace('mariadb://root@127.0.0.1/copy', url))
+    const commands = [...readme.matchAll(/^npx tidemark (.+)$/gm)].map(([, command]) =>
+      command!.replace('mariadb://root@127.0.0.1/copy', url),
+    )
     expect(commands).toHaveLength(2)
-    const run = (command: string): string => execFileSync('sh', ['-c', `${process.execPath} dist/cli/main.js ${command}`], {
-      cwd: root, encoding: 'utf8', env: { ...process.env, TIDEMARK_STORE_MODULE: './examples/custom-store/driver.ts' },
-    })
+    const run = (command: string): string =>
+      execFileSync('sh', ['-c', `${process.execPath} dist/cli/main.js ${command}`], {
+        cwd: root,
+        encoding: 'utf8',
+        env: { ...process.env, TIDEMARK_STORE_MODULE: './examples/custom-store/driver.ts' },
+      })
     expect(run(commands[0]!)).toMatch(/created/)
     expect(run(commands[1]!)).toMatch(/MMSI|mmsi|name/i)
   })
@@ -58,7 +75,12 @@ describe('columns are added outside of the landing transaction', () => {
     const sync = await startSync(harness)
     await sync.land('a', { n: 1 })
     // A duplicate key fails when the rows are written, after the column was added.
-    await expect(sync.landAll([['b', { n: 2, added: 1 }], ['b', { n: 3, added: 2 }]])).rejects.toThrow(/Duplicate entry/)
+    await expect(
+      sync.landAll([
+        ['b', { n: 2, added: 1 }],
+        ['b', { n: 3, added: 2 }],
+      ]),
+    ).rejects.toThrow(/Duplicate entry/)
     expect(await columnType(harness.url, 'added')).toBe('bigint')
     expect((await harness.store.schema('things'))!.columns.map(({ member }) => member)).toEqual(['n'])
     await sync.land('b', { n: 2, added: 'text' })
@@ -111,14 +133,41 @@ async function startSync({ store }: Pick<StoreHarness, 'store'>): Promise<Sync> 
   const acquired = await store.acquire({ worker: 'crm', sync: 'delta' }, { holder: 'test', ttlMs: 3_600_000, at: 0 })
   if (acquired.kind !== 'acquired') throw new Error('The sync is held.')
   const { lease } = acquired
-  const begun = (await store.beginCycle(lease, { at: 1, mode: 'incremental', trigger: 'manual', fresh: false, databases: ['things'] }))!
+  const begun = (await store.beginCycle(lease, {
+    at: 1,
+    mode: 'incremental',
+    trigger: 'manual',
+    fresh: false,
+    databases: ['things'],
+  }))!
   let { page } = begun.inflight
   const landAll: Sync['landAll'] = async (records) => {
     const outcome = await store.commit({
-      lease, version: 0, at: page + 2, owner: 'crm/delta', quarantined: [], columns: {}, readAtSequence: await store.headSequence(), upstreamToleranceMs: 0,
-      transition: { kind: 'continue', cycle: begun.inflight.cycle, page: page + 1, state: null, tidemark: null, scope: null, guardState: null },
+      lease,
+      version: 0,
+      at: page + 2,
+      owner: 'crm/delta',
+      quarantined: [],
+      columns: {},
+      readAtSequence: await store.headSequence(),
+      upstreamToleranceMs: 0,
+      transition: {
+        kind: 'continue',
+        cycle: begun.inflight.cycle,
+        page: page + 1,
+        state: null,
+        tidemark: null,
+        scope: null,
+        guardState: null,
+      },
       landings: records.map(([key, record]) => ({
-        type: 'upsert', database: 'things', key, text: JSON.stringify(record), hash: JSON.stringify(record).slice(0, 64), cursor: null, upstreamAt: null,
+        type: 'upsert',
+        database: 'things',
+        key,
+        text: JSON.stringify(record),
+        hash: JSON.stringify(record).slice(0, 64),
+        cursor: null,
+        upstreamAt: null,
       })),
     })
     expect(outcome.kind).toBe('landed')
@@ -128,6 +177,9 @@ async function startSync({ store }: Pick<StoreHarness, 'store'>): Promise<Sync> 
 }
 
 async function columnType(url: string, column: string): Promise<unknown> {
-  const [found] = await query(url, `select data_type as type from information_schema.columns where table_schema = database() and table_name = 'things' and column_name = '${column}'`)
+  const [found] = await query(
+    url,
+    `select data_type as type from information_schema.columns where table_schema = database() and table_name = 'things' and column_name = '${column}'`,
+  )
   return found?.['type']
 }

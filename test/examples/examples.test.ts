@@ -9,7 +9,10 @@ type Fields = Record<string, unknown>
 
 const root = resolve(import.meta.dirname, '../..')
 /** Examples that consist of a worker alone; others have a program of their own, with its own test. */
-const examples = readdirSync(join(root, 'examples')).filter((name) => existsSync(join(root, 'examples', name, 'worker.ts')) && !existsSync(join(root, 'examples', name, 'run.mjs')))
+const examples = readdirSync(join(root, 'examples')).filter(
+  (name) =>
+    existsSync(join(root, 'examples', name, 'worker.ts')) && !existsSync(join(root, 'examples', name, 'run.mjs')),
+)
 
 /** Where a worker reads less than the vendor has, or uses another name. */
 const LANDED: Readonly<Record<string, (record: Fields) => Fields>> = {
@@ -38,7 +41,9 @@ describe('examples', () => {
     })
     expect(code, said).toBe(0)
     // The second command reports only the changes in between.
-    expect(said.split('$ npx')[2]).toMatch(name === 'hubspot' || name === 'servicenow' ? /5 updated|3 deleted/ : /2 created, 5 updated, 3 (?:deleted|swept)/)
+    expect(said.split('$ npx')[2]).toMatch(
+      name === 'hubspot' || name === 'servicenow' ? /5 updated|3 deleted/ : /2 created, 5 updated, 3 (?:deleted|swept)/,
+    )
 
     const store = await openStore(`sqlite:${file}`)
     onTestFinished(() => store.close())
@@ -48,7 +53,9 @@ describe('examples', () => {
       const expected = records.map(landed)
       const keyOf = (record: Fields): string => String(record['id'] ?? record['Id'] ?? record['sys_id'])
       expect(rows.length).toBeGreaterThan(0)
-      expect(Object.fromEntries(rows.map(({ key, text }) => [key, JSON.parse(text) as Fields]))).toEqual(Object.fromEntries(expected.map((record) => [keyOf(record), record])))
+      expect(Object.fromEntries(rows.map(({ key, text }) => [key, JSON.parse(text) as Fields]))).toEqual(
+        Object.fromEntries(expected.map((record) => [keyOf(record), record])),
+      )
     }
   })
 
@@ -62,6 +69,8 @@ describe('examples', () => {
   })
 
   test('an unknown name lists the existing ones', () => {
-    expect(() => execFileSync(process.execPath, [join(root, 'examples/simulate.mjs'), 'sap'], { stdio: 'pipe' })).toThrow(/Which one\? salesforce, stripe/)
+    expect(() =>
+      execFileSync(process.execPath, [join(root, 'examples/simulate.mjs'), 'sap'], { stdio: 'pipe' }),
+    ).toThrow(/Which one\? salesforce, stripe/)
   })
 })

@@ -38,7 +38,10 @@ export function harnessOn(server: string): () => Promise<StoreHarness & { readon
 }
 
 async function empty(url: string): Promise<void> {
-  const tables = await query(url, "select table_name as name, table_name like 'tidemark\\_%' as isOwn from information_schema.tables where table_schema = database()")
+  const tables = await query(
+    url,
+    "select table_name as name, table_name like 'tidemark\\_%' as isOwn from information_schema.tables where table_schema = database()",
+  )
   for (const { name, isOwn } of tables as Array<{ name: string; isOwn: number }>) {
     if (name !== 'tidemark_schema') await query(url, `${isOwn === 1 ? 'delete from' : 'drop table'} \`${name}\``)
   }
@@ -46,11 +49,19 @@ async function empty(url: string): Promise<void> {
 
 /** Queries like a user would; binary values are returned as text. */
 export async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
-  const connection = await createConnection({ uri: url.replace('mariadb:', 'mysql:'), supportBigNumbers: true, dateStrings: true })
+  const connection = await createConnection({
+    uri: url.replace('mariadb:', 'mysql:'),
+    supportBigNumbers: true,
+    dateStrings: true,
+  })
   try {
     const [rows] = await connection.query(sql)
     if (!Array.isArray(rows)) return []
-    return (rows as Array<Record<string, unknown>>).map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value])))
+    return (rows as Array<Record<string, unknown>>).map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value]),
+      ),
+    )
   } finally {
     connection.destroy()
   }

@@ -7,8 +7,15 @@ const PLACE = { endpoint: 'changes', databases: null, sequence: 7, committedAt: 
 
 test('AX1 F16 a cursor of an unknown version is rejected with the way to recover', () => {
   const seal = new CursorCipher(['secret'])
-  expect(() => decodeCursor(seal, seal.encrypt(JSON.stringify([2, 'changes', null, 7, NOW, 0, NOW / 60_000])), NOW))
-    .toThrow(expect.objectContaining({ reason: 'cursor_unsupported', restart: 'updatedSince', message: expect.stringMatching(/version 2.*version 1.*updatedSince/) }))
+  expect(() =>
+    decodeCursor(seal, seal.encrypt(JSON.stringify([2, 'changes', null, 7, NOW, 0, NOW / 60_000])), NOW),
+  ).toThrow(
+    expect.objectContaining({
+      reason: 'cursor_unsupported',
+      restart: 'updatedSince',
+      message: expect.stringMatching(/version 2.*version 1.*updatedSince/),
+    }),
+  )
 })
 
 test('Z25 a position keeps one opaque cursor for a while, and every other position has another', () => {
@@ -19,14 +26,19 @@ test('Z25 a position keeps one opaque cursor for a while, and every other positi
   const others = Array.from({ length: 200 }, (_, n) => encodeCursor(seal, { ...PLACE, sequence: 8 + n }, NOW))
   expect(new Set([cursor, ...others]).size).toBe(201)
   // Two adjacent cursors differ in half of their bits, as random texts do.
-  const bits = others.slice(1).map((text, n) => differing(Buffer.from(text, 'base64url'), Buffer.from(others[n]!, 'base64url')))
+  const bits = others
+    .slice(1)
+    .map((text, n) => differing(Buffer.from(text, 'base64url'), Buffer.from(others[n]!, 'base64url')))
   for (const share of bits) expect(share).toBeGreaterThan(0.3)
 })
 
 test('Z26 Z28 a secret of another tenant decrypts nothing; an earlier one of the same tenant still does', () => {
   const cursor = encodeCursor(new CursorCipher(['old']), PLACE, NOW)
   expect(decodeCursor(new CursorCipher(['new', 'old']), cursor, NOW).sequence).toBe(7)
-  for (const secrets of [['new'], ['Old'], ['old ']]) expect(() => decodeCursor(new CursorCipher(secrets), cursor, NOW)).toThrow(expect.objectContaining({ reason: 'cursor_invalid' }))
+  for (const secrets of [['new'], ['Old'], ['old ']])
+    expect(() => decodeCursor(new CursorCipher(secrets), cursor, NOW)).toThrow(
+      expect.objectContaining({ reason: 'cursor_invalid' }),
+    )
 })
 
 function differing(a: Buffer, b: Buffer): number {

@@ -5,7 +5,13 @@ import type { Project } from '../cli/project.ts'
 
 /** The SDK's own client, talking to the command in a process of its own. */
 export async function connect(project: Project, ...flags: string[]) {
-  const transport = new StdioClientTransport({ command: process.execPath, args: [project.command, 'mcp', ...flags], cwd: project.folder, env: { PATH: process.env['PATH'] ?? '' }, stderr: 'ignore' })
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [project.command, 'mcp', ...flags],
+    cwd: project.folder,
+    env: { PATH: process.env['PATH'] ?? '' },
+    stderr: 'ignore',
+  })
   const agent = new Client({ name: 'test', version: '1' })
   await agent.connect(transport)
   onTestFinished(() => agent.close())

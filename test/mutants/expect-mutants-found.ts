@@ -37,13 +37,18 @@ export function expectMutantsFound(mutants: readonly AnyMutant[]): void {
     }
   })
 
-  test.each(mutants.map((mutant) => [mutant.name, mutant] as const))('%s', async (_, mutant) => {
-    const finding = await findings.get(mutant)!
-    expect(finding, `${mutant.seeds} seeds with the bug planted`).not.toBeNull()
-    const { seed, oracle, seeds } = finding!
-    expect(await failuresWithoutBug(mutant, seeds), 'the unchanged code').toEqual([])
-    if (seed !== mutant.foundBy) console.warn(`"${mutant.name}" is found by seed ${seed} (${oracle}): record it as foundBy`)
-  }, 600_000)
+  test.each(mutants.map((mutant) => [mutant.name, mutant] as const))(
+    '%s',
+    async (_, mutant) => {
+      const finding = await findings.get(mutant)!
+      expect(finding, `${mutant.seeds} seeds with the bug planted`).not.toBeNull()
+      const { seed, oracle, seeds } = finding!
+      expect(await failuresWithoutBug(mutant, seeds), 'the unchanged code').toEqual([])
+      if (seed !== mutant.foundBy)
+        console.warn(`"${mutant.name}" is found by seed ${seed} (${oracle}): record it as foundBy`)
+    },
+    600_000,
+  )
 }
 
 async function find(build: string, mutant: AnyMutant): Promise<Finding | null> {
@@ -58,6 +63,8 @@ async function find(build: string, mutant: AnyMutant): Promise<Finding | null> {
 
 async function failuresWithoutBug(mutant: AnyMutant, seeds: Seeds): Promise<unknown[]> {
   const options = { ...mutant, ...seeds, shrinks: false }
-  const { failures } = isVendorMutant(options) ? await simulateVendors(options) : await simulate({ ...options, worlds: worldsFrom(options.worlds, seeds.firstSeed) })
+  const { failures } = isVendorMutant(options)
+    ? await simulateVendors(options)
+    : await simulate({ ...options, worlds: worldsFrom(options.worlds, seeds.firstSeed) })
   return failures.map(({ seed, oracle, message }) => ({ seed, oracle, message }))
 }

@@ -20,10 +20,16 @@ export interface FoundBug {
 
 /** Simulates the compiled package with one bug planted, in a separate process; null when no seed finds it. */
 export async function simulateMutant(
-  build: string, mutant: Mutant | VendorMutant, { firstSeed, seeds }: Seeds,
+  build: string,
+  mutant: Mutant | VendorMutant,
+  { firstSeed, seeds }: Seeds,
 ): Promise<FoundBug | null> {
   const dist = join(build, 'dist')
-  const patches = mutant.patches.map(({ file, find, replace }) => ({ file, find: textIn(join(dist, file), find), replace }))
+  const patches = mutant.patches.map(({ file, find, replace }) => ({
+    file,
+    find: textIn(join(dist, file), find),
+    replace,
+  }))
   const worlds = isVendorMutant(mutant)
     ? { vendors: mutant.vendors, kinds: mutant.kinds }
     : { worlds: worldsFrom(mutant.worlds, firstSeed) }

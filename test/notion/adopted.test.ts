@@ -5,10 +5,15 @@ import type { Page } from '../../src/contract/index.ts'
 import { contextOf } from '../sources/kit/loopback.ts'
 
 /** What one page of a worker becomes whose `run` answers with this. */
-async function pageOf(result: { changes?: unknown[]; nextUserContext?: unknown }, properties: Record<string, { type: string }> = {}): Promise<Page> {
+async function pageOf(
+  result: { changes?: unknown[]; nextUserContext?: unknown },
+  properties: Record<string, { type: string }> = {},
+): Promise<Page> {
   const notion: NotionWorker = {
     manifest: {
-      sdkVersion: '0.9.2', pacers: [], databases: [{ key: 'rows', config: { schema: { properties } } }],
+      sdkVersion: '0.9.2',
+      pacers: [],
+      databases: [{ key: 'rows', config: { schema: { properties } } }],
       capabilities: [{ _tag: 'sync', key: 'all', config: { databaseKey: 'rows' } }],
     },
     run: async () => ({ changes: [], hasMore: false, ...result }),
@@ -17,7 +22,12 @@ async function pageOf(result: { changes?: unknown[]; nextUserContext?: unknown }
 }
 
 async function columnOf(type: string, value: unknown): Promise<unknown> {
-  const { changes: [change] } = await pageOf({ changes: [{ type: 'upsert', key: 'k', targetDatabaseKey: 'rows', properties: { P: value } }] }, { P: { type } })
+  const {
+    changes: [change],
+  } = await pageOf(
+    { changes: [{ type: 'upsert', key: 'k', targetDatabaseKey: 'rows', properties: { P: value } }] },
+    { P: { type } },
+  )
   return (change as { record: Record<string, unknown> }).record['P']
 }
 
@@ -37,9 +47,36 @@ describe('a property', () => {
     ['checkbox', [[]], [[]]],
     ['multi_select', [['a, b,,c']], ['a', 'b', 'c']],
     ['date', [['2026-01-31']], '2026-01-31'],
-    ['date', [['‣', [['d', { type: 'datetimerange', start_date: '2026-01-31', start_time: '09:30', end_date: '2026-02-01', end_time: '10:00' }]]]], '2026-01-31T09:30/2026-02-01T10:00'],
+    [
+      'date',
+      [
+        [
+          '‣',
+          [
+            [
+              'd',
+              {
+                type: 'datetimerange',
+                start_date: '2026-01-31',
+                start_time: '09:30',
+                end_date: '2026-02-01',
+                end_time: '10:00',
+              },
+            ],
+          ],
+        ],
+      ],
+      '2026-01-31T09:30/2026-02-01T10:00',
+    ],
     ['people', [{ email: 'a@b.c' }, 'nobody'], ['a@b.c', 'nobody']],
-    ['file', [['a', [['a', 'u1']]], [','], ['u2']], [{ name: 'a', url: 'u1' }, { name: 'u2', url: 'u2' }]],
+    [
+      'file',
+      [['a', [['a', 'u1']]], [','], ['u2']],
+      [
+        { name: 'a', url: 'u1' },
+        { name: 'u2', url: 'u2' },
+      ],
+    ],
     ['place', { lat: 1, lon: 2 }, { lat: 1, lon: 2 }],
     ['of another release', [['some text']], 'some text'],
     ['of another release', { a: 1 }, { a: 1 }],
@@ -59,14 +96,18 @@ describe('a page', () => {
     ['2026-03-19T12:00+02:00', '2026-03-19T12:00:00+02:00'],
     ['19 March', '19 March'],
   ])('upstreamUpdatedAt %s is the instant %s', async (given, instant) => {
-    const { changes } = await pageOf({ changes: [{ type: 'delete', key: 'k', targetDatabaseKey: 'rows', upstreamUpdatedAt: given }] })
+    const { changes } = await pageOf({
+      changes: [{ type: 'delete', key: 'k', targetDatabaseKey: 'rows', upstreamUpdatedAt: given }],
+    })
     expect(changes).toEqual([{ type: 'delete', key: 'k', database: 'rows', upstreamUpdatedAt: instant }])
   })
 
   test('N19 serializes its state as JSON: no undefined fields, a Date as text, the rest unchanged', async () => {
     const day = new Date('2026-01-31T00:00:00Z')
     const map = new Map()
-    const { nextState } = await pageOf({ nextUserContext: { phase: 'delta', after: undefined, day, list: [{ gone: undefined }, null], map } })
+    const { nextState } = await pageOf({
+      nextUserContext: { phase: 'delta', after: undefined, day, list: [{ gone: undefined }, null], map },
+    })
     expect(nextState).toStrictEqual({ phase: 'delta', day: '2026-01-31T00:00:00.000Z', list: [{}, null], map })
     expect((await pageOf({ nextUserContext: 'cursor' })).nextState).toBe('cursor')
     expect((await pageOf({})).nextState).toBe(undefined)

@@ -49,13 +49,17 @@ export class Api {
     const size = Number(asked('size'))
     const [table = '', how] = pathname.slice(1).split('/')
     if (table === 'events') {
-      const newer = this.events.map((event, index) => ({ id: index + 1, ...event })).filter(({ id }) => id > Number(asked('after')))
+      const newer = this.events
+        .map((event, index) => ({ id: index + 1, ...event }))
+        .filter(({ id }) => id > Number(asked('after')))
       return json(response, { events: newer.slice(0, size), hasMore: newer.length > size })
     }
     const items = this.tables[table] ?? []
     if (how === 'changed') {
       const place = (at: string, id: string): string => `${at} ${id}`
-      const newer = items.filter((item) => place(item.updatedAt!, item.id) > place(asked('since'), asked('after'))).toSorted((a, b) => (place(a.updatedAt!, a.id) < place(b.updatedAt!, b.id) ? -1 : 1))
+      const newer = items
+        .filter((item) => place(item.updatedAt!, item.id) > place(asked('since'), asked('after')))
+        .toSorted((a, b) => (place(a.updatedAt!, a.id) < place(b.updatedAt!, b.id) ? -1 : 1))
       return json(response, { items: newer.slice(0, size), hasMore: newer.length > size })
     }
     const from = (Number(asked('page') || 1) - 1) * size

@@ -16,13 +16,30 @@ test.skipIf(server === '')('every kind of property is typed in the table of Post
   await runCycle(worker, 'thingsSync', { store })
   await store.close()
   const { rows, fields } = await select(url, 'select *, "Day"::text as "Day" from things order by _key')
-  const { _key, _sequence, _created_sequence, _hash, _upstream_at, _synced_at, _cursor, _writer, _owner, _extra, ...full } = rows[1]!
+  const {
+    _key,
+    _sequence,
+    _created_sequence,
+    _hash,
+    _upstream_at,
+    _synced_at,
+    _cursor,
+    _writer,
+    _owner,
+    _extra,
+    ...full
+  } = rows[1]!
   expect(full).toEqual(FULL)
   expect(rows[0]).toMatchObject(EMPTY)
   expect(rows[2]).toMatchObject({ ID: 'sparse', Done: null, Tags: null })
   const typeOf = (name: string): number => fields.find((field) => field.name === name)!.dataTypeID
   const [boolean, text, textArray, jsonb] = [16, 25, 1009, 3802]
-  expect({ Done: typeOf('Done'), Name: typeOf('Name'), Tags: typeOf('Tags'), Where: typeOf('Where') }).toEqual({ Done: boolean, Name: text, Tags: textArray, Where: jsonb })
+  expect({ Done: typeOf('Done'), Name: typeOf('Name'), Tags: typeOf('Tags'), Where: typeOf('Where') }).toEqual({
+    Done: boolean,
+    Name: text,
+    Tags: textArray,
+    Where: jsonb,
+  })
 })
 
 async function select(url: string, sql: string): Promise<pg.QueryResult<Record<string, unknown>>> {

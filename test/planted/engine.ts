@@ -21,7 +21,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a sync without a pacer ignores the pauses of pacers', ' || this.#pacers.length === 0', ''],
     [
       'a pause that the process keeps back is noted again',
-      " || error instanceof PauseError) return\n    const ms",
+      ' || error instanceof PauseError) return\n    const ms',
       ') return\n    const ms',
     ],
     ['pauses of the process itself are forgotten', '[...stored, ...local]', '[...stored]'],
@@ -32,7 +32,11 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       'pause.ms > longest.ms ? longest : pause',
     ],
     ['the announcement of an answer is ignored', 'if (ms !== undefined) await this.#record(origin, ms)', ''],
-    ['a failed read of the store is remembered', 'pauses.catch(() => (this.#cachedPauses = null))', 'pauses.catch(() => {})'],
+    [
+      'a failed read of the store is remembered',
+      'pauses.catch(() => (this.#cachedPauses = null))',
+      'pauses.catch(() => {})',
+    ],
     ['the answer of the store is used for ever', 'at - this.#cachedPauses.at < CACHE_TTL_MS', 'true'],
     [
       'a clock that was set back makes an own pause longer',
@@ -47,22 +51,38 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ],
     ['a pause that the store could not take is not stored later', 'this.#unstoredOrigins.add(origin)', ''],
     ['a store that stays away is asked for ever', ' && attempt <= FLUSH_ATTEMPTS_MAX', ''],
-    ['a pause that is over by the end of the cycle is stored', 'if (ms <= 0) this.#unstoredOrigins.delete(origin)', 'if (false) {}'],
+    [
+      'a pause that is over by the end of the cycle is stored',
+      'if (ms <= 0) this.#unstoredOrigins.delete(origin)',
+      'if (false) {}',
+    ],
     ['an own pause never ends', 'Math.min(until - this.#clock.now(), until - notedAt)', 'until - notedAt'],
-    ['the pause of another worker counts', 'this.#store.pauses({ worker: this.#worker, at })', "this.#store.pauses({ worker: 'crm', at })"],
+    [
+      'the pause of another worker counts',
+      'this.#store.pauses({ worker: this.#worker, at })',
+      "this.#store.pauses({ worker: 'crm', at })",
+    ],
   ]),
   ...inFile('src/engine/cycle.ts', PAUSES, [
-    ['a pause that the store could not take is not stored at the end of the cycle', 'await pauses.flush(ports.random)', ''],
+    [
+      'a pause that the store could not take is not stored at the end of the cycle',
+      'await pauses.flush(ports.random)',
+      '',
+    ],
   ]),
   ...inFile('src/engine/source-lookups.ts', LOOKUPS, [
     [
       'a lookup that finds nothing refutes a shown deletion',
       "(answer?.type ?? 'delete') === listed.type",
-      "answer?.type === listed.type",
+      'answer?.type === listed.type',
     ],
     ['an answer without a time decides', 'answer.upstreamAt === null ? undefined : ', ''],
     ['an answer of another version confirms', 'answer.upstreamAt === listed.upstreamAt', 'true'],
-    ['contested keys are asked for without a bound', 'at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key))', 'true'],
+    [
+      'contested keys are asked for without a bound',
+      'at < CONTESTED_LOOKUPS_MAX || hasReadTime(listed.get(key))',
+      'true',
+    ],
     [
       'a failed lookup refutes the row',
       'if (answer === undefined) break',
@@ -88,8 +108,16 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       'earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)',
       'msToInstant(instantToMs(page.stated) - aheadMs)',
     ],
-    ['the clock difference is added instead of subtracted', 'instantToMs(page.stated) - aheadMs', 'instantToMs(page.stated) + aheadMs'],
-    ["the source's clock does not bound the start", 'Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)', 'startedAtMs'],
+    [
+      'the clock difference is added instead of subtracted',
+      'instantToMs(page.stated) - aheadMs',
+      'instantToMs(page.stated) + aheadMs',
+    ],
+    [
+      "the source's clock does not bound the start",
+      'Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)',
+      'startedAtMs',
+    ],
     ['the bound of the first runner is lost', 'parseBound(inflight?.guardState ?? null)', 'parseBound(null)'],
     ['a tidemark that was denied is derived from the rows', 'if (page.stated === null) return null', ''],
     ['an unstated tidemark goes beyond the start of the cycle', 'earlier(candidate, since)', 'candidate'],
@@ -104,102 +132,139 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a new delta does not wait for an ordered backfill', 'backfill.triggeredAt === null && ', ''],
     ['the earlier of two times wins', 'return a > b && isInstant(a)', 'return a < b && isInstant(a)'],
   ]),
-  ...inFile('src/engine/cycle.ts', [
-    'test/engine/cycle.test.ts', 'test/engine/replace.test.ts', 'test/engine/pair.test.ts', 'test/engine/landing.test.ts',
-  ], [
-    ['the page budget is one too many', 'this.#counters.pages + 1 >= pagesMax', 'this.#counters.pages >= pagesMax'],
+  ...inFile(
+    'src/engine/cycle.ts',
     [
-      'a changed scope does not tighten the sweep',
-      'this.#checkpoint.scope !== null && this.#checkpoint.scope !== scope',
-      'false',
+      'test/engine/cycle.test.ts',
+      'test/engine/replace.test.ts',
+      'test/engine/pair.test.ts',
+      'test/engine/landing.test.ts',
     ],
     [
-      'the state of a listing is committed',
-      'state: replace ? null : (checked.state ?? requestState)',
-      'state: checked.state ?? requestState',
+      ['the page budget is one too many', 'this.#counters.pages + 1 >= pagesMax', 'this.#counters.pages >= pagesMax'],
+      [
+        'a changed scope does not tighten the sweep',
+        'this.#checkpoint.scope !== null && this.#checkpoint.scope !== scope',
+        'false',
+      ],
+      [
+        'the state of a listing is committed',
+        'state: replace ? null : (checked.state ?? requestState)',
+        'state: checked.state ?? requestState',
+      ],
+      ['a last page without a state loses the previous one', '(checked.state ?? requestState)', 'checked.state'],
+      [
+        'rows younger than the lag are swept',
+        'this.#settledSequence = Math.min(startSequence, sequence)',
+        'this.#settledSequence = startSequence',
+        ['test/engine/repair.test.ts'],
+      ],
+      [
+        'a paused sync runs',
+        'if (result.checkpoint.paused) {',
+        'if (result.checkpoint.paused && plan.sync === null) {',
+      ],
+      [
+        'a rejected cursor restarts the cycle without end',
+        ' || this.#restarted) throw error',
+        ') throw error',
+        ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
+      ],
+      [
+        'deltas of a pair are not logged during a backfill',
+        'return { forceLogSince: isTimeless ? Math.max(listingStart, request.readAtSequence) : listingStart }',
+        'return {}',
+        ['test/engine/pair.test.ts'],
+      ],
+      ['the cycle goes on after a pause was ordered', "if (outcome.paused) return 'paused'\n", ''],
+      [
+        'lookups of absences are skipped',
+        '...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } })',
+        '',
+        LOOKUPS,
+      ],
     ],
-    ['a last page without a state loses the previous one', '(checked.state ?? requestState)', 'checked.state'],
+  ),
+  ...inFile(
+    'src/engine/lease-heartbeat.ts',
+    ['test/engine/keep-lease.test.ts'],
     [
-      'rows younger than the lag are swept',
-      'this.#settledSequence = Math.min(startSequence, sequence)',
-      'this.#settledSequence = startSequence',
-      ['test/engine/repair.test.ts'],
+      [
+        'a lost lease does not stop the cycle',
+        'if (renewed === false) abortCycle(',
+        'if (renewed === false && ttlMs < 0) abortCycle(',
+      ],
+      ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
     ],
-    ['a paused sync runs', 'if (result.checkpoint.paused) {', 'if (result.checkpoint.paused && plan.sync === null) {'],
+  ),
+  ...inFile(
+    'src/engine/loop-guard.ts',
+    ['test/engine/guards.test.ts'],
     [
-      'a rejected cursor restarts the cycle without end',
-      ' || this.#restarted) throw error',
-      ') throw error',
-      ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
+      ['one empty page too many is allowed', 'emptyPages >= this.#emptyPagesMax', 'emptyPages > this.#emptyPagesMax'],
+      ['a long circle is not found', 'stateDigest === anchor || this.#visited.has(stateDigest)', 'false'],
+      [
+        'a quarantined page counts as empty',
+        'landings.length === 0 && quarantined.length === 0',
+        'landings.length === 0',
+      ],
     ],
+  ),
+  ...inFile(
+    'src/engine/pacer.ts',
+    ['test/engine/pacer.test.ts'],
     [
-      'deltas of a pair are not logged during a backfill',
-      'return { forceLogSince: isTimeless ? Math.max(listingStart, request.readAtSequence) : listingStart }',
-      'return {}',
-      ['test/engine/pair.test.ts'],
+      [
+        'slots are spaced too closely',
+        'Math.ceil(plan.intervalMs / plan.allowedRequests)',
+        'Math.floor(plan.intervalMs / (plan.allowedRequests + 1))',
+      ],
+      ['a passed slot is used', 'this.#spareSlots.filter((slot) => slot >= now)', 'this.#spareSlots'],
     ],
-    ['the cycle goes on after a pause was ordered', "if (outcome.paused) return 'paused'\n", ''],
+  ),
+  ...inFile(
+    'src/engine/retry.ts',
+    ['test/engine/retries.test.ts', 'test/engine/account-pauses.test.ts'],
     [
-      'lookups of absences are skipped',
-      '...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } })',
-      '',
-      LOOKUPS,
+      [
+        'the wait that the source asks for is cut short',
+        'Math.max(waitHintMs(error), Math.round(backoff * (0.5',
+        'Math.min(waitHintMs(error), Math.round(backoff * (0.5',
+      ],
+      ['a wait hint is not bounded', 'Math.min(ms, HINT_MAX_MS)', 'ms'],
     ],
-  ]),
-  ...inFile('src/engine/lease-heartbeat.ts', ['test/engine/keep-lease.test.ts'], [
-    ['a lost lease does not stop the cycle', 'if (renewed === false) abortCycle(', 'if (renewed === false && ttlMs < 0) abortCycle('],
-    ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
-  ]),
-  ...inFile('src/engine/loop-guard.ts', ['test/engine/guards.test.ts'], [
-    ['one empty page too many is allowed', 'emptyPages >= this.#emptyPagesMax', 'emptyPages > this.#emptyPagesMax'],
-    ['a long circle is not found', 'stateDigest === anchor || this.#visited.has(stateDigest)', 'false'],
+  ),
+  ...inFile(
+    'src/engine/replay-quarantine.ts',
+    ['test/engine/replay.test.ts'],
     [
-      'a quarantined page counts as empty',
-      'landings.length === 0 && quarantined.length === 0',
-      'landings.length === 0',
+      [
+        'a replay overwrites what another sync wrote later',
+        'if (newest.committedAt < entry.at) return false',
+        'return false',
+      ],
+      [
+        'a replay of a key without a row forgets the tombstone',
+        'await this.#land(unknown, [], readAtSequence - 1)',
+        'await this.#land(unknown, [], readAtSequence + 1_000_000)',
+      ],
+      ['a record that a later listing left out is replayed', 'entry.cycle < this.#lastListing || ', ''],
     ],
-  ]),
-  ...inFile('src/engine/pacer.ts', ['test/engine/pacer.test.ts'], [
+  ),
+  ...inFile(
+    'src/engine/check-page.ts',
+    ['test/engine/state.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
     [
-      'slots are spaced too closely',
-      'Math.ceil(plan.intervalMs / plan.allowedRequests)',
-      'Math.floor(plan.intervalMs / (plan.allowedRequests + 1))',
+      [
+        'more pages without a state are accepted',
+        'if (page.hasMore && page.nextState === undefined) {',
+        'if (page.hasMore && page.nextState === null) {',
+      ],
+      [
+        'unreadable state starts over',
+        "throw new SyncError('STATE_UNREADABLE'",
+        "if (sync !== '') return undefined\n    throw new SyncError('STATE_UNREADABLE'",
+      ],
     ],
-    ['a passed slot is used', 'this.#spareSlots.filter((slot) => slot >= now)', 'this.#spareSlots'],
-  ]),
-  ...inFile('src/engine/retry.ts', ['test/engine/retries.test.ts', 'test/engine/account-pauses.test.ts'], [
-    [
-      'the wait that the source asks for is cut short',
-      'Math.max(waitHintMs(error), Math.round(backoff * (0.5',
-      'Math.min(waitHintMs(error), Math.round(backoff * (0.5',
-    ],
-    ['a wait hint is not bounded', 'Math.min(ms, HINT_MAX_MS)', 'ms'],
-  ]),
-  ...inFile('src/engine/replay-quarantine.ts', ['test/engine/replay.test.ts'], [
-    [
-      'a replay overwrites what another sync wrote later',
-      'if (newest.committedAt < entry.at) return false',
-      'return false',
-    ],
-    [
-      'a replay of a key without a row forgets the tombstone',
-      'await this.#land(unknown, [], readAtSequence - 1)',
-      'await this.#land(unknown, [], readAtSequence + 1_000_000)',
-    ],
-    ['a record that a later listing left out is replayed', 'entry.cycle < this.#lastListing || ', ''],
-  ]),
-  ...inFile('src/engine/check-page.ts', [
-    'test/engine/state.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts',
-  ], [
-    [
-      'more pages without a state are accepted',
-      'if (page.hasMore && page.nextState === undefined) {',
-      'if (page.hasMore && page.nextState === null) {',
-    ],
-    [
-      'unreadable state starts over',
-      "throw new SyncError('STATE_UNREADABLE'",
-      "if (sync !== '') return undefined\n    throw new SyncError('STATE_UNREADABLE'",
-    ],
-  ]),
+  ),
 ]

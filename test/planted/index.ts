@@ -10,5 +10,12 @@ import { TABLE_BUGS } from './tables.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
-  ...ENGINE_BUGS, ...STORE_BUGS, ...TABLE_BUGS, ...SCHEMA_CHANGE_BUGS, ...SOFT_DELETE_BUGS, ...PLATFORM_BUGS, ...SOURCE_BUGS, ...SERVICE_BUGS,
+  ...ENGINE_BUGS,
+  ...STORE_BUGS,
+  ...TABLE_BUGS,
+  ...SCHEMA_CHANGE_BUGS,
+  ...SOFT_DELETE_BUGS,
+  ...PLATFORM_BUGS,
+  ...SOURCE_BUGS,
+  ...SERVICE_BUGS,
 ]

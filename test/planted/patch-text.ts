@@ -24,7 +24,8 @@ function patternFor(code: string): string {
   let previous = ''
   for (const token of tokens) {
     if (/^\s/.test(token)) continue
-    if (previous !== '') pattern += isWord(previous) && isWord(token) ? '\\s+' : /[)\]}]/.test(token) ? '\\s*,?\\s*' : '\\s*'
+    if (previous !== '')
+      pattern += isWord(previous) && isWord(token) ? '\\s+' : /[)\]}]/.test(token) ? '\\s*,?\\s*' : '\\s*'
     pattern += escape(token)
     previous = token
   }

@@ -15,11 +15,19 @@ export interface PlantedBug {
 
 /** The bugs of one file, with the tests and the title that all of them share unless a bug names its own tests. */
 export function inFile(
-  file: string, tests: readonly string[], bugs: ReadonlyArray<BugInFile>, shared?: string,
+  file: string,
+  tests: readonly string[],
+  bugs: ReadonlyArray<BugInFile>,
+  shared?: string,
 ): PlantedBug[] {
-  return bugs.map(([name, text, replacement, own, title = own === undefined ? shared : undefined]) => (
-    { name, file, text, replacement, tests: own ?? tests, ...(title !== undefined && { title }) }
-  ))
+  return bugs.map(([name, text, replacement, own, title = own === undefined ? shared : undefined]) => ({
+    name,
+    file,
+    text,
+    replacement,
+    tests: own ?? tests,
+    ...(title !== undefined && { title }),
+  }))
 }
 
 type BugInFile = readonly [name: string, text: string, replacement: string, tests?: readonly string[], title?: string]

@@ -47,13 +47,19 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['unique local addresses are public', "'fc00::/7', ", ''],
     ['an embedded IPv4 address is public', "'64:ff9b::/96', ", ''],
     ['a name with a final dot is not recognised', ".replace(/\\.$/, '')", ''],
-    ['a name without a dot is public', "host.includes('.') && !PRIVATE_NAME_PATTERN.test(host)", '!PRIVATE_NAME_PATTERN.test(host)'],
+    [
+      'a name without a dot is public',
+      "host.includes('.') && !PRIVATE_NAME_PATTERN.test(host)",
+      '!PRIVATE_NAME_PATTERN.test(host)',
+    ],
     ['names of the machine are public', 'localhost|local|internal|', 'localhost|local|'],
     ['an address with a zone is public', " && !address.includes('%')", ''],
   ]),
-  ...inFile('src/platform/checked-lookup.ts', [...FETCH, 'test/webhooks/sender.test.ts'], [
-    ['one public address is enough', 'addresses.every(', 'addresses.some('],
-  ]),
+  ...inFile(
+    'src/platform/checked-lookup.ts',
+    [...FETCH, 'test/webhooks/sender.test.ts'],
+    [['one public address is enough', 'addresses.every(', 'addresses.some(']],
+  ),
   ...inFile('src/platform/fetch.ts', FETCH, [
     ['one redirect too many is followed', 'redirects === limits.redirectsMax', 'redirects > limits.redirectsMax'],
     ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
@@ -85,31 +91,41 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
       "omitUndefined({ accessToken, apiVersion }), ...(await createOAuth(oauth, '/nonexistent'))",
     ],
   ]),
-  ...inFile('src/config/manifest/connector.ts', [
-    'test/config/manifest.test.ts', 'test/config/manifest-connectors.test.ts',
-  ], [
-    ['a secret may stand in the manifest', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
+  ...inFile(
+    'src/config/manifest/connector.ts',
+    ['test/config/manifest.test.ts', 'test/config/manifest-connectors.test.ts'],
     [
-      'an inherited name is taken for a stream',
-      'Object.hasOwn(streams, name) ? streams[name] : undefined',
-      'name in streams ? streams[name] : undefined',
+      ['a secret may stand in the manifest', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
+      [
+        'an inherited name is taken for a stream',
+        'Object.hasOwn(streams, name) ? streams[name] : undefined',
+        'name in streams ? streams[name] : undefined',
+      ],
+      [
+        'a full refresh follows the changes',
+        "mode === 'full_refresh' && 'backfill' in opened",
+        "mode === 'full_refresh' && 'nothing' in opened",
+      ],
     ],
+  ),
+  ...inFile(
+    'src/connector/file-token-store.ts',
+    ['test/connector/file-token-store.test.ts'],
     [
-      'a full refresh follows the changes',
-      "mode === 'full_refresh' && 'backfill' in opened",
-      "mode === 'full_refresh' && 'nothing' in opened",
+      [
+        'a write without the newest version succeeds',
+        'if ((versions.at(-1) ?? 0) !== expectedVersion) return false\n',
+        '',
+      ],
+      ['a file copied over another is accepted', 'return `${this.#account}.${version}`\n', "return 'tokens'\n"],
+      ['token files can be read by everyone', "open(file, 'wx', 0o600)", "open(file, 'wx', 0o644)"],
+      [
+        'the version before the newest is removed',
+        'await this.#deleteVersionsBelow(version - 1)',
+        'await this.#deleteVersionsBelow(version + 1)',
+      ],
     ],
-  ]),
-  ...inFile('src/connector/file-token-store.ts', ['test/connector/file-token-store.test.ts'], [
-    [
-      'a write without the newest version succeeds',
-      'if ((versions.at(-1) ?? 0) !== expectedVersion) return false\n',
-      '',
-    ],
-    ['a file copied over another is accepted', 'return `${this.#account}.${version}`\n', "return 'tokens'\n"],
-    ['token files can be read by everyone', "open(file, 'wx', 0o600)", "open(file, 'wx', 0o644)"],
-    ['the version before the newest is removed', 'await this.#deleteVersionsBelow(version - 1)', 'await this.#deleteVersionsBelow(version + 1)'],
-  ]),
+  ),
   ...inFile('src/registry/sealed-store.ts', SEALED, [
     [
       'a state of another version is opened',
@@ -134,20 +150,28 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
       ['test/registry/data-keys.test.ts'],
     ],
   ]),
-  ...inFile('src/registry/data-keys.ts', ['test/registry/data-keys.test.ts', 'test/registry/sealed-store.test.ts'], [
-    ['a foreign key ring makes a new data key', `await this.#assertKeyRingMatches()
-`, ''],
+  ...inFile(
+    'src/registry/data-keys.ts',
+    ['test/registry/data-keys.test.ts', 'test/registry/sealed-store.test.ts'],
     [
-      'a replaced key is not removed',
-      'if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)',
-      'removed.push(id)',
+      [
+        'a foreign key ring makes a new data key',
+        `await this.#assertKeyRingMatches()
+`,
+        '',
+      ],
+      [
+        'a replaced key is not removed',
+        'if (await this.#store.removeDataKey(id, { actor, at })) removed.push(id)',
+        'removed.push(id)',
+      ],
+      [
+        'a data key of another tenant opens',
+        "JSON.stringify(['tidemark data key', 1, tenant, id])",
+        "JSON.stringify(['tidemark data key', 1, id])",
+      ],
     ],
-    [
-      'a data key of another tenant opens',
-      "JSON.stringify(['tidemark data key', 1, tenant, id])",
-      "JSON.stringify(['tidemark data key', 1, id])",
-    ],
-  ]),
+  ),
   ...inFile('src/registry/seal.ts', SEALED, [
     [
       'a sealed text is not bound to its context',
@@ -156,56 +180,86 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
     ['a shortened tag is accepted', "bytes.toString('base64url') !== sealed", 'false'],
   ]),
-  ...inFile('src/registry/audit-chain.ts', ['test/registry/chain.test.ts'], [
+  ...inFile(
+    'src/registry/audit-chain.ts',
+    ['test/registry/chain.test.ts'],
     [
-      'the actor of an entry is not part of the chain',
-      'at, actor, action, reason, cycle, state])',
-      'at, action, reason, cycle, state])',
+      [
+        'the actor of an entry is not part of the chain',
+        'at, actor, action, reason, cycle, state])',
+        'at, action, reason, cycle, state])',
+      ],
+      [
+        'an entry does not cover the one before it',
+        "hash('sha256', previous + text, 'hex')",
+        "hash('sha256', text, 'hex')",
+      ],
     ],
+  ),
+  ...inFile(
+    'src/redaction/known-secrets.ts',
+    ['test/redaction/known-secrets.test.ts'],
     [
-      'an entry does not cover the one before it',
-      "hash('sha256', previous + text, 'hex')",
-      "hash('sha256', text, 'hex')",
+      ['a secret in base64 is shown', ', ...listBase64Forms(value)]', ']'],
+      ['a secret in a form is shown', 'form, json, JSON.stringify', 'json, JSON.stringify'],
+      ['the password of a URL is shown', '[...(password === undefined ? [] : [password]), ...queries', '[...queries'],
     ],
-  ]),
-  ...inFile('src/redaction/known-secrets.ts', ['test/redaction/known-secrets.test.ts'], [
-    ['a secret in base64 is shown', ', ...listBase64Forms(value)]', ']'],
-    ['a secret in a form is shown', 'form, json, JSON.stringify', 'json, JSON.stringify'],
-    ['the password of a URL is shown', '[...(password === undefined ? [] : [password]), ...queries', '[...queries'],
-  ]),
-  ...inFile('src/redaction/mask-url.ts', ['test/redaction/mask-url.test.ts'], [
-    ['a password with an @ is shown in part', '(?:.*)@/is', '(?:.*?)@/is'],
-    ['a token in a query is shown', 'pass|pwd|secret|token|key', 'pass|pwd|secret'],
-  ]),
-  ...inFile('src/redaction/redact-state.ts', ['test/redaction/redact-state.test.ts'], [
-    ['a cursor is shown as a tidemark', 'reveal || canonicalizeInstant(tidemark) !== null', 'true'],
-  ]),
-  ...inFile('src/values/retry-after.ts', ['test/values/retry-after.test.ts'], [
+  ),
+  ...inFile(
+    'src/redaction/mask-url.ts',
+    ['test/redaction/mask-url.test.ts'],
     [
-      'the shortest of several waits counts',
-      'Math.max(0, ...waits.map(Math.ceil))',
-      'Math.min(...waits.map(Math.ceil))',
+      ['a password with an @ is shown in part', '(?:.*)@/is', '(?:.*?)@/is'],
+      ['a token in a query is shown', 'pass|pwd|secret|token|key', 'pass|pwd|secret'],
     ],
-    ['a reset counts while a budget is left', '(parseNumber(readHeader(headers, remaining)) ?? 0) > 0 ? [] :', 'false ? [] :'],
+  ),
+  ...inFile(
+    'src/redaction/redact-state.ts',
+    ['test/redaction/redact-state.test.ts'],
+    [['a cursor is shown as a tidemark', 'reveal || canonicalizeInstant(tidemark) !== null', 'true']],
+  ),
+  ...inFile(
+    'src/values/retry-after.ts',
+    ['test/values/retry-after.test.ts'],
     [
-      'the wait is counted by the faster clock',
-      'Math.max(ours, theirs, ELAPSED_PAUSE_MS)',
-      'Math.max(Math.min(ours, theirs), ELAPSED_PAUSE_MS)',
+      [
+        'the shortest of several waits counts',
+        'Math.max(0, ...waits.map(Math.ceil))',
+        'Math.min(...waits.map(Math.ceil))',
+      ],
+      [
+        'a reset counts while a budget is left',
+        '(parseNumber(readHeader(headers, remaining)) ?? 0) > 0 ? [] :',
+        'false ? [] :',
+      ],
+      [
+        'the wait is counted by the faster clock',
+        'Math.max(ours, theirs, ELAPSED_PAUSE_MS)',
+        'Math.max(Math.min(ours, theirs), ELAPSED_PAUSE_MS)',
+      ],
+      [
+        'a 403 without a limit pauses the account',
+        "(headers.has('retry-after') || isBudgetExhausted(headers))",
+        'true',
+      ],
+      [
+        'a pause of 503 is ignored',
+        'status >= 500 ? retryAfterMs(headers, nowMs)',
+        'status > 599 ? retryAfterMs(headers, nowMs)',
+      ],
     ],
-    ['a 403 without a limit pauses the account', "(headers.has('retry-after') || isBudgetExhausted(headers))", 'true'],
+  ),
+  ...inFile(
+    'src/values/instant.ts',
+    ['test/values/instant.test.ts'],
     [
-      'a pause of 503 is ignored',
-      'status >= 500 ? retryAfterMs(headers, nowMs)',
-      'status > 599 ? retryAfterMs(headers, nowMs)',
+      [
+        'microseconds are rounded to milliseconds',
+        ".slice(20, -1).slice(0, 6).padEnd(6, '0')",
+        ".slice(20, -1).slice(0, 3).padEnd(6, '0')",
+      ],
+      ['the offset has the wrong sign', "(sign === '-' ? -1 : 1)", "(sign === '-' ? 1 : -1)"],
+      ['the tolerance excludes its bound', '<= toleranceMs) return 0', '< toleranceMs) return 0'],
     ],
-  ]),
-  ...inFile('src/values/instant.ts', ['test/values/instant.test.ts'], [
-    [
-      'microseconds are rounded to milliseconds',
-      ".slice(20, -1).slice(0, 6).padEnd(6, '0')",
-      ".slice(20, -1).slice(0, 3).padEnd(6, '0')",
-    ],
-    ['the offset has the wrong sign', "(sign === '-' ? -1 : 1)", "(sign === '-' ? 1 : -1)"],
-    ['the tolerance excludes its bound', '<= toleranceMs) return 0', '< toleranceMs) return 0'],
-  ]),
+  ),
 ]

@@ -58,10 +58,21 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       VALUES_PG,
       'instants in',
     ],
-    ['a nested number comes back in another notation', `: isExactInJsonb(value)
-`, ': true\n', VALUES_PG, 'nested'],
-    ['a member without a column is lost', `defineMember((extra ??= {}), name, value)
-`, '', LOSSLESS],
+    [
+      'a nested number comes back in another notation',
+      `: isExactInJsonb(value)
+`,
+      ': true\n',
+      VALUES_PG,
+      'nested',
+    ],
+    [
+      'a member without a column is lost',
+      `defineMember((extra ??= {}), name, value)
+`,
+      '',
+      LOSSLESS,
+    ],
     [
       'a value that does not fit its column is rounded',
       `defineMember((extra ??= {}), member, value)
@@ -159,7 +170,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     [
       'a column of the user’s is taken for one of the table',
       '.filter((column) => !ours.has(column.toLowerCase()))',
-      '.filter((column) => !ours.has(column.toLowerCase()) && column === \'\')',
+      ".filter((column) => !ours.has(column.toLowerCase()) && column === '')",
       ['test/stores/sqlite-tables.test.ts'],
     ],
     [
@@ -235,12 +246,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       ROWS,
     ],
     ['rows of another owner count as unchanged', 'found.ours !== found.count || ', ''],
-    [
-      'a contested page counts as unchanged',
-      ' || readContests(session, table) !== null',
-      '',
-      ROWS,
-    ],
+    ['a contested page counts as unchanged', ' || readContests(session, table) !== null', '', ROWS],
     [
       'keys above the surrogates are looked up in the wrong order',
       '/[\\ud800-\\uffff]/',
@@ -411,10 +417,23 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'contested again',
     ],
   ]),
-  ...inFile('src/stores/kit/tables/fit-row.ts', ROWS_PG, [
-    ['a wide row does not fit its page', 'if (values.length * valueBytesMax <= rowBytesMax) return encoded', 'if (values.length > 0) return encoded'],
-    ['what was left over is lost with what does not fit', 'values: { ...over, ...extra.values }', 'values: { ...over }'],
-  ], 'XD13'),
+  ...inFile(
+    'src/stores/kit/tables/fit-row.ts',
+    ROWS_PG,
+    [
+      [
+        'a wide row does not fit its page',
+        'if (values.length * valueBytesMax <= rowBytesMax) return encoded',
+        'if (values.length > 0) return encoded',
+      ],
+      [
+        'what was left over is lost with what does not fit',
+        'values: { ...over, ...extra.values }',
+        'values: { ...over }',
+      ],
+    ],
+    'XD13',
+  ),
   ...inFile('src/stores/postgres/commits.ts', POSTGRES, [
     [
       'a sequence that was never given has a time',
@@ -460,19 +479,24 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       POSTGRES,
       'feed returns|above a sequence',
     ],
-    ['entries behind a cut are not held back', '.filter(({ sequence }) => sequence <= complete)', '', ROWS_PG, 'size of its columns'],
     [
-      'a log with gaps ends with the commits that were read first',
-      'from = end\n',
-      'from = until\n',
+      'entries behind a cut are not held back',
+      '.filter(({ sequence }) => sequence <= complete)',
+      '',
       ROWS_PG,
-      'XE13',
+      'size of its columns',
     ],
+    ['a log with gaps ends with the commits that were read first', 'from = end\n', 'from = until\n', ROWS_PG, 'XE13'],
   ]),
   ...inFile('src/stores/postgres/copy.ts', VALUES_PG, [
     ['the data of a COPY has no end', 'this.int16(-1)', 'this.int16(0)', VALUES_PG, 'booleans'],
     ['the length of the data is wrong', 'this.#data.length + 4', 'this.#data.length', VALUES_PG, 'booleans'],
-    ['rows that are moved lose their last column', 'of types.entries()) writer', 'of types.slice(0, -1).entries()) writer', MOVED_PG],
+    [
+      'rows that are moved lose their last column',
+      'of types.entries()) writer',
+      'of types.slice(0, -1).entries()) writer',
+      MOVED_PG,
+    ],
   ]),
   ...inFile('src/stores/postgres/binary-values.ts', VALUES_PG, [
     ['a negative number beyond 64 bits becomes positive', 'negative ? 0x4000 : 0', '0', VALUES_PG, 'numbers beyond'],
@@ -542,7 +566,10 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/connection.ts', FAULTS, [
     [
       'COMMIT is sent although a statement could not be',
-      'if (transaction.failure !== undefined) {\n      await this.#rollback(client)', 'if (transaction === null) {\n      await this.#rollback(client)', FAULTS, 'cannot send',
+      'if (transaction.failure !== undefined) {\n      await this.#rollback(client)',
+      'if (transaction === null) {\n      await this.#rollback(client)',
+      FAULTS,
+      'cannot send',
     ],
     [
       'a refused statement is taken for an unknown commit',

@@ -9,23 +9,34 @@ function logged(level: LogLevel, write: (log: ReturnType<typeof createLog>) => v
 
 describe('the log', () => {
   test('Z18 is one line of JSON per message', () => {
-    expect(logged('info', (log) => log.info('landed', { page: 2, sync: 'all', resumed: false, cursor: null, none: undefined }))).toEqual([
+    expect(
+      logged('info', (log) =>
+        log.info('landed', { page: 2, sync: 'all', resumed: false, cursor: null, none: undefined }),
+      ),
+    ).toEqual([
       '{"time":"1970-01-01T00:00:00.000Z","level":"info","message":"landed","page":2,"sync":"all","resumed":false,"cursor":null}\n',
     ])
   })
 
   test('respects its level', () => {
-    const count = (level: LogLevel): number => logged(level, (log) => {
-      for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name]('x')
-    }).length
+    const count = (level: LogLevel): number =>
+      logged(level, (log) => {
+        for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name]('x')
+      }).length
     expect(LOG_LEVELS.map(count)).toEqual([4, 3, 2, 1, 0])
   })
 
   test('Z16 takes plain values only: an object might carry a secret along', () => {
     const secret = 'canary-7f3a'
     const wrong = {
-      object: { secret }, array: [secret], error: new Error(secret), map: new Map([[secret, secret]]), big: 5n, call: () => secret,
-      boxed: Object(secret) as unknown, sneaky: { toJSON: () => secret },
+      object: { secret },
+      array: [secret],
+      error: new Error(secret),
+      map: new Map([[secret, secret]]),
+      big: 5n,
+      call: () => secret,
+      boxed: Object(secret) as unknown,
+      sneaky: { toJSON: () => secret },
     } as never
     const [line] = logged('debug', (log) => log.debug('x', wrong))
     expect(line).not.toContain(secret)
@@ -49,12 +60,19 @@ describe('the log', () => {
   })
 
   test('a field cannot override the level, the time or the message', () => {
-    const [line] = logged('debug', (log) => log.error('real', { level: 'info', time: 'never', message: 'fake', __proto__: null } as never))
+    const [line] = logged('debug', (log) =>
+      log.error('real', { level: 'info', time: 'never', message: 'fake', __proto__: null } as never),
+    )
     expect(JSON.parse(line!)).toEqual({ time: '1970-01-01T00:00:00.000Z', level: 'error', message: 'real' })
   })
 
   test('its level is read from text', () => {
     expect(parseLogLevel(' DEBUG ')).toBe('debug')
-    expect(() => parseLogLevel('loud')).toThrow(expect.objectContaining({ code: 'ARGUMENT_INVALID', message: expect.stringContaining('debug, info, warn, error, silent') }))
+    expect(() => parseLogLevel('loud')).toThrow(
+      expect.objectContaining({
+        code: 'ARGUMENT_INVALID',
+        message: expect.stringContaining('debug, info, warn, error, silent'),
+      }),
+    )
   })
 })

@@ -36,7 +36,8 @@ export class Child {
   constructor(build: Build, script: string, { input = {}, nodeFlags = [], env = {} }: ChildOptions = {}) {
     const file = join(import.meta.dirname, 'children', script)
     this.#process = spawn(process.execPath, [...nodeFlags, file, JSON.stringify({ dist: build.dist, ...input })], {
-      stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, TIDEMARK_LOG: 'silent', ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, TIDEMARK_LOG: 'silent', ...env },
     })
     running.add(this.#process)
     this.#process.stdin!.on('error', () => {})

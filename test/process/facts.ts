@@ -18,7 +18,12 @@ export async function readStoreFacts(store: Store): Promise<StoreFacts> {
   const entries = await store.changes({ after: 0, limit: ALL })
   const databases = await store.databases()
   const rows: Record<string, Array<[string, string, number]>> = {}
-  for (const { name } of databases) rows[name] = (await store.rows({ database: name, limit: ALL })).map(({ key, text, sequence }) => [key, text, sequence])
+  for (const { name } of databases)
+    rows[name] = (await store.rows({ database: name, limit: ALL })).map(({ key, text, sequence }) => [
+      key,
+      text,
+      sequence,
+    ])
   checkFeed(entries, position)
   // Invariant 8: the replayed feed equals the table.
   expect(replay(entries)).toEqual(Object.fromEntries(Object.entries(rows).filter(([, landed]) => landed.length > 0)))
@@ -34,7 +39,14 @@ export async function readStoreFacts(store: Store): Promise<StoreFacts> {
     feed: entries.map(({ committedAt: _committedAt, cycle, ...entry }) => ({ ...entry, cycle: ranks.get(cycle)! })),
     rows,
     syncs,
-    cycles: cycles.map(({ worker, sync, mode, pages, counts, startSequence }) => ({ worker, sync, mode, pages, counts, startSequence })),
+    cycles: cycles.map(({ worker, sync, mode, pages, counts, startSequence }) => ({
+      worker,
+      sync,
+      mode,
+      pages,
+      counts,
+      startSequence,
+    })),
   }
 }
 
@@ -60,9 +72,14 @@ function replay(entries: readonly LogEntry[]): Record<string, Array<[string, str
     if (action === 'deleted') table.delete(key)
     else table.set(key, [key, text!, sequence])
   }
-  return Object.fromEntries([...tables].filter(([, table]) => table.size > 0).map(([name, table]) => [
-    name, [...table.values()].toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
-  ]))
+  return Object.fromEntries(
+    [...tables]
+      .filter(([, table]) => table.size > 0)
+      .map(([name, table]) => [
+        name,
+        [...table.values()].toSorted(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))),
+      ]),
+  )
 }
 
 const HOUR_MS = 3_600_000
@@ -71,12 +88,23 @@ async function readSync(store: Store, ref: SyncRef, ranks: ReadonlyMap<number, n
   const { version, committed, committedBy, inflight, tidemark, scope } = await store.readCheckpoint(ref)
   const audit = (await store.audit(ref, { limit: ALL })).toReversed()
   // O5, O11: one audit row per version and no version without one.
-  expect(audit.filter(({ action }) => action === 'complete').map((entry) => entry.version)).toEqual(Array.from({ length: version }, (_, index) => index + 1))
+  expect(audit.filter(({ action }) => action === 'complete').map((entry) => entry.version)).toEqual(
+    Array.from({ length: version }, (_, index) => index + 1),
+  )
   expect(audit.findLast(({ action }) => action === 'complete')?.state ?? null).toBe(committed)
   return {
     // The tidemark of a listing is the start of its cycle, which differs from run to run; its presence does not.
-    ...ref, version, committed, tidemark: tidemark !== null && Date.parse(tidemark) > Date.now() - HOUR_MS ? 'recent' : tidemark, scope, committedBy: committedBy === null ? null : ranks.get(committedBy),
+    ...ref,
+    version,
+    committed,
+    tidemark: tidemark !== null && Date.parse(tidemark) > Date.now() - HOUR_MS ? 'recent' : tidemark,
+    scope,
+    committedBy: committedBy === null ? null : ranks.get(committedBy),
     inflight: inflight === null ? null : { page: inflight.page, state: inflight.state, mode: inflight.mode },
-    audit: audit.map(({ action, state, cycle }) => ({ action, state, cycle: cycle === null ? null : ranks.get(cycle) })),
+    audit: audit.map(({ action, state, cycle }) => ({
+      action,
+      state,
+      cycle: cycle === null ? null : ranks.get(cycle),
+    })),
   }
 }

@@ -22,14 +22,23 @@ function node(project: Project, flags: readonly string[], ...args: string[]): Sp
 
 /** Several commands that differ in Node's start options. The process exits with 99 if a foreign object was changed. */
 function inOneProcess(project: Project, flags: readonly string[], commands: readonly (readonly string[])[]): Spawned[] {
-  const { status, stdout, stderr } = spawned(project, [...flags, join(import.meta.dirname, 'children/commands.mjs'), project.command, JSON.stringify(commands)])
+  const { status, stdout, stderr } = spawned(project, [
+    ...flags,
+    join(import.meta.dirname, 'children/commands.mjs'),
+    project.command,
+    JSON.stringify(commands),
+  ])
   expect({ status, stderr }).toMatchObject({ status: 0 })
   return JSON.parse(stdout) as Spawned[]
 }
 
 function spawned(project: Project, args: readonly string[]): Spawned {
   const { PATH = '', HOME = '' } = process.env
-  return spawnSync(process.execPath, args, { cwd: project.folder, env: { PATH, HOME, TZ: 'UTC', TIDEMARK_KEY: KEY }, encoding: 'utf8' })
+  return spawnSync(process.execPath, args, {
+    cwd: project.folder,
+    env: { PATH, HOME, TZ: 'UTC', TIDEMARK_KEY: KEY },
+    encoding: 'utf8',
+  })
 }
 
 describe('Z38 names that every object seems to have', () => {
@@ -46,7 +55,10 @@ describe('Z38 names that every object seems to have', () => {
   `
 
   test.each([
-    ['as Node starts', []], ['without __proto__', ['--disable-proto=delete']], ['with the prototype frozen', ['--import', 'freeze']], ['with every intrinsic frozen', ['--frozen-intrinsics']],
+    ['as Node starts', []],
+    ['without __proto__', ['--disable-proto=delete']],
+    ['with the prototype frozen', ['--import', 'freeze']],
+    ['with every intrinsic frozen', ['--frozen-intrinsics']],
   ])('are data through every input, %s', (_, given) => {
     const project = new Project()
     const freeze = join(project.folder, 'freeze.mjs')
@@ -59,17 +71,31 @@ describe('Z38 names that every object seems to have', () => {
     expect(node(project, flags, 'run', '--file', 'worker.mjs')).toMatchObject({ status: 0 })
     const file = ['--file', 'worker.mjs']
     const [keys, records, set, state, exported, ...named] = inOneProcess(project, flags, [
-      ['query', 'select _key from api order by _key', '--json'], ['query', 'select * from "drop" order by _key', '--json'],
-      ['state', 'set', 'api', '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}', ...file, '--reason', 'x', '--yes'],
-      ['state', 'get', 'api', '--reveal', ...file, '--json'], ['export', 'api', '--to', 'api.ndjson'],
-      ...NAMES.map((name) => ['why', 'api', name, ...file]), ...NAMES.map((name) => ['run', name, ...file]),
+      ['query', 'select _key from api order by _key', '--json'],
+      ['query', 'select * from "drop" order by _key', '--json'],
+      [
+        'state',
+        'set',
+        'api',
+        '{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}',
+        ...file,
+        '--reason',
+        'x',
+        '--yes',
+      ],
+      ['state', 'get', 'api', '--reveal', ...file, '--json'],
+      ['export', 'api', '--to', 'api.ndjson'],
+      ...NAMES.map((name) => ['why', 'api', name, ...file]),
+      ...NAMES.map((name) => ['run', name, ...file]),
     ])
     const rows = (answer: Spawned | undefined): unknown => (JSON.parse(answer!.stdout) as { rows: unknown }).rows
     expect(rows(keys)).toEqual(NAMES.toSorted().map((key) => ({ _key: key })))
     expect(JSON.stringify(rows(records))).toContain('polluted')
     expect([set, exported]).toMatchObject([{ status: 0 }, { status: 0 }])
     expect(state!.stdout).toContain('"__proto__":{"polluted":true}')
-    expect(readFileSync(join(project.folder, 'api.ndjson'), 'utf8').match(/"polluted":true/g)).toHaveLength(2 * NAMES.length)
+    expect(readFileSync(join(project.folder, 'api.ndjson'), 'utf8').match(/"polluted":true/g)).toHaveLength(
+      2 * NAMES.length,
+    )
     expect(named.slice(0, NAMES.length)).toMatchObject(NAMES.map(() => ({ status: 0 })))
     expect(named.slice(NAMES.length).map(({ status }) => [1, 2].includes(status!))).toEqual(NAMES.map(() => true))
   })
@@ -85,22 +111,38 @@ test('Z42 a run needs write access to the folder of its store only, starts no pr
   spawnSync('cp', [join(project.folder, 'worker.ts'), join(project.folder, 'worker.mjs')])
   // On a read-only root the folder exists already and the key is given: Node forbids the link that creates one.
   mkdirSync(join(project.folder, '.tidemark'))
-  for (const args of [['run'], ['status'], ['state', 'verify'], ['keys', 'list'], ['doctor']]) expect(node(project, written('.tidemark'), ...args, '--file', 'worker.mjs'), args.join(' ')).toMatchObject({ status: 0 })
+  for (const args of [['run'], ['status'], ['state', 'verify'], ['keys', 'list'], ['doctor']])
+    expect(node(project, written('.tidemark'), ...args, '--file', 'worker.mjs'), args.join(' ')).toMatchObject({
+      status: 0,
+    })
   // The restriction holds: a store elsewhere cannot be created.
-  expect(node(project, written('.tidemark'), 'run', '--file', 'worker.mjs', '--store', 'sqlite:elsewhere.db').status).not.toBe(0)
+  expect(
+    node(project, written('.tidemark'), 'run', '--file', 'worker.mjs', '--store', 'sqlite:elsewhere.db').status,
+  ).not.toBe(0)
   expect(project.has('elsewhere.db')).toBe(false)
 })
 
-test.skipIf(process.platform !== 'linux')('Z20 a service whose crash would dump its memory reports it; Node writes no crash report by default', async () => {
-  const { reportOnFatalError, reportOnSignal, reportOnUncaughtException } = process.report
-  expect({ reportOnFatalError, reportOnSignal, reportOnUncaughtException }).toEqual({ reportOnFatalError: false, reportOnSignal: false, reportOnUncaughtException: false })
-  const started = (limit: string): string => {
-    const project = Project.withWorker()
-    const { PATH = '', HOME = '' } = process.env
-    const script = `ulimit -S -c ${limit}; '${process.execPath}' '${project.command}' start --port 0 2>err & pid=$!; until grep -q served out 2>/dev/null; do sleep 0.05; kill -0 $pid || break; done; kill $pid; wait $pid; cat err`
-    return spawnSync('bash', ['-c', script.replace('2>err &', '>out 2>err &')], { cwd: project.folder, env: { PATH, HOME }, encoding: 'utf8' }).stdout
-  }
-  const allowed = spawnSync('bash', ['-c', 'ulimit -S -c 1']).status === 0
-  if (allowed) expect(started('1')).toContain('ulimit -c 0')
-  expect(started('0')).not.toContain('ulimit -c 0')
-})
+test.skipIf(process.platform !== 'linux')(
+  'Z20 a service whose crash would dump its memory reports it; Node writes no crash report by default',
+  async () => {
+    const { reportOnFatalError, reportOnSignal, reportOnUncaughtException } = process.report
+    expect({ reportOnFatalError, reportOnSignal, reportOnUncaughtException }).toEqual({
+      reportOnFatalError: false,
+      reportOnSignal: false,
+      reportOnUncaughtException: false,
+    })
+    const started = (limit: string): string => {
+      const project = Project.withWorker()
+      const { PATH = '', HOME = '' } = process.env
+      const script = `ulimit -S -c ${limit}; '${process.execPath}' '${project.command}' start --port 0 2>err & pid=$!; until grep -q served out 2>/dev/null; do sleep 0.05; kill -0 $pid || break; done; kill $pid; wait $pid; cat err`
+      return spawnSync('bash', ['-c', script.replace('2>err &', '>out 2>err &')], {
+        cwd: project.folder,
+        env: { PATH, HOME },
+        encoding: 'utf8',
+      }).stdout
+    }
+    const allowed = spawnSync('bash', ['-c', 'ulimit -S -c 1']).status === 0
+    if (allowed) expect(started('1')).toContain('ulimit -c 0')
+    expect(started('0')).not.toContain('ulimit -c 0')
+  },
+)

@@ -10,24 +10,33 @@ const KILLS_MIN = process.env['TIDEMARK_LONG'] === '1' ? 2_000 : 20
 const WORLD = { keys: 240, steps: 20, pageSize: 16 }
 
 export function describeKills(build: () => Build, stand: () => ProcessStoreFixture): void {
-  test('XA2 XA3 XA5 XA8 XA13 killed at random times, a run ends as if it had never been interrupted', async () => {
-    const seedOfAll = Number(process.env['TIDEMARK_SEED'] ?? 1)
-    const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
-    for (let seed = seedOfAll; score.kills < KILLS_MIN; seed++) await killThrough(build(), stand(), seed, score)
-    console.info(`${stand().name}: ${JSON.stringify(score)}, seeds from ${seedOfAll}`)
-    expect(score.insideCycle).toBeGreaterThan(0)
-    expect(score.betweenCommitAndAck + score.beforeOpen).toBeGreaterThan(0)
-  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+  test(
+    'XA2 XA3 XA5 XA8 XA13 killed at random times, a run ends as if it had never been interrupted',
+    async () => {
+      const seedOfAll = Number(process.env['TIDEMARK_SEED'] ?? 1)
+      const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
+      for (let seed = seedOfAll; score.kills < KILLS_MIN; seed++) await killThrough(build(), stand(), seed, score)
+      console.info(`${stand().name}: ${JSON.stringify(score)}, seeds from ${seedOfAll}`)
+      expect(score.insideCycle).toBeGreaterThan(0)
+      expect(score.betweenCommitAndAck + score.beforeOpen).toBeGreaterThan(0)
+    },
+    process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000,
+  )
 }
 
 /** Hard deletes look the same except in the table. */
 export function describeKillsWhileDeletesChange(build: () => Build, stand: () => ProcessStoreFixture): void {
-  test('XA3 killed at random times while deletes switch between soft and hard, a run ends as one that only ever deleted hard', async () => {
-    const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
-    for (let seed = 1; score.kills < KILLS_MIN / 2; seed++) await killThrough(build(), stand(), seed, score, { changesDeletes: true })
-    console.info(`${stand().name}: ${JSON.stringify(score)}`)
-    expect(score.insideCycle).toBeGreaterThan(0)
-  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+  test(
+    'XA3 killed at random times while deletes switch between soft and hard, a run ends as one that only ever deleted hard',
+    async () => {
+      const score = { kills: 0, beforeOpen: 0, betweenCommitAndAck: 0, insideCycle: 0 }
+      for (let seed = 1; score.kills < KILLS_MIN / 2; seed++)
+        await killThrough(build(), stand(), seed, score, { changesDeletes: true })
+      console.info(`${stand().name}: ${JSON.stringify(score)}`)
+      expect(score.insideCycle).toBeGreaterThan(0)
+    },
+    process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000,
+  )
 }
 
 interface Score {
@@ -39,7 +48,13 @@ interface Score {
 }
 
 /** One world from its first step to its last, through as many kills as it takes. */
-async function killThrough(build: Build, stand: ProcessStoreFixture, seed: number, score: Score, more: { changesDeletes?: boolean } = {}): Promise<void> {
+async function killThrough(
+  build: Build,
+  stand: ProcessStoreFixture,
+  seed: number,
+  score: Score,
+  more: { changesDeletes?: boolean } = {},
+): Promise<void> {
   const random = chance(seed)
   const url = await stand.fresh()
   const input = { url, seed, ...WORLD }
@@ -49,11 +64,14 @@ async function killThrough(build: Build, stand: ProcessStoreFixture, seed: numbe
     const child = new Child(build, 'run-steps.mjs', { input: { ...input, ...more } })
     await momentOf(random, child)
     const { signal, code, said, stderr } = await child.kill()
-    if (signal !== 'SIGKILL') expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })
+    if (signal !== 'SIGKILL')
+      expect({ code, stderr, last: said.at(-1) }).toMatchObject({ code: 0, last: { event: 'done' } })
     await stand.settled(url)
-    const durable = await stand.look(url, async (store) => ({ ...await progressOf(store), position: (await readStoreFacts(store)).position })).catch((error: unknown) => {
-      throw new Error(`seed ${seed}, run ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
-    })
+    const durable = await stand
+      .look(url, async (store) => ({ ...(await progressOf(store)), position: (await readStoreFacts(store)).position }))
+      .catch((error: unknown) => {
+        throw new Error(`seed ${seed}, run ${life}, after ${JSON.stringify(said.at(-1))}`, { cause: error })
+      })
     checkAcknowledged(said, durable)
     if (signal !== 'SIGKILL') break
     score.kills++
@@ -69,7 +87,9 @@ async function killThrough(build: Build, stand: ProcessStoreFixture, seed: numbe
   expect(facts).toEqual(await stand.look(twin, readStoreFacts))
   // The result also equals the source, and not only an uninterrupted run.
   const truth = new World({ seed, keys: WORLD.keys }).truth(WORLD.steps - 1)
-  expect(new Map(facts.rows['items']!.map(([key, text]) => [key, JSON.parse(text)]))).toEqual(new Map(truth.map(({ key, record }) => [key, record])))
+  expect(new Map(facts.rows['items']!.map(([key, text]) => [key, JSON.parse(text)]))).toEqual(
+    new Map(truth.map(({ key, record }) => [key, record])),
+  )
 }
 
 /** While it starts and opens the store; just after that; or around one of its commits. */
@@ -77,11 +97,26 @@ async function momentOf(random: () => number, child: Child): Promise<void> {
   const kind = random()
   if (kind < 0.2) return await pause(random() * 250)
   const over = child.ended.then(() => {})
-  await Promise.race([over, child.until('open').then(() => {}, () => {})])
+  await Promise.race([
+    over,
+    child.until('open').then(
+      () => {},
+      () => {},
+    ),
+  ])
   if (kind < 0.4) return await pause(random() * 25)
   const pages = 1 + Math.floor(random() * 5)
-  const nthLanded = (line: ChildMessage): number => child.said.filter(({ event }) => event === 'landed').indexOf(line) + 1
-  await Promise.race([over, child.until('landed', (line) => nthLanded(line) >= pages).then(() => {}, () => {})])
+  const nthLanded = (line: ChildMessage): number =>
+    child.said.filter(({ event }) => event === 'landed').indexOf(line) + 1
+  await Promise.race([
+    over,
+    child
+      .until('landed', (line) => nthLanded(line) >= pages)
+      .then(
+        () => {},
+        () => {},
+      ),
+  ])
   await pause(random() * 10)
 }
 
@@ -92,18 +127,28 @@ interface Durable {
 }
 
 async function progressOf(store: Store): Promise<Durable> {
-  const checkpoints = await Promise.all(['backfill', 'delta'].map((sync) => store.readCheckpoint({ worker: 'world', sync })))
-  return { step: checkpoints.reduce((sum, { version }) => sum + version, 0), pages: checkpoints.find(({ inflight }) => inflight !== null)?.inflight?.page ?? 0 }
+  const checkpoints = await Promise.all(
+    ['backfill', 'delta'].map((sync) => store.readCheckpoint({ worker: 'world', sync })),
+  )
+  return {
+    step: checkpoints.reduce((sum, { version }) => sum + version, 0),
+    pages: checkpoints.find(({ inflight }) => inflight !== null)?.inflight?.page ?? 0,
+  }
 }
 
 /** Acknowledged pages are durable. */
 function checkAcknowledged(said: readonly ChildMessage[], durable: Durable & { position: number }): void {
-  const landed = said.findLast(({ event }) => event === 'landed') as ChildMessage & { step: number; page: number; position: number } | undefined
+  const landed = said.findLast(({ event }) => event === 'landed') as
+    | (ChildMessage & { step: number; page: number; position: number })
+    | undefined
   if (landed !== undefined) {
     expect(durable.position).toBeGreaterThanOrEqual(landed.position)
-    expect(durable.step > landed.step || (durable.step === landed.step && durable.pages >= landed.page), `${JSON.stringify(landed)} and ${JSON.stringify(durable)}`).toBe(true)
+    expect(
+      durable.step > landed.step || (durable.step === landed.step && durable.pages >= landed.page),
+      `${JSON.stringify(landed)} and ${JSON.stringify(durable)}`,
+    ).toBe(true)
   }
-  const completed = said.findLast(({ event }) => event === 'completed') as ChildMessage & { step: number } | undefined
+  const completed = said.findLast(({ event }) => event === 'completed') as (ChildMessage & { step: number }) | undefined
   if (completed !== undefined) expect(durable.step).toBeGreaterThan(completed.step)
 }
 

@@ -22,8 +22,20 @@ describe.skipIf(serverUrl === '')('processes on one PostgreSQL database', () => 
     build.remove()
   })
 
-  describeTakeover(() => build, () => stand)
-  describeKills(() => build, () => stand)
-  describeKillsWhileDeletesChange(() => build, () => stand)
-  describeWebhooks(() => build, () => stand)
+  describeTakeover(
+    () => build,
+    () => stand,
+  )
+  describeKills(
+    () => build,
+    () => stand,
+  )
+  describeKillsWhileDeletesChange(
+    () => build,
+    () => stand,
+  )
+  describeWebhooks(
+    () => build,
+    () => stand,
+  )
 })

@@ -21,7 +21,12 @@ export function parseRecord(record: Buffer): Operation[] {
     const kind = KINDS[record.readUInt32LE(at)]!
     const nameEnd = at + HEAD + record.readUInt32LE(at + 4)
     const end = nameEnd + Number(record.readBigUInt64LE(at + 16))
-    operations.push({ kind, name: record.toString('utf8', at + HEAD, nameEnd), offset: Number(record.readBigUInt64LE(at + 8)), data: record.subarray(nameEnd, end) })
+    operations.push({
+      kind,
+      name: record.toString('utf8', at + HEAD, nameEnd),
+      offset: Number(record.readBigUInt64LE(at + 8)),
+      data: record.subarray(nameEnd, end),
+    })
     at = end
   }
   return operations
@@ -38,8 +43,14 @@ export function replayAll(operations: readonly Operation[]): Map<string, Buffer>
  * The files after this many cuts, each of which keeps the operations before some point and none after it. From the
  * first point to the last.
  */
-export function* cutPower(operations: readonly Operation[], count: number, random: () => number): Generator<{ at: number; image: Map<string, Buffer> }> {
-  const places = Array.from({ length: count }, () => 1 + Math.floor(random() * operations.length)).toSorted((a, b) => a - b)
+export function* cutPower(
+  operations: readonly Operation[],
+  count: number,
+  random: () => number,
+): Generator<{ at: number; image: Map<string, Buffer> }> {
+  const places = Array.from({ length: count }, () => 1 + Math.floor(random() * operations.length)).toSorted(
+    (a, b) => a - b,
+  )
   const disk = new Disk()
   let done = 0
   for (const at of places) {
@@ -70,7 +81,10 @@ class File {
     for (const operation of this.#pending) {
       const fate = random()
       if (fate < lost) continue
-      content = operation.kind === 'written' && fate < lost + (1 - lost) / 3 ? torn(content, operation, random) : applied(content, operation)
+      content =
+        operation.kind === 'written' && fate < lost + (1 - lost) / 3
+          ? torn(content, operation, random)
+          : applied(content, operation)
     }
     return content
   }

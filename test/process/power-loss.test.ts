@@ -33,25 +33,31 @@ afterAll(() => {
 })
 
 describe.skipIf(missing !== null)('XA15 a power cut', () => {
-  test('loses no acknowledged page and damages nothing, whatever of the unsynced writes was lost or torn', async () => {
-    const operations = await recordRun()
-    const whole = await factsOf(replayAll(operations))
-    const random = chance(SEED)
-    const score = { images: 0, synced: operations.filter(({ kind }) => kind === 'synced').length, behindTheEnd: 0 }
-    for (const { at, image } of cutPower(operations, IMAGES, random)) {
-      const acknowledged = lastAcknowledged(operations.slice(0, at))
-      const facts = await factsOf(image).catch((error: unknown) => {
-        throw new Error(`seed ${SEED}, image ${score.images}, cut after operation ${at} of ${operations.length}`, { cause: error })
-      })
-      expect(facts.position, `image ${score.images}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
-      // The result is a prefix of the complete run, and not only consistent in itself.
-      expect(facts.feed).toEqual(whole.feed.slice(0, facts.position))
-      score.images++
-      if (facts.position < whole.position) score.behindTheEnd++
-    }
-    console.info(`power cuts: ${JSON.stringify(score)}, seed ${SEED}`)
-    expect(score.behindTheEnd).toBeGreaterThan(IMAGES / 2)
-  }, process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000)
+  test(
+    'loses no acknowledged page and damages nothing, whatever of the unsynced writes was lost or torn',
+    async () => {
+      const operations = await recordRun()
+      const whole = await factsOf(replayAll(operations))
+      const random = chance(SEED)
+      const score = { images: 0, synced: operations.filter(({ kind }) => kind === 'synced').length, behindTheEnd: 0 }
+      for (const { at, image } of cutPower(operations, IMAGES, random)) {
+        const acknowledged = lastAcknowledged(operations.slice(0, at))
+        const facts = await factsOf(image).catch((error: unknown) => {
+          throw new Error(`seed ${SEED}, image ${score.images}, cut after operation ${at} of ${operations.length}`, {
+            cause: error,
+          })
+        })
+        expect(facts.position, `image ${score.images}, cut after operation ${at}`).toBeGreaterThanOrEqual(acknowledged)
+        // The result is a prefix of the complete run, and not only consistent in itself.
+        expect(facts.feed).toEqual(whole.feed.slice(0, facts.position))
+        score.images++
+        if (facts.position < whole.position) score.behindTheEnd++
+      }
+      console.info(`power cuts: ${JSON.stringify(score)}, seed ${SEED}`)
+      expect(score.behindTheEnd).toBeGreaterThan(IMAGES / 2)
+    },
+    process.env['TIDEMARK_LONG'] === '1' ? 3_600_000 : 180_000,
+  )
 
   test('the recorder misses nothing: all writes replayed give exactly the final file', async () => {
     const operations = await recordRun()
@@ -75,7 +81,15 @@ describe.skipIf(missing !== null)('XA15 a power cut', () => {
 
 /** The reason why it is unavailable, or null. */
 function compileRecorder(): string | null {
-  const { error, status, stderr } = spawnSync('gcc', ['-O2', '-shared', '-fPIC', '-o', recorder, join(import.meta.dirname, 'children', 'recorder.c'), '-ldl'])
+  const { error, status, stderr } = spawnSync('gcc', [
+    '-O2',
+    '-shared',
+    '-fPIC',
+    '-o',
+    recorder,
+    join(import.meta.dirname, 'children', 'recorder.c'),
+    '-ldl',
+  ])
   if (error !== undefined) return 'there is no gcc here'
   return status === 0 ? null : `gcc refused: ${stderr.toString()}`
 }
@@ -83,7 +97,7 @@ function compileRecorder(): string | null {
 let recorded: Promise<Operation[]> | undefined
 
 function recordRun(): Promise<Operation[]> {
-  return recorded ??= (async () => {
+  return (recorded ??= (async () => {
     const data = join(folder, 'data')
     mkdirSync(data)
     const { code, stderr } = await new Child(build, 'run-recorded.mjs', {
@@ -92,7 +106,7 @@ function recordRun(): Promise<Operation[]> {
     }).ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     return parseRecord(readFileSync(join(folder, 'record')))
-  })()
+  })())
 }
 
 function lastAcknowledged(operations: readonly Operation[]): number {

@@ -59,10 +59,11 @@ export function createPostgresFixture(serverUrl: string): ProcessStoreFixture {
     },
     look: withStore,
     // The server continues a statement until it notices that its client is gone.
-    settled: (url) => withClient(url, async (client) => {
-      const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
-      while ((await client.query(others)).rowCount !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    }),
+    settled: (url) =>
+      withClient(url, async (client) => {
+        const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
+        while ((await client.query(others)).rowCount !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
+      }),
     async remove() {
       for (const url of made) await dropDatabase(serverUrl, url)
     },
@@ -72,7 +73,10 @@ export function createPostgresFixture(serverUrl: string): ProcessStoreFixture {
 export function integrityOf(file: string): string[] {
   const db = new DatabaseSync(file)
   try {
-    return db.prepare('pragma integrity_check').all().map((row) => (row as { integrity_check: string }).integrity_check)
+    return db
+      .prepare('pragma integrity_check')
+      .all()
+      .map((row) => (row as { integrity_check: string }).integrity_check)
   } finally {
     db.close()
   }

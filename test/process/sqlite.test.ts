@@ -24,17 +24,32 @@ afterAll(async () => {
 })
 
 describe('processes on one SQLite file', () => {
-  describeTakeover(() => build, () => stand)
-  describeKills(() => build, () => stand)
-  describeKillsWhileDeletesChange(() => build, () => stand)
-  describeWebhooks(() => build, () => stand)
+  describeTakeover(
+    () => build,
+    () => stand,
+  )
+  describeKills(
+    () => build,
+    () => stand,
+  )
+  describeKillsWhileDeletesChange(
+    () => build,
+    () => stand,
+  )
+  describeWebhooks(
+    () => build,
+    () => stand,
+  )
 
   test('XB17 new files, each opened by six processes at the same time: no process fails because one is busy', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-together-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const files = Array.from({ length: 100 }, (_, index) => join(folder, `${index}.db`))
     const input = { files, at: Date.now() + 1_000, everyMs: 25 }
-    const ended = await Promise.all(Array.from({ length: 6 }, () => new Child(build, 'open-together.mjs', { input }).ended))
-    for (const { said, stderr } of ended) expect({ said, stderr }).toEqual({ said: [{ event: 'opened', files: files.length }], stderr: '' })
+    const ended = await Promise.all(
+      Array.from({ length: 6 }, () => new Child(build, 'open-together.mjs', { input }).ended),
+    )
+    for (const { said, stderr } of ended)
+      expect({ said, stderr }).toEqual({ said: [{ event: 'opened', files: files.length }], stderr: '' })
   })
 })

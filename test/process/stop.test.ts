@@ -27,34 +27,39 @@ afterAll(async () => {
 })
 
 describe('XA10 a signal in the middle of a page', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s at random times: each run ends in time and releases the lease, and together they end equal', async (signal) => {
-    const random = chance(signal === 'SIGTERM' ? 1 : 2)
-    const url = await stand.fresh()
-    const input = { url, name: 'all', rows: 400, pageMs: 15, listen: true }
-    let reached = 0
-    for (let run = 1; ; run++) {
-      expect(run).toBeLessThan(100)
-      // The first one stops in a page: if it missed the signal, it would hang there for ever.
-      const child = new Child(build, 'run-sync.mjs', { input: { ...input, holdAt: run === 1 ? 3 : 0 } })
-      const goal = reached + 1 + Math.floor(random() * 10)
-      await (run === 1 ? child.until('holding') : Promise.race([child.until('landed', ({ page }) => Number(page) >= goal), child.until('result')]))
-      await new Promise((resolve) => setTimeout(resolve, random() * 20))
-      child.signal(signal)
-      const { said, stderr } = await child.ended
-      // Its exit code does not matter: the system handles a signal to a process that is already exiting.
-      expect({ stderr, last: said.at(-1) }).toEqual({ stderr: '', last: { event: 'closed' } })
-      const result = said.find(({ event }) => event === 'result')!
-      const { heldBy, failures, lastError, inflight } = await stand.look(url, (store) => store.readCheckpoint(REF))
-      expect({ heldBy, failures, lastError }).toEqual({ heldBy: null, failures: 0, lastError: null })
-      if (result['stopReason'] === 'complete') break
-      expect(result).toMatchObject({ stopReason: 'cancelled', error: null, resumed: run > 1 })
-      expect(inflight!.page).toBeGreaterThanOrEqual(said.filter(({ event }) => event === 'landed').length)
-      reached = inflight!.page
-    }
-    const twin = await stand.fresh()
-    await new Child(build, 'run-sync.mjs', { input: { ...input, url: twin, pageMs: 0 } }).ended
-    expect(await stand.look(url, readStoreFacts)).toEqual(await stand.look(twin, readStoreFacts))
-  })
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s at random times: each run ends in time and releases the lease, and together they end equal',
+    async (signal) => {
+      const random = chance(signal === 'SIGTERM' ? 1 : 2)
+      const url = await stand.fresh()
+      const input = { url, name: 'all', rows: 400, pageMs: 15, listen: true }
+      let reached = 0
+      for (let run = 1; ; run++) {
+        expect(run).toBeLessThan(100)
+        // The first one stops in a page: if it missed the signal, it would hang there for ever.
+        const child = new Child(build, 'run-sync.mjs', { input: { ...input, holdAt: run === 1 ? 3 : 0 } })
+        const goal = reached + 1 + Math.floor(random() * 10)
+        await (run === 1
+          ? child.until('holding')
+          : Promise.race([child.until('landed', ({ page }) => Number(page) >= goal), child.until('result')]))
+        await new Promise((resolve) => setTimeout(resolve, random() * 20))
+        child.signal(signal)
+        const { said, stderr } = await child.ended
+        // Its exit code does not matter: the system handles a signal to a process that is already exiting.
+        expect({ stderr, last: said.at(-1) }).toEqual({ stderr: '', last: { event: 'closed' } })
+        const result = said.find(({ event }) => event === 'result')!
+        const { heldBy, failures, lastError, inflight } = await stand.look(url, (store) => store.readCheckpoint(REF))
+        expect({ heldBy, failures, lastError }).toEqual({ heldBy: null, failures: 0, lastError: null })
+        if (result['stopReason'] === 'complete') break
+        expect(result).toMatchObject({ stopReason: 'cancelled', error: null, resumed: run > 1 })
+        expect(inflight!.page).toBeGreaterThanOrEqual(said.filter(({ event }) => event === 'landed').length)
+        reached = inflight!.page
+      }
+      const twin = await stand.fresh()
+      await new Child(build, 'run-sync.mjs', { input: { ...input, url: twin, pageMs: 0 } }).ended
+      expect(await stand.look(url, readStoreFacts)).toEqual(await stand.look(twin, readStoreFacts))
+    },
+  )
 
   test('the first signal waits for the store, the second does not', async () => {
     const project = join(build.folder, 'project')
@@ -62,13 +67,20 @@ describe('XA10 a signal in the middle of a page', () => {
     symlinkSync(build.folder, join(project, 'node_modules/tidemark'))
     writeFileSync(join(project, 'worker.mjs'), ENDLESS)
     const file = join(project, 'store.db')
-    const command = spawn(process.execPath, [join(build.dist, 'cli/main.js'), 'run', '--file', 'worker.mjs', '--store', `sqlite:${file}`], { cwd: project })
+    const command = spawn(
+      process.execPath,
+      [join(build.dist, 'cli/main.js'), 'run', '--file', 'worker.mjs', '--store', `sqlite:${file}`],
+      { cwd: project },
+    )
     commands.add(command)
     let output = ''
     command.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
     command.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
     const ended = new Promise((resolve) => command.once('close', (code, signal) => resolve(code ?? signal)))
-    await until(() => output.includes('page 3'), () => output)
+    await until(
+      () => output.includes('page 3'),
+      () => output,
+    )
 
     // Another connection locks the database: the current page can neither land nor release its lease.
     const other = new DatabaseSync(file)
@@ -76,7 +88,10 @@ describe('XA10 a signal in the middle of a page', () => {
     try {
       await new Promise((resolve) => setTimeout(resolve, 100))
       command.kill('SIGTERM')
-      await until(() => output.includes('Once more to stop at once'), () => output)
+      await until(
+        () => output.includes('Once more to stop at once'),
+        () => output,
+      )
       expect(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 600, 'waits'))])).toBe('waits')
       command.kill('SIGTERM')
       // It exits on its own: a process that waits for the store ends with a code.
@@ -95,7 +110,13 @@ describe('XA14 an unawaited promise rejects', () => {
     const url = await stand.fresh()
     const { code, said } = await new Child(build, 'stray.mjs', { input: { url, guarded: true } }).ended
     expect(code).toBe(0)
-    expect(said.at(-1)).toMatchObject({ event: 'result', stopReason: 'complete', pages: 6, position: 6, strays: ['stray at once', 'stray later', 'stray after the end'] })
+    expect(said.at(-1)).toMatchObject({
+      event: 'result',
+      stopReason: 'complete',
+      pages: 6,
+      position: 6,
+      strays: ['stray at once', 'stray later', 'stray after the end'],
+    })
     await stand.look(url, readStoreFacts)
   })
 

@@ -20,7 +20,10 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     const facts = await stand().look(url, readStoreFacts)
     // The successor continued where the frozen one had stopped.
     expect(heir).toMatchObject({ resumed: true })
-    expect(writers(facts.rows['people']!)).toEqual([...Array<string>(20).fill('frozen'), ...Array<string>(40).fill('heir')])
+    expect(writers(facts.rows['people']!)).toEqual([
+      ...Array<string>(20).fill('frozen'),
+      ...Array<string>(40).fill('heir'),
+    ])
   })
 
   test('XA12 a runner whose event loop was blocked beyond its lease has its commit refused', async () => {
@@ -39,7 +42,10 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     const url = await stand().fresh()
     const first = await startHolder(build(), url, { name: 'first' })
     const second = await new Child(build(), 'run-sync.mjs', { input: { url, name: 'second' } }).ended
-    expect(second.said.find(({ event }) => event === 'result')).toMatchObject({ stopReason: 'held', error: { code: 'LEASE_HELD' } })
+    expect(second.said.find(({ event }) => event === 'result')).toMatchObject({
+      stopReason: 'held',
+      error: { code: 'LEASE_HELD' },
+    })
     expect(second.said.filter(({ event }) => event === 'asked')).toEqual([])
     first.tell('go')
     expect(await first.until('result')).toMatchObject({ stopReason: 'complete' })
@@ -54,8 +60,11 @@ export function describeTakeover(build: () => Build, stand: () => ProcessStoreFi
     for (const child of children) child.tell('go')
     const ended = await Promise.all(children.map((child) => child.ended))
     const results = urls.map(() => ({ event: 'result', stopReason: 'complete', error: null }))
-    expect(ended.map(({ code, stderr, said }) => ({ code, stderr, results: said.slice(1) }))).toEqual(names.map(() => ({ code: 0, stderr: '', results })))
-    for (const url of urls) expect((await stand().look(url, readStoreFacts)).rows['people']!.map(([key]) => key)).toEqual(names)
+    expect(ended.map(({ code, stderr, said }) => ({ code, stderr, results: said.slice(1) }))).toEqual(
+      names.map(() => ({ code: 0, stderr: '', results })),
+    )
+    for (const url of urls)
+      expect((await stand().look(url, readStoreFacts)).rows['people']!.map(([key]) => key)).toEqual(names)
   })
 }
 
@@ -83,7 +92,10 @@ async function takeOver(build: Build, url: string, keepFromRenewing: () => void)
 
 async function expectRefused(child: Child): Promise<void> {
   const { said, code } = await child.ended
-  expect({ code, result: said.find(({ event }) => event === 'result') }).toMatchObject({ code: 0, result: { stopReason: 'lease_lost', error: { code: 'LEASE_LOST' } } })
+  expect({ code, result: said.find(({ event }) => event === 'result') }).toMatchObject({
+    code: 0,
+    result: { stopReason: 'lease_lost', error: { code: 'LEASE_LOST' } },
+  })
 }
 
 function writers(rows: ReadonlyArray<readonly [key: string, text: string, sequence: number]>): string[] {

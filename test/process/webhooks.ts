@@ -24,11 +24,19 @@ export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFi
     expect(receiver.received.map(({ id }) => id).toSorted()).toEqual(expected)
     await first.kill()
     await stand().settled(url)
-    expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({ sequence: 0, waiting: 0 })
+    expect(await stand().look(url, async (store) => (await store.webhooks())[0])).toMatchObject({
+      sequence: 0,
+      waiting: 0,
+    })
     // Its claim would last for a minute; the next process detects that its holder exited.
     const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
     await receiver.until(({ length }) => length === 2 * ROWS)
-    expect(receiver.received.slice(ROWS).map(({ id }) => id).toSorted()).toEqual(expected)
+    expect(
+      receiver.received
+        .slice(ROWS)
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(expected)
     await second.kill()
   })
 
@@ -41,16 +49,26 @@ export function describeWebhooks(build: () => Build, stand: () => ProcessStoreFi
     receiver.answer = (_, response) => void response.writeHead(200).end()
     const second = new Child(build(), 'webhooks.mjs', { input: { url, task: 'deliver' } })
     await receiver.until(({ length }) => length === 2 * ROWS)
-    expect(receiver.received.slice(ROWS).map(({ id }) => id).toSorted()).toEqual(expected)
+    expect(
+      receiver.received
+        .slice(ROWS)
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(expected)
     await second.kill()
   })
 }
 
 /** A store in which a process landed changes for a webhook, and was killed. */
-async function landed(build: Build, stand: ProcessStoreFixture): Promise<{ url: string; receiver: Receiver; expected: string[] }> {
+async function landed(
+  build: Build,
+  stand: ProcessStoreFixture,
+): Promise<{ url: string; receiver: Receiver; expected: string[] }> {
   const url = await stand.fresh()
   const receiver = await Receiver.open()
-  const { signal } = await new Child(build, 'webhooks.mjs', { input: { url, receiver: receiver.url, task: 'land', rows: ROWS } }).ended
+  const { signal } = await new Child(build, 'webhooks.mjs', {
+    input: { url, receiver: receiver.url, task: 'land', rows: ROWS },
+  }).ended
   expect(signal).toBe('SIGKILL')
   const { entries } = await stand.look(url, (store) => store.feed({ after: 0, limit: 100, scanMax: 100 }))
   expect(entries).toHaveLength(ROWS)

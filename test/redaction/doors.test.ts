@@ -47,7 +47,10 @@ test('XF16 known are: the values of .env that a manifest puts into its config, t
   writeFileSync(join(folder, '.env'), `SHOP_KEY=${inFile}\nVERSION="${inManifest}"\n`)
   withEnvFile({}, folder)
   expect(maskSecrets(inFile)).toBe('[secret]')
-  writeFileSync(join(folder, 'tidemark.yaml'), 'connector: rest\nconfig: { base_url: "http://127.0.0.1:1/${VERSION}" }\nstreams: []\n')
+  writeFileSync(
+    join(folder, 'tidemark.yaml'),
+    'connector: rest\nconfig: { base_url: "http://127.0.0.1:1/${VERSION}" }\nstreams: []\n',
+  )
   await expect(buildWorker(join(folder, 'tidemark.yaml'), 'tidemark.yaml', {})).rejects.toThrow('streams')
   expect(maskSecrets(`no ${inManifest}`)).toBe('no [secret]')
   const key = randomBytes(32).toString('base64')
@@ -60,7 +63,11 @@ test('XF16 known are: the values of .env that a manifest puts into its config, t
 test('XF16 known are: renewed tokens, also the one that is never sent as a header', async () => {
   const [access, refresh] = [fresh(), fresh()]
   const url = await serve((_, response) => json(response, { access_token: access, refresh_token: refresh }))
-  await refreshToken({ tokenUrl: `${url}/token`, clientId: new Secret('id'), refreshToken: new Secret('seed') }).credentials(contextOf({}))
+  await refreshToken({
+    tokenUrl: `${url}/token`,
+    clientId: new Secret('id'),
+    refreshToken: new Secret('seed'),
+  }).credentials(contextOf({}))
   expect(maskSecrets(`${access} ${refresh}`)).toBe('[secret] [secret]')
 })
 
@@ -70,8 +77,12 @@ test('XF16 any error of a connector, and thrown values that are not errors', () 
   const secret = fresh()
   registerSecret(secret)
   const kinds = [
-    new Error(`bad key ${secret}`), new SyncError('AUTH_REJECTED', `bad key ${secret}`), { code: 'AUTH_REJECTED', message: `bad key ${secret}` }, `bad key ${secret}`,
-    Object.assign(new Error(`bad key ${secret}`), { name: 'RateLimitError' }), Object.assign(new Error(`bad key ${secret}`), { code: 'ECONNRESET' }),
+    new Error(`bad key ${secret}`),
+    new SyncError('AUTH_REJECTED', `bad key ${secret}`),
+    { code: 'AUTH_REJECTED', message: `bad key ${secret}` },
+    `bad key ${secret}`,
+    Object.assign(new Error(`bad key ${secret}`), { name: 'RateLimitError' }),
+    Object.assign(new Error(`bad key ${secret}`), { code: 'ECONNRESET' }),
   ]
   for (const kind of kinds) {
     expect(classifyError(kind).message).not.toContain(secret)
@@ -97,11 +108,34 @@ test('XF16 the record of a cycle, of a quarantined record, and of an operator’
   const secret = fresh()
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => store.close())
-  const sync = (name: string, execute: () => Promise<never>) => ({ store, secrets: { API_TOKEN: secret }, sync: { name, database: 'd', mode: 'incremental' as const, limits: { retriesMax: 0 }, execute } })
-  const failed = await runCycle(sync('failing', async () => { throw new Error(`bad key ${secret}`) }))
+  const sync = (name: string, execute: () => Promise<never>) => ({
+    store,
+    secrets: { API_TOKEN: secret },
+    sync: { name, database: 'd', mode: 'incremental' as const, limits: { retriesMax: 0 }, execute },
+  })
+  const failed = await runCycle(
+    sync('failing', async () => {
+      throw new Error(`bad key ${secret}`)
+    }),
+  )
   expect(failed.error?.message).toMatch(/^bad key \[secret\] \(at doors\.test\.ts:\d+\)$/)
-  await runCycle(sync('aside', async () => ({ changes: [{ type: 'upsert', key: 'k', record: new Error(`unreadable ${secret}`) }], hasMore: false, nextState: {} }) as never))
-  await applyStateTransition(store, { worker: 'worker', sync: 'aside' }, { state: null, reason: `because of ${secret}`, owner: 'worker/aside', version: 1 }, { clock: { now: Date.now, sleep: async () => {} }, actor: 'me', holder: 'h', isDead: () => false })
+  await runCycle(
+    sync(
+      'aside',
+      async () =>
+        ({
+          changes: [{ type: 'upsert', key: 'k', record: new Error(`unreadable ${secret}`) }],
+          hasMore: false,
+          nextState: {},
+        }) as never,
+    ),
+  )
+  await applyStateTransition(
+    store,
+    { worker: 'worker', sync: 'aside' },
+    { state: null, reason: `because of ${secret}`, owner: 'worker/aside', version: 1 },
+    { clock: { now: Date.now, sleep: async () => {} }, actor: 'me', holder: 'h', isDead: () => false },
+  )
   const told = JSON.stringify(await everything(store))
   expect(told).toContain('bad key [secret]')
   expect(told).toContain('unreadable [secret]')
@@ -113,7 +147,9 @@ test('XF16 an HTTP response, a tool result for an agent, and an unhandled reject
   const secret = fresh()
   registerSecret(secret)
   expect(new HttpError('INVALID_REQUEST', `what is ${secret}?`).body('r1')).toContain('what is [secret]?')
-  expect(await agentIsTold(`There is no ${secret}.`)).toBe('DATABASE_UNKNOWN: There is no [secret]. Declare the database with `worker.database(name)` first.')
+  expect(await agentIsTold(`There is no ${secret}.`)).toBe(
+    'DATABASE_UNKNOWN: There is no [secret]. Declare the database with `worker.database(name)` first.',
+  )
   const heard = new Promise<string>((resolve) => {
     const guard = guardStrayRejections(resolve)
     onTestFinished(() => guard.remove())
@@ -125,17 +161,26 @@ test('XF16 an HTTP response, a tool result for an agent, and an unhandled reject
 test('XF16 the response of a webhook receiver, even if it is truncated', async () => {
   const secret = fresh()
   registerSecret(secret)
-  const url = await serve((request, response) => void response.writeHead(500).end(request.url === '/long' ? `${'x '.repeat(120)}${secret}` : `you sent ${secret}`))
+  const url = await serve(
+    (request, response) =>
+      void response.writeHead(500).end(request.url === '/long' ? `${'x '.repeat(120)}${secret}` : `you sent ${secret}`),
+  )
   const send = createSender()
   onTestFinished(() => send.close())
-  const answered = async (path: string): Promise<string | null> => (await send({ url: url + path, allow: ['http', 'private', 'port'], headers: {}, body: '{}' })).answer
+  const answered = async (path: string): Promise<string | null> =>
+    (await send({ url: url + path, allow: ['http', 'private', 'port'], headers: {}, body: '{}' })).answer
   expect(await answered('/')).toBe('you sent [secret]')
   expect(await answered('/long')).not.toContain(secret.slice(0, 9))
 })
 
 async function everything(store: Store): Promise<unknown> {
   const syncs = await store.syncs()
-  return [await store.cycles(null), await store.quarantineEntries(), await Promise.all(syncs.map((ref) => store.audit(ref))), await Promise.all(syncs.map((ref) => store.readCheckpoint(ref)))]
+  return [
+    await store.cycles(null),
+    await store.quarantineEntries(),
+    await Promise.all(syncs.map((ref) => store.audit(ref))),
+    await Promise.all(syncs.map((ref) => store.readCheckpoint(ref))),
+  ]
 }
 
 /** The text that an agent receives when the store fails with this message. */
@@ -144,9 +189,18 @@ async function agentIsTold(words: string): Promise<string> {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()]
   const ending = new AbortController()
   const failing = () => Promise.reject(new SyncError('DATABASE_UNKNOWN', words))
-  const served = serveMcp({ context: { tenant: 'default', openExistingStore: failing } as unknown as ToolContext, version: '0', allowWrites: false, stdin, stdout, signal: ending.signal })
+  const served = serveMcp({
+    context: { tenant: 'default', openExistingStore: failing } as unknown as ToolContext,
+    version: '0',
+    allowWrites: false,
+    stdin,
+    stdout,
+    signal: ending.signal,
+  })
   onTestFinished(() => ending.abort())
-  stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_databases', arguments: {} } })}\n`)
+  stdin.write(
+    `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_databases', arguments: {} } })}\n`,
+  )
   const [line] = (await once(stdout, 'data')) as [Buffer]
   ending.abort()
   await served

@@ -11,8 +11,13 @@ test.each([
 })
 
 test.each(['password', 'sslpassword', 'PWD', 'client_secret', 'access_token', 'api_key'])(
-  'XF16 a %s in a query is not shown, wherever it is in it', (name) => {
-    expect(maskUrl(`postgres://host/db?${name}=hunter2&sslmode=require#x`)).toBe(`postgres://host/db?${name}=***&sslmode=require#x`)
-    expect(maskUrl(`postgres://host/db?sslmode=require&${name}=hunter2`)).toBe(`postgres://host/db?sslmode=require&${name}=***`)
+  'XF16 a %s in a query is not shown, wherever it is in it',
+  (name) => {
+    expect(maskUrl(`postgres://host/db?${name}=hunter2&sslmode=require#x`)).toBe(
+      `postgres://host/db?${name}=***&sslmode=require#x`,
+    )
+    expect(maskUrl(`postgres://host/db?sslmode=require&${name}=hunter2`)).toBe(
+      `postgres://host/db?sslmode=require&${name}=***`,
+    )
   },
 )

@@ -2,10 +2,28 @@ import { expect, test } from 'vitest'
 import { hashLink, serializeLink, type AuditChainFields } from '../../src/registry/audit-chain.ts'
 
 const ENTRY: AuditChainFields = {
-  worker: 'crm', sync: 'delta', epoch: 1, version: 2, at: 3, actor: 'ana', action: 'set', reason: 'why', cycle: 4, state: '"s"',
+  worker: 'crm',
+  sync: 'delta',
+  epoch: 1,
+  version: 2,
+  at: 3,
+  actor: 'ana',
+  action: 'set',
+  reason: 'why',
+  cycle: 4,
+  state: '"s"',
 }
 const OTHER: AuditChainFields = {
-  worker: 'erp', sync: 'list', epoch: 9, version: 9, at: 9, actor: 'bo', action: 'abandon', reason: 'not', cycle: 9, state: '"t"',
+  worker: 'erp',
+  sync: 'list',
+  epoch: 9,
+  version: 9,
+  at: 9,
+  actor: 'bo',
+  action: 'abandon',
+  reason: 'not',
+  cycle: 9,
+  state: '"t"',
 }
 
 test.each(Object.keys(ENTRY) as Array<keyof AuditChainFields>)('Z22 the hash of an entry covers its %s', (field) => {

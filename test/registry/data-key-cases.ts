@@ -30,14 +30,19 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       expect(await store.sealedTexts({ except: newest.id, limit: 10 })).toEqual([])
       // With the new master key alone everything opens, including the history.
       const after = sealStore(store, NEW, randomBytes)
-      expect(await after.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ committed: '"committed"', inflight: { state: '"page"' } })
+      expect(await after.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({
+        committed: '"committed"',
+        inflight: { state: '"page"' },
+      })
       expect((await after.webhooks())[0]!.secrets).toBe('webhook-secret')
       expect(await after.cursorSecrets({ ...OFFER, secret: 'other' })).toMatchObject([{ secret: 'cursor-secret' }])
       expect((await after.audit({ worker: 'crm', sync: 'delta' }))[0]).toMatchObject({ state: '"committed"' })
       expect(await verifyAuditChain(after)).toMatchObject({ intact: true, states: [] })
       // A later state does not open with the leaked master key, nor with the data key it wrapped.
       await (await SyncDriver.acquire(after, { sync: 'delta' })).set('"later"')
-      await expect(sealStore(store, OLD, randomBytes).readCheckpoint({ worker: 'crm', sync: 'delta' })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+      await expect(
+        sealStore(store, OLD, randomBytes).readCheckpoint({ worker: 'crm', sync: 'delta' }),
+      ).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     })
 
     test('Z4 a process with the old data key in memory writes nothing with it any more, and continues', async () => {
@@ -61,7 +66,9 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       const texts = await store.sealedTexts({ except: 'none', limit: 100 })
       const committed = texts.find(({ column }) => column === 'committed')!
       const current = (await store.dataKeys()).at(-1)!
-      await expect(store.reseal(committed, committed.text.replace(current.id, 'd00000000'))).rejects.toMatchObject({ code: 'DATA_KEY_REPLACED' })
+      await expect(store.reseal(committed, committed.text.replace(current.id, 'd00000000'))).rejects.toMatchObject({
+        code: 'DATA_KEY_REPLACED',
+      })
     })
 
     test('Z4 a data key that was moved to another tenant does not open there', async () => {
@@ -77,20 +84,32 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
       for (let cut = 1; ; cut++) {
         const { store, keys } = await openFilled(open)
         let calls = 0
-        const mortal = (method: 'reseal' | 'putDataKey' | 'removeDataKey') => async (...args: never[]): Promise<never> => {
-          const dies = ++calls === Math.ceil(cut / 2)
-          if (dies && cut % 2 === 1) throw new Error('cut off')
-          const answer = await (store[method] as (...given: never[]) => Promise<never>)(...args)
-          if (dies) throw new Error('cut off')
-          return answer
+        const mortal =
+          (method: 'reseal' | 'putDataKey' | 'removeDataKey') =>
+          async (...args: never[]): Promise<never> => {
+            const dies = ++calls === Math.ceil(cut / 2)
+            if (dies && cut % 2 === 1) throw new Error('cut off')
+            const answer = await (store[method] as (...given: never[]) => Promise<never>)(...args)
+            if (dies) throw new Error('cut off')
+            return answer
+          }
+        const dying: Store = {
+          ...store,
+          reseal: mortal('reseal'),
+          putDataKey: mortal('putDataKey'),
+          removeDataKey: mortal('removeDataKey'),
         }
-        const dying: Store = { ...store, reseal: mortal('reseal'), putDataKey: mortal('putDataKey'), removeDataKey: mortal('removeDataKey') }
-        const ended = await new DataKeys(dying, BOTH, randomBytes).rotate('ana', 5).then(() => true, () => false)
+        const ended = await new DataKeys(dying, BOTH, randomBytes).rotate('ana', 5).then(
+          () => true,
+          () => false,
+        )
         if (ended) return
         await keys(BOTH).rotate('ana', 6)
         const newest = (await store.dataKeys()).at(-1)!
         expect(await store.sealedTexts({ except: newest.id, limit: 10 })).toEqual([])
-        expect(await sealStore(store, BOTH, randomBytes).readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ committed: '"committed"', inflight: { state: '"page"' } })
+        expect(
+          await sealStore(store, BOTH, randomBytes).readCheckpoint({ worker: 'crm', sync: 'delta' }),
+        ).toMatchObject({ committed: '"committed"', inflight: { state: '"page"' } })
       }
     })
 
@@ -104,8 +123,12 @@ export function describeDataKeys(name: string, open: () => Promise<OpenedStore>)
         expect(await store.dataKeys()).toHaveLength(1)
         expect(await store.removeDataKey((await store.dataKeys())[0]!.id, { actor: 'ana', at: 1 })).toBe(false)
       }
-      expect(await sealStore(store, OLD, randomBytes).cursorSecrets({ ...OFFER, secret: 'other' })).toMatchObject([{ secret: 'cursor-secret' }])
-      expect((await store.auditChain({ after: 0, limit: 100 })).entries.filter(({ action }) => action === 'remove-key')).toHaveLength(3)
+      expect(await sealStore(store, OLD, randomBytes).cursorSecrets({ ...OFFER, secret: 'other' })).toMatchObject([
+        { secret: 'cursor-secret' },
+      ])
+      expect(
+        (await store.auditChain({ after: 0, limit: 100 })).entries.filter(({ action }) => action === 'remove-key'),
+      ).toHaveLength(3)
       expect(await verifyAuditChain(store)).toMatchObject({ intact: true })
     })
 
@@ -140,10 +163,29 @@ async function openFilled(open: () => Promise<OpenedStore>): Promise<Filled> {
   const driver = await SyncDriver.acquire(sealed, { sync: 'delta' })
   await driver.cycle([upsert('a', { n: 1 })], { state: '"committed"' })
   await driver.begin()
-  const move = { kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '"page"', tidemark: 'mark', scope: 'scope', guardState: 'guard' } as const
+  const move = {
+    kind: 'continue',
+    cycle: driver.inflight!.cycle,
+    page: 1,
+    state: '"page"',
+    tidemark: 'mark',
+    scope: 'scope',
+    guardState: 'guard',
+  } as const
   await driver.send(await driver.draft(move, [upsert('b', { n: 1 })]))
   await driver.release()
-  await sealed.putWebhook({ id: 'wh', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: 'webhook-secret', createdAt: 1 }, { sequence: 0, floor: 0 })
+  await sealed.putWebhook(
+    {
+      id: 'wh',
+      url: 'https://example.com',
+      databases: null,
+      actions: null,
+      allow: [],
+      secrets: 'webhook-secret',
+      createdAt: 1,
+    },
+    { sequence: 0, floor: 0 },
+  )
   await sealed.cursorSecrets(OFFER)
   return filled
 }

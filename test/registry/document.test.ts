@@ -22,7 +22,11 @@ const RECORDS: readonly JsonObject[] = [
 async function execute(state: { n: number } | undefined): Promise<Page<{ n: number }>> {
   const n = state?.n ?? 0
   const record = RECORDS[n]
-  return { changes: record === undefined ? [] : [{ type: 'upsert', key: record['id'] as string, record, cursor: `c${n}` }], hasMore: n === 0, nextState: { n: n + 1 } }
+  return {
+    changes: record === undefined ? [] : [{ type: 'upsert', key: record['id'] as string, record, cursor: `c${n}` }],
+    hasMore: n === 0,
+    nextState: { n: n + 1 },
+  }
 }
 
 let store: Store
@@ -46,7 +50,16 @@ async function told(of: Store): Promise<object[]> {
 describe('the requirements of the specification on a run', () => {
   test('R14 every record that is read is logged, with its stream, key and cursor; an unchanged record is not logged again', async () => {
     await runCycle(worker(), 'orders', { store })
-    expect((await told(store))).toMatchObject(RECORDS.map((record, n) => ({ worker: 'shop', sync: 'orders', key: record['id'], cursor: `c${n}`, action: 'created', page: n + 1 })))
+    expect(await told(store)).toMatchObject(
+      RECORDS.map((record, n) => ({
+        worker: 'shop',
+        sync: 'orders',
+        key: record['id'],
+        cursor: `c${n}`,
+        action: 'created',
+        page: n + 1,
+      })),
+    )
     const driver = await SyncDriver.acquire(store, { worker: 'shop', sync: 'orders' })
     await driver.set(null)
     await driver.release()
@@ -56,7 +69,9 @@ describe('the requirements of the specification on a run', () => {
 
   test('R52 a record lands unchanged: no field is renamed, mapped, flattened or cast, and a manifest has no option for it', async () => {
     await runCycle(worker(), 'orders', { store })
-    expect((await store.row('orders', 'a'))!.text).toBe('{"id":"a","Name":"Ünal","nested":{"deep":[1,{"n":9007199254740993}]},"gone":null,"price":1.5,"on":true}')
+    expect((await store.row('orders', 'a'))!.text).toBe(
+      '{"id":"a","Name":"Ünal","nested":{"deep":[1,{"n":9007199254740993}]},"gone":null,"price":1.5,"on":true}',
+    )
     const schema = readFileSync(join(import.meta.dirname, '../../docs/reference/manifest.schema.json'), 'utf8')
     expect(schema).toContain('"safety_window"')
     expect(schema).not.toMatch(/"(?:transform|mapping|rename|silver|gold|flatten)\w*"/i)
@@ -73,17 +88,28 @@ describe('the requirements of the specification on a run', () => {
     await scene.time.advance(60_000)
     await runner.stop()
     expect(await told(scene.store)).toEqual(log)
-    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'orders' })).toMatchObject({ version: checkpoint.version, committed: checkpoint.committed })
+    expect(await scene.store.readCheckpoint({ worker: 'shop', sync: 'orders' })).toMatchObject({
+      version: checkpoint.version,
+      committed: checkpoint.committed,
+    })
     await scene.store.close()
 
     const project = new Project()
-    project.write('worker.mjs', `
+    project.write(
+      'worker.mjs',
+      `
       import { Worker } from 'tidemark'
-      const RECORDS = [${RECORDS.map((record) => `{${Object.entries(record).map(([name, value]) => `${JSON.stringify(name)}: ${source(value)}`).join(', ')}}`).join(', ')}]
+      const RECORDS = [${RECORDS.map(
+        (record) =>
+          `{${Object.entries(record)
+            .map(([name, value]) => `${JSON.stringify(name)}: ${source(value)}`)
+            .join(', ')}}`,
+      ).join(', ')}]
       const made = new Worker({ name: 'shop' })
       made.sync('orders', { database: made.database('orders'), mode: 'incremental', schedule: 'manual', execute: ${execute.toString().replace(/^async function execute/, 'async function')} })
       export default made
-    `)
+    `,
+    )
     expect(await project.json('run', '--file', 'worker.mjs')).toMatchObject({ ok: true })
     const file = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
     expect(await told(file)).toEqual(log)
@@ -101,7 +127,10 @@ describe('the requirements of the specification on a run', () => {
     await driver.cycle([upsert('a', { n: 0 })], { state: '"first"' })
     const cost = async (rows: number): Promise<number> => {
       const before = drawn
-      await driver.cycle(Array.from({ length: rows }, (_, n) => upsert(`k${n}`, { n, rows })), { state: `"${rows}"` })
+      await driver.cycle(
+        Array.from({ length: rows }, (_, n) => upsert(`k${n}`, { n, rows })),
+        { state: `"${rows}"` },
+      )
       return drawn - before
     }
     expect([await cost(1), await cost(1_000)]).toEqual([1, 1])
@@ -110,5 +139,7 @@ describe('the requirements of the specification on a run', () => {
 })
 
 function source(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `bigint:${member}` : member)).replace(/"bigint:(\d+)"/g, '$1n')
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === 'bigint' ? `bigint:${member}` : member,
+  ).replace(/"bigint:(\d+)"/g, '$1n')
 }

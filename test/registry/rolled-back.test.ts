@@ -15,7 +15,9 @@ describeRolledBack('sqlite', async () => {
       const db = new DatabaseSync(file)
       try {
         const statement = text.replaceAll('tables.', 'tidemark_')
-        return statement.startsWith('select') ? (db.prepare(statement).all() as Array<Record<string, unknown>>) : (db.exec(statement), [])
+        return statement.startsWith('select')
+          ? (db.prepare(statement).all() as Array<Record<string, unknown>>)
+          : (db.exec(statement), [])
       } finally {
         db.close()
       }

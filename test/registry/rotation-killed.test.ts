@@ -36,13 +36,18 @@ class Mortal {
       if (dies) throw new Death()
       return answer
     }
-    return { tenant: store.tenant, dataKeys: () => call(() => store.dataKeys()), putDataKey: (key, by) => call(() => store.putDataKey(key, by)) } as Partial<Store> as Store
+    return {
+      tenant: store.tenant,
+      dataKeys: () => call(() => store.dataKeys()),
+      putDataKey: (key, by) => call(() => store.putDataKey(key, by)),
+    } as Partial<Store> as Store
   }
 }
 
 async function rotate(raw: Store, tenants: readonly string[], mortal = new Mortal()): Promise<number> {
   let count = 0
-  for (const tenant of tenants) count += await new DataKeys(mortal.of(raw.forTenant(tenant)), BOTH, randomBytes).rewrap('ana', 5)
+  for (const tenant of tenants)
+    count += await new DataKeys(mortal.of(raw.forTenant(tenant)), BOTH, randomBytes).rewrap('ana', 5)
   return count
 }
 
@@ -61,7 +66,9 @@ test('Z4 a rotation killed at every step, before and after the store applied it:
   const whole = new Mortal()
   for (const tenant of TENANTS) await fill(raw, tenant)
   expect(await rotate(raw, TENANTS, whole)).toBe(TENANTS.length * KEYS_EACH)
-  const deaths = Array.from({ length: whole.calls }, (_, at) => [false, true].map((isLate) => [at + 1, isLate] as const)).flat()
+  const deaths = Array.from({ length: whole.calls }, (_, at) =>
+    [false, true].map((isLate) => [at + 1, isLate] as const),
+  ).flat()
   // One list and one read of the keys per tenant, and one call per key: 80, and twenty real kills in
   // test/cli/keys.test.ts.
   expect(deaths).toHaveLength(2 * TENANTS.length * (KEYS_EACH + 2))
@@ -69,7 +76,13 @@ test('Z4 a rotation killed at every step, before and after the store applied it:
     const where = `${isLate ? 'after' : 'before'} call ${at}`
     const tenants = TENANTS.map((tenant) => `${tenant}-${at}-${isLate ? 'late' : 'early'}`)
     const drivers = await Promise.all(tenants.map((tenant) => fill(raw, tenant)))
-    const read = (ring: KeyRing): Promise<(string | null)[]> => Promise.all(tenants.map(async (tenant, n) => (await sealStore(raw.forTenant(tenant), ring, randomBytes).readCheckpoint(drivers[n]!.ref)).committed))
+    const read = (ring: KeyRing): Promise<(string | null)[]> =>
+      Promise.all(
+        tenants.map(
+          async (tenant, n) =>
+            (await sealStore(raw.forTenant(tenant), ring, randomBytes).readCheckpoint(drivers[n]!.ref)).committed,
+        ),
+      )
     await expect(rotate(raw, tenants, new Mortal(at, isLate)), where).rejects.toBeInstanceOf(Death)
     expect(await read(BOTH), where).toEqual(tenants.map(() => '"before"'))
     // A process with only the old key ring has its data key in memory.
@@ -79,7 +92,10 @@ test('Z4 a rotation killed at every step, before and after the store applied it:
     for (const tenant of tenants) {
       const store = raw.forTenant(tenant)
       const { entries } = await store.auditChain({ after: 0, limit: 100 })
-      expect(entries.filter(({ action }) => action === 'rewrap-key'), where).toHaveLength(KEYS_EACH)
+      expect(
+        entries.filter(({ action }) => action === 'rewrap-key'),
+        where,
+      ).toHaveLength(KEYS_EACH)
       expect(await verifyAuditChain(store), where).toMatchObject({ intact: true })
     }
   }

@@ -11,14 +11,24 @@ interface GrownStore extends Store {
 // @ts-expect-error A method without a rule: `savedState` must declare how it is sealed before this compiles.
 SEAL_RULES satisfies SealRules<GrownStore>
 
-;({ ...SEAL_RULES, savedState: ({ sealer: states }) => async () => states.open({ worker: '', sync: '' }, null, []) }) satisfies SealRules<GrownStore>
+;({
+  ...SEAL_RULES,
+  savedState:
+    ({ sealer: states }) =>
+    async () =>
+      states.open({ worker: '', sync: '' }, null, []),
+}) satisfies SealRules<GrownStore>
 
 test('invariant 10: a method without a rule is not reachable through a sealed store', async () => {
   const store = await openSqliteStore({ file: ':memory:' })
   const grown: GrownStore = { ...store, savedState: async () => 'a state that is not sealed' }
-  const sealed = sealStore(grown, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) => Buffer.alloc(bytes, 7))
+  const sealed = sealStore(grown, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) =>
+    Buffer.alloc(bytes, 7),
+  )
   try {
-    expect(Object.keys(sealed).toSorted()).toEqual([...Object.keys(SEAL_RULES), 'tenant', 'isReplica', 'supportsSoftDeletes'].toSorted())
+    expect(Object.keys(sealed).toSorted()).toEqual(
+      [...Object.keys(SEAL_RULES), 'tenant', 'isReplica', 'supportsSoftDeletes'].toSorted(),
+    )
     expect('savedState' in sealed).toBe(false)
   } finally {
     await store.close()

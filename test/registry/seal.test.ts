@@ -95,14 +95,36 @@ describe('a sealed store', () => {
     db.close()
   }
 
-  const filesHold = (text: string): string[] => readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(text))
+  const filesHold = (text: string): string[] =>
+    readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(text))
 
   test('R43 R45 Z6 leaves no part of a state, a cursor or a scope in any file: not in the registry, the audit log, nor the write-ahead log', async () => {
     const driver = await landed()
     await driver.begin()
-    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` }, [upsert('a', { n: 1 })]))
+    await driver.send(
+      await driver.draft(
+        {
+          kind: 'continue',
+          cycle: driver.inflight!.cycle,
+          page: 1,
+          state: `"${CANARY}"`,
+          tidemark: `${CANARY}-mark`,
+          scope: `${CANARY}-scope`,
+          guardState: `${CANARY}-guard`,
+        },
+        [upsert('a', { n: 1 })],
+      ),
+    )
     expect(filesHold(CANARY)).toEqual([])
-    expect(await store.readCheckpoint(driver.ref)).toMatchObject({ committed: `{"secret":"${CANARY}-delta"}`, inflight: { state: `"${CANARY}"`, tidemark: `${CANARY}-mark`, scope: `${CANARY}-scope`, guardState: `${CANARY}-guard` } })
+    expect(await store.readCheckpoint(driver.ref)).toMatchObject({
+      committed: `{"secret":"${CANARY}-delta"}`,
+      inflight: {
+        state: `"${CANARY}"`,
+        tidemark: `${CANARY}-mark`,
+        scope: `${CANARY}-scope`,
+        guardState: `${CANARY}-guard`,
+      },
+    })
     expect((await store.audit(driver.ref))[0]!.state).toContain(CANARY)
     // Control: without the seal the same search finds the text.
     const bare = await SyncDriver.acquire(raw, { sync: 'bare' })
@@ -114,10 +136,36 @@ describe('a sealed store', () => {
     const time = '2031-07-09T05:04:03.210987Z'
     const driver = await landed()
     await driver.begin()
-    await driver.send(await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: time, scope: null, guardState: null }, [upsert('a', { n: 1 })]))
+    await driver.send(
+      await driver.draft(
+        {
+          kind: 'continue',
+          cycle: driver.inflight!.cycle,
+          page: 1,
+          state: '1',
+          tidemark: time,
+          scope: null,
+          guardState: null,
+        },
+        [upsert('a', { n: 1 })],
+      ),
+    )
     expect(filesHold('2031-07-09')).toEqual([])
     expect((await store.readCheckpoint(driver.ref)).inflight).toMatchObject({ tidemark: time })
-    await driver.send(await driver.draft({ kind: 'complete', cycle: driver.inflight!.cycle, page: 2, state: '2', tidemark: time, scope: null, sweep: null }, []))
+    await driver.send(
+      await driver.draft(
+        {
+          kind: 'complete',
+          cycle: driver.inflight!.cycle,
+          page: 2,
+          state: '2',
+          tidemark: time,
+          scope: null,
+          sweep: null,
+        },
+        [],
+      ),
+    )
     expect(filesHold('2031-07-09')).toEqual([])
     expect(await store.readCheckpoint(driver.ref)).toMatchObject({ tidemark: time })
     expect((await store.listSyncStatus({ at: 1, recent: 0 })).syncs).toMatchObject([{ checkpoint: { tidemark: time } }])
@@ -128,11 +176,25 @@ describe('a sealed store', () => {
 
   test('a page is passed on at once if the key is known: otherwise the page read ahead would be prepared first, without concurrency', async () => {
     let arrived = 0
-    raw.commit = ((commit: typeof raw.commit) => (...args: Parameters<typeof raw.commit>) => (arrived++, commit.apply(raw, args)))(raw.commit)
+    raw.commit = (
+      (commit: typeof raw.commit) =>
+      (...args: Parameters<typeof raw.commit>) => (arrived++, commit.apply(raw, args))
+    )(raw.commit)
     store = sealStore(raw, new KeyRing([first]), randomBytes)
     const driver = await landed()
     await driver.begin()
-    const draft = await driver.draft({ kind: 'continue', cycle: driver.inflight!.cycle, page: 1, state: '1', tidemark: null, scope: 'all', guardState: null }, [upsert('a', { n: 1 })])
+    const draft = await driver.draft(
+      {
+        kind: 'continue',
+        cycle: driver.inflight!.cycle,
+        page: 1,
+        state: '1',
+        tidemark: null,
+        scope: 'all',
+        guardState: null,
+      },
+      [upsert('a', { n: 1 })],
+    )
     arrived = 0
     const answer = store.commit(draft)
     expect(arrived).toBe(1)
@@ -140,29 +202,48 @@ describe('a sealed store', () => {
   })
 
   test('Z6 the secrets of webhooks are in no file in plain text, and those of one webhook do not work for another', async () => {
-    const settings = { id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }
+    const settings = {
+      id: 'a',
+      url: 'https://example.com',
+      databases: null,
+      actions: null,
+      allow: [],
+      secrets: CANARY,
+      createdAt: 1_000,
+    }
     await store.putWebhook(settings, { sequence: 0, floor: 0 })
     expect((await store.webhooks())[0]!.secrets).toBe(CANARY)
     expect(filesHold(CANARY)).toEqual([])
-    await raw.putWebhook({ ...settings, id: 'b', secrets: (await raw.webhooks())[0]!.secrets }, { sequence: 0, floor: 0 })
-    await expect(store.claimWebhook('b', { holder: 'h', ttlMs: 1, at: 1 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await raw.putWebhook(
+      { ...settings, id: 'b', secrets: (await raw.webhooks())[0]!.secrets },
+      { sequence: 0, floor: 0 },
+    )
+    await expect(store.claimWebhook('b', { holder: 'h', ttlMs: 1, at: 1 })).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+    })
   })
 
   test('Z6 the secrets of cursors are in no file in plain text', async () => {
     const offer = { secret: CANARY, createdAt: 1_000, rotateAfterMs: 10, retainMs: 100 }
     expect(await store.cursorSecrets(offer)).toEqual([{ secret: CANARY, createdAt: 1_000 }])
     expect(filesHold(CANARY)).toEqual([])
-    expect(await store.cursorSecrets({ ...offer, secret: 'another', createdAt: 1_005 })).toEqual([{ secret: CANARY, createdAt: 1_000 }])
+    expect(await store.cursorSecrets({ ...offer, secret: 'another', createdAt: 1_005 })).toEqual([
+      { secret: CANARY, createdAt: 1_000 },
+    ])
   })
 
   test('Z2 a state moved to another sync is refused', async () => {
     const [one, two] = [await landed('one'), await landed('two')]
-    sql("update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'")
+    sql(
+      "update tidemark_registry set committed = (select committed from tidemark_registry where stream_id = 'one') where stream_id = 'two'",
+    )
     await expect(store.readCheckpoint(two.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     const begin = { at: 0, mode: 'incremental', trigger: 'x', fresh: true, databases: [] } as const
     await expect(store.beginCycle(two.lease, begin)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     await two.release()
-    await expect(store.acquire(two.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(store.acquire(two.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+    })
     await expect(store.readCheckpoint(one.ref)).resolves.toMatchObject({ version: 1 })
   })
 
@@ -171,7 +252,14 @@ describe('a sealed store', () => {
     const old = (await raw.readCheckpoint(driver.ref)).committed!
     await driver.set('"newer"')
     const newer = (await raw.readCheckpoint(driver.ref)).committed!
-    for (const forged of [old, old.replace('.c1.', '.c2.'), newer.replace('.c2.', '.c1.'), '{"plain":true}', '', newer.replace('sealed.1', 'sealed.9')]) {
+    for (const forged of [
+      old,
+      old.replace('.c1.', '.c2.'),
+      newer.replace('.c2.', '.c1.'),
+      '{"plain":true}',
+      '',
+      newer.replace('sealed.1', 'sealed.9'),
+    ]) {
       sql('update tidemark_registry set committed = ?', forged)
       await expect(store.readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
     }
@@ -185,7 +273,9 @@ describe('a sealed store', () => {
     await driver.set('"newer"')
     expect((await driver.begin()).inflight.state).toBe('"newer"')
     sql('update tidemark_registry set inflight_state = ?', old)
-    await expect(store.beginCycle(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] })).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
+    await expect(
+      store.beginCycle(driver.lease, { at: 0, mode: 'incremental', trigger: 'x', fresh: false, databases: [] }),
+    ).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })
 
   test('Z5 without the key nothing can be started or changed, the lease is free again, and with the key all is as before', async () => {
@@ -193,19 +283,30 @@ describe('a sealed store', () => {
     const stranger = sealStore(raw, new KeyRing([second]), randomBytes)
     await driver.release()
     const before = await raw.readCheckpoint(driver.ref)
-    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(first.id) })
+    await expect(stranger.acquire(driver.ref, { holder: 'x', ttlMs: 1_000, at: 0 })).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+      message: expect.stringContaining(first.id),
+    })
     expect({ ...(await raw.readCheckpoint(driver.ref)) }).toEqual(before)
-    await expect(stranger.readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining(second.id) })
+    await expect(stranger.readCheckpoint(driver.ref)).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+      message: expect.stringContaining(second.id),
+    })
     expect((await store.readCheckpoint(driver.ref)).committed).toContain(CANARY)
   })
 
   test('Z3 neither the wrapping key nor the data key is in any file', async () => {
     await landed()
     const [wrapped] = await raw.dataKeys()
-    const dataKey = unseal(first.bytes, wrapped!.wrapped, JSON.stringify(['tidemark data key', 1, raw.tenant, wrapped!.id]))!
+    const dataKey = unseal(
+      first.bytes,
+      wrapped!.wrapped,
+      JSON.stringify(['tidemark data key', 1, raw.tenant, wrapped!.id]),
+    )!
     expect(filesHold(wrapped!.wrapped)).not.toEqual([])
     for (const bytes of [first.bytes, dataKey]) {
-      for (const form of ['base64', 'hex', 'base64url', 'latin1'] as const) expect(filesHold(bytes.toString(form))).toEqual([])
+      for (const form of ['base64', 'hex', 'base64url', 'latin1'] as const)
+        expect(filesHold(bytes.toString(form))).toEqual([])
       expect(readdirSync(folder).filter((file) => readFileSync(join(folder, file)).includes(bytes))).toEqual([])
     }
   })
@@ -220,8 +321,15 @@ describe('a sealed store', () => {
     await driver.set('"while rotating"')
     const renewed = sealStore(raw, new KeyRing([second]), randomBytes)
     expect((await renewed.readCheckpoint(driver.ref)).committed).toBe('"while rotating"')
-    await expect(sealStore(raw, new KeyRing([first]), randomBytes).readCheckpoint(driver.ref)).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
-    expect((await raw.auditChain({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual(['new-key', 'set', 'rewrap-key', 'set'])
+    await expect(sealStore(raw, new KeyRing([first]), randomBytes).readCheckpoint(driver.ref)).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+    })
+    expect((await raw.auditChain({ after: 0, limit: 10 })).entries.map(({ action }) => action)).toEqual([
+      'new-key',
+      'set',
+      'rewrap-key',
+      'set',
+    ])
   })
 
   test('Z4 a new data key seals from then on; texts of the old key stay readable, also for a process that did not know the new one', async () => {
@@ -244,22 +352,52 @@ describe('a sealed store', () => {
     const other = raw.forTenant('other')
     await other.putDataKey(key!, { actor: 'x', at: 0 })
     const sealedOther = sealStore(other, new KeyRing([first]), randomBytes)
-    await expect(SyncDriver.acquire(sealedOther)).rejects.toMatchObject({ code: 'STATE_UNREADABLE', message: expect.stringContaining('tampered') })
+    await expect(SyncDriver.acquire(sealedOther)).rejects.toMatchObject({
+      code: 'STATE_UNREADABLE',
+      message: expect.stringContaining('tampered'),
+    })
     expect((await store.readCheckpoint(driver.ref)).version).toBe(1)
   })
 
   const offer = { secret: CANARY, createdAt: 1_000, rotateAfterMs: 10, retainMs: 100 }
   test.each<[string, () => Promise<unknown>, (stranger: Store) => Promise<unknown>]>([
-    ['a state', () => landed(), async (stranger) => (await stranger.readCheckpoint({ worker: 'crm', sync: 'delta' })).committed],
-    ['a secret of cursors', () => store.cursorSecrets(offer), async (stranger) => (await stranger.cursorSecrets(offer))[0]!.secret],
-    ['a secret of webhooks', () => store.putWebhook({ id: 'a', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1_000 }, { sequence: 0, floor: 0 }), async (stranger) => (await stranger.webhooks())[0]!.secrets],
-  ])('Z14 after a tenant was erased by another process, %s is not sealed with the erased keys', async (_, write, read) => {
-    await (await landed()).release()
-    expect(await raw.eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
-    // The process that knew the old key continues: its texts open in a process that never knew it.
-    await write()
-    expect(await read(sealStore(raw, new KeyRing([first]), randomBytes))).toContain(CANARY)
-  })
+    [
+      'a state',
+      () => landed(),
+      async (stranger) => (await stranger.readCheckpoint({ worker: 'crm', sync: 'delta' })).committed,
+    ],
+    [
+      'a secret of cursors',
+      () => store.cursorSecrets(offer),
+      async (stranger) => (await stranger.cursorSecrets(offer))[0]!.secret,
+    ],
+    [
+      'a secret of webhooks',
+      () =>
+        store.putWebhook(
+          {
+            id: 'a',
+            url: 'https://example.com',
+            databases: null,
+            actions: null,
+            allow: [],
+            secrets: CANARY,
+            createdAt: 1_000,
+          },
+          { sequence: 0, floor: 0 },
+        ),
+      async (stranger) => (await stranger.webhooks())[0]!.secrets,
+    ],
+  ])(
+    'Z14 after a tenant was erased by another process, %s is not sealed with the erased keys',
+    async (_, write, read) => {
+      await (await landed()).release()
+      expect(await raw.eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased' })
+      // The process that knew the old key continues: its texts open in a process that never knew it.
+      await write()
+      expect(await read(sealStore(raw, new KeyRing([first]), randomBytes))).toContain(CANARY)
+    },
+  )
 
   test('Z14 after erasure nothing of the tenant is in any file: no record, key, state, name of a sync, address or actor', async () => {
     const acme = store.forTenant('acme')
@@ -267,13 +405,49 @@ describe('a sealed store', () => {
     // More than a page, and repeatedly: overwritten and freed pages count as well.
     for (let n = 0; n < 20; n++) {
       await driver.begin({ databases: [`${CANARY}-things`] })
-      await driver.complete([upsert(`${CANARY}-key`, { text: `${CANARY}-${'x'.repeat(20_000)}`, n }, { cursor: `${CANARY}-cursor`, database: `${CANARY}-things` })], {
-        quarantined: [{ database: `${CANARY}-things`, key: `${CANARY}-bad`, code: 'RECORD_INVALID', message: CANARY, text: CANARY }],
-      })
+      await driver.complete(
+        [
+          upsert(
+            `${CANARY}-key`,
+            { text: `${CANARY}-${'x'.repeat(20_000)}`, n },
+            { cursor: `${CANARY}-cursor`, database: `${CANARY}-things` },
+          ),
+        ],
+        {
+          quarantined: [
+            {
+              database: `${CANARY}-things`,
+              key: `${CANARY}-bad`,
+              code: 'RECORD_INVALID',
+              message: CANARY,
+              text: CANARY,
+            },
+          ],
+        },
+      )
     }
     await driver.set(`"${CANARY}"`, `${CANARY}-actor`, `${CANARY}-reason`)
-    await acme.putWebhook({ id: CANARY, url: `https://example.com/${CANARY}`, databases: null, actions: null, allow: [], secrets: CANARY, createdAt: 1 }, { sequence: 0, floor: 0 })
-    await acme.addApiKey({ id: `${CANARY}-key`, name: CANARY, hash: CANARY, scopes: [CANARY], rateLimit: 1, createdAt: 1, endsAt: null })
+    await acme.putWebhook(
+      {
+        id: CANARY,
+        url: `https://example.com/${CANARY}`,
+        databases: null,
+        actions: null,
+        allow: [],
+        secrets: CANARY,
+        createdAt: 1,
+      },
+      { sequence: 0, floor: 0 },
+    )
+    await acme.addApiKey({
+      id: `${CANARY}-key`,
+      name: CANARY,
+      hash: CANARY,
+      scopes: [CANARY],
+      rateLimit: 1,
+      createdAt: 1,
+      endsAt: null,
+    })
     const survivor = await landed()
     await driver.release()
     const keys = (await raw.forTenant('acme').dataKeys()).map(({ wrapped }) => wrapped)
@@ -292,11 +466,18 @@ describe('a sealed store', () => {
     const reader = new DatabaseSync(join(folder, 'store.db'))
     const quick = await openSqliteStore({ file: join(folder, 'store.db'), thread: false, busyTimeoutMs: 50 })
     reader.exec('begin; select count(*) from tidemark_commits')
-    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', remains: expect.stringContaining('Stop them') })
+    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({
+      kind: 'erased',
+      remains: expect.stringContaining('Stop them'),
+    })
     expect(await acme.databases()).toEqual([])
     reader.exec('commit')
     reader.close()
-    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({ kind: 'erased', entries: 0, remains: null })
+    expect(await quick.forTenant('acme').eraseTenant({ actor: 'ana', at: 5 })).toMatchObject({
+      kind: 'erased',
+      entries: 0,
+      remains: null,
+    })
     expect(filesHold(CANARY)).toEqual([])
     await quick.close()
   })

@@ -35,11 +35,12 @@ export class ProcessFreezer {
     this.commits = join(folder, 'commits.ndjson')
     this.freezing = join(folder, 'freezing')
     writeFileSync(this.commits, '')
-    fleet.onFrozen = ({ pid }, commit) => this.hold(pid!, this.#overtaken(commit), () => {
-      this.#waiting--
-      writeFileSync(`${this.freezing}.${pid}`, '')
-      if (this.#isFreezing) writeFileSync(this.freezing, '')
-    })
+    fleet.onFrozen = ({ pid }, commit) =>
+      this.hold(pid!, this.#overtaken(commit), () => {
+        this.#waiting--
+        writeFileSync(`${this.freezing}.${pid}`, '')
+        if (this.#isFreezing) writeFileSync(this.freezing, '')
+      })
   }
 
   /** How many were overtaken so far. */
@@ -61,35 +62,49 @@ export class ProcessFreezer {
   hold(pid: number, until: Promise<unknown>, thaw: () => void): void {
     this.count++
     this.frozen.add(pid)
-    this.#thawing.push(until.then(() => {}).finally(async () => {
-      thaw()
-      await sleep(SPARED_MS)
-      this.frozen.delete(pid)
-    }))
+    this.#thawing.push(
+      until
+        .then(() => {})
+        .finally(async () => {
+          thaw()
+          await sleep(SPARED_MS)
+          this.frozen.delete(pid)
+        }),
+    )
   }
 
   /** Resolves when no process is suspended and a stale commit was attempted. */
   async end(): Promise<void> {
-    for (const end = performance.now() + TRIED_MAX_MS; this.#outcomes().tried.length === 0 && performance.now() < end; await sleep(1_000)) {
+    for (
+      const end = performance.now() + TRIED_MAX_MS;
+      this.#outcomes().tried.length === 0 && performance.now() < end;
+      await sleep(1_000)
+    ) {
       // The process that took it may have been killed before it was suspended.
       if (this.#waiting === 0) writeFileSync(this.freezing, '')
     }
     this.#isFreezing = false
     rmSync(this.freezing, { force: true })
-    for (let all = 0; all < this.#thawing.length; ) await Promise.all(this.#thawing.slice(all, (all = this.#thawing.length)))
+    for (let all = 0; all < this.#thawing.length;)
+      await Promise.all(this.#thawing.slice(all, (all = this.#thawing.length)))
   }
 
   /** Expects that every commit after a takeover was rejected, and that there were some. */
   expectRefused(): { commits: number; stale: number; refused: number } {
     const { outcomes, refused, tried } = this.#outcomes()
-    expect(outcomes.filter(({ outcome, ...commit }) => outcome !== 'fenced' && this.#stale.includes(nameOf(commit)))).toEqual([])
+    expect(
+      outcomes.filter(({ outcome, ...commit }) => outcome !== 'fenced' && this.#stale.includes(nameOf(commit))),
+    ).toEqual([])
     expect(tried).not.toEqual([])
     return { commits: outcomes.length, stale: tried.length, refused: refused.size }
   }
 
   /** A process that was killed while waking up attempted nothing. */
   #outcomes(): { outcomes: Outcome[]; refused: Set<string>; tried: string[] } {
-    const outcomes = readFileSync(this.commits, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Outcome)
+    const outcomes = readFileSync(this.commits, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Outcome)
     const refused = new Set(outcomes.filter(({ outcome }) => outcome === 'fenced').map(nameOf))
     return { outcomes, refused, tried: this.#stale.filter((name) => refused.has(name)) }
   }
@@ -106,7 +121,10 @@ export class ProcessFreezer {
     const client = new pg.Client({ connectionString: this.#database, options: '-c tidemark.tenant=default' })
     await client.connect()
     try {
-      const { rows } = await client.query<{ epoch: string }>('select epoch from tidemark.registry where stream_id = $1', [sync])
+      const { rows } = await client.query<{ epoch: string }>(
+        'select epoch from tidemark.registry where stream_id = $1',
+        [sync],
+      )
       return Number(rows[0]!.epoch)
     } finally {
       await client.end()
@@ -124,7 +142,10 @@ function nameOf({ sync, epoch, page }: FrozenCommit): string {
 
 /** Waits until the rows equal those of the source and returns the time it took. `describe` reports on stuck syncs. */
 export async function expectLanded(
-  store: Store, stage: SourceServerFixture, syncs: readonly string[], describe: (stuck: readonly string[]) => Promise<string> = () => describeFailures(store),
+  store: Store,
+  stage: SourceServerFixture,
+  syncs: readonly string[],
+  describe: (stuck: readonly string[]) => Promise<string> = () => describeFailures(store),
 ): Promise<number> {
   const landed = async (): Promise<Record<string, unknown>> => {
     const rows = await store.rows({ database: 'rows', limit: 1_000_000 })
@@ -147,7 +168,11 @@ export async function expectLanded(
  * The replayed log gives the source's rows without duplicates, and the pages of a cycle were committed in order, each
  * in one commit.
  */
-export async function expectLog(store: Store, stage: SourceServerFixture, syncs: readonly string[]): Promise<LogEntry[]> {
+export async function expectLog(
+  store: Store,
+  stage: SourceServerFixture,
+  syncs: readonly string[],
+): Promise<LogEntry[]> {
   const log = await store.changes({ after: 0, limit: 10_000_000 })
   expect(sorted(replayed(log))).toEqual(sorted(truthOf(stage, syncs)))
   const last = new Map<number, { page: number; committedAt: number }>()
@@ -156,7 +181,8 @@ export async function expectLog(store: Store, stage: SourceServerFixture, syncs:
     expect(text, `entry ${sequence}`).not.toBe(texts.get(key) ?? null)
     texts.set(key, text)
     const before = last.get(cycle)
-    if (before !== undefined && before.committedAt !== committedAt) expect(page, `cycle ${cycle}`).toBeGreaterThan(before.page)
+    if (before !== undefined && before.committedAt !== committedAt)
+      expect(page, `cycle ${cycle}`).toBeGreaterThan(before.page)
     last.set(cycle, { page, committedAt })
   }
   return log
@@ -186,7 +212,12 @@ export async function untilNone(count: () => Promise<number>): Promise<void> {
 async function describeFailures(store: Store): Promise<string> {
   const { syncs } = await store.listSyncStatus({ at: Date.now(), recent: 1 })
   const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
-  return failed.map(({ sync, checkpoint: { lastError, failures } }) => `${sync}: ${failures} × ${lastError!.code} ${lastError!.message}`).join('; ')
+  return failed
+    .map(
+      ({ sync, checkpoint: { lastError, failures } }) =>
+        `${sync}: ${failures} × ${lastError!.code} ${lastError!.message}`,
+    )
+    .join('; ')
 }
 
 function truthOf(stage: SourceServerFixture, syncs: readonly string[]): Record<string, number> {

@@ -10,9 +10,13 @@ describe.skipIf(server === '')('PostgreSQL', () => {
   afterAll(async () => {
     for (const url of made) await dropDatabase(server, url)
   })
-  describeRunner('PostgreSQL', async (url) => {
-    const database = await createDatabase(server)
-    made.push(database)
-    return FleetHarness.open(database, url)
-  }, { runner: { describe, test: test.concurrent } })
+  describeRunner(
+    'PostgreSQL',
+    async (url) => {
+      const database = await createDatabase(server)
+      made.push(database)
+      return FleetHarness.open(database, url)
+    },
+    { runner: { describe, test: test.concurrent } },
+  )
 })

@@ -10,9 +10,13 @@ describe.skipIf(server === '')('Restate and PostgreSQL', () => {
   afterAll(async () => {
     for (const url of made) await dropDatabase(server, url)
   })
-  describeRunner('Restate and PostgreSQL', async (url) => {
-    const database = await createDatabase(server)
-    made.push(database)
-    return RestateHarness.open(() => database, url)
-  }, { runner: { describe, test: test.concurrent } })
+  describeRunner(
+    'Restate and PostgreSQL',
+    async (url) => {
+      const database = await createDatabase(server)
+      made.push(database)
+      return RestateHarness.open(() => database, url)
+    },
+    { runner: { describe, test: test.concurrent } },
+  )
 })

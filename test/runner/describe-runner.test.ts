@@ -9,4 +9,6 @@ const folder = mkdtempSync(join(tmpdir(), 'tidemark-runner-'))
 let stores = 0
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describeRunner('SQLite', (url) => FleetHarness.open(`sqlite:${join(folder, `${++stores}.db`)}`, url), { runner: { describe, test: test.concurrent } })
+describeRunner('SQLite', (url) => FleetHarness.open(`sqlite:${join(folder, `${++stores}.db`)}`, url), {
+  runner: { describe, test: test.concurrent },
+})

@@ -20,7 +20,9 @@ describe('a schedule', () => {
   test('N18: a cron waits for its slot, in its zone', () => {
     expect(due({ cron: '*/5 * * * *' }, {}, [ran(NOW - MINUTE)])).toMatchObject({ at: NOW })
     expect(due({ cron: '0 * * * *' }, {}, [ran(NOW)])).toMatchObject({ at: NOW + HOUR })
-    expect(due({ cron: '30 14 * * *', zone: 'Europe/Berlin' }, {}, [ran(NOW)])).toMatchObject({ at: NOW + HOUR + 30 * MINUTE })
+    expect(due({ cron: '30 14 * * *', zone: 'Europe/Berlin' }, {}, [ran(NOW)])).toMatchObject({
+      at: NOW + HOUR + 30 * MINUTE,
+    })
   })
 
   test('XB18: slots missed during sleep become one, in the past', () => {
@@ -34,7 +36,9 @@ describe('a schedule', () => {
 
   test('a continuous sync starts again one pause after its end', () => {
     expect(due('continuous', {})).toMatchObject({ at: NOW })
-    expect(due('continuous', {}, [ran(NOW - MINUTE, { endedAt: NOW - 10, found: 1 })])).toMatchObject({ at: NOW - 10 + SECOND })
+    expect(due('continuous', {}, [ran(NOW - MINUTE, { endedAt: NOW - 10, found: 1 })])).toMatchObject({
+      at: NOW - 10 + SECOND,
+    })
   })
 
   test('a continuous sync without changes doubles its pause each time, up to 32 s', () => {
@@ -49,33 +53,61 @@ describe('a schedule', () => {
 describe('an unfinished cycle', () => {
   const inflight = unfinished(7, NOW - HOUR)
 
-  test.each(['timeout', 'max_pages', 'cancelled', 'paused', null] as const)('of a scheduled sync goes on at once after %s', (stopReason) => {
-    const record = ran(NOW - HOUR, { cycle: 7, endedAt: stopReason === null ? null : NOW - SECOND, stopReason })
-    expect(due('1d', { inflight }, [record])).toEqual({ kind: 'at', at: stopReason === null ? NOW - HOUR : NOW - SECOND, why: 'unfinished' })
-  })
+  test.each(['timeout', 'max_pages', 'cancelled', 'paused', null] as const)(
+    'of a scheduled sync goes on at once after %s',
+    (stopReason) => {
+      const record = ran(NOW - HOUR, { cycle: 7, endedAt: stopReason === null ? null : NOW - SECOND, stopReason })
+      expect(due('1d', { inflight }, [record])).toEqual({
+        kind: 'at',
+        at: stopReason === null ? NOW - HOUR : NOW - SECOND,
+        why: 'unfinished',
+      })
+    },
+  )
 
   test('SX6: after a failure it waits for its retry time, not for the schedule', () => {
     const checkpoint = { inflight, ...failed('SOURCE_UNAVAILABLE', NOW - 10, 1, NOW + MINUTE) }
-    expect(due('1d', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + MINUTE, why: 'retry' })
+    expect(due('1d', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({
+      kind: 'at',
+      at: NOW + MINUTE,
+      why: 'retry',
+    })
   })
 
   test('N17: a manual sync that was run by hand waits for the operator', () => {
-    expect(due('manual', { inflight }, [ran(NOW - HOUR, { cycle: 7, trigger: 'manual', endedAt: null })])).toEqual({ kind: 'never', why: 'manual' })
+    expect(due('manual', { inflight }, [ran(NOW - HOUR, { cycle: 7, trigger: 'manual', endedAt: null })])).toEqual({
+      kind: 'never',
+      why: 'manual',
+    })
   })
 
   test('N17: a manual sync that was triggered continues: a whole cycle was requested', () => {
     const recent = [ran(NOW - HOUR, { cycle: 7, trigger: 'trigger', endedAt: null })]
     expect(due('manual', { inflight }, recent)).toMatchObject({ at: NOW - HOUR, why: 'unfinished' })
-    expect(due('manual', { inflight, ...failed('RATE_LIMITED', NOW, 1, NOW + MINUTE) }, recent)).toMatchObject({ at: NOW + MINUTE, why: 'retry' })
-    expect(due('manual', { inflight, ...failed('CONNECTOR_FAILED', NOW, 1, NOW + MINUTE) }, recent)).toEqual({ kind: 'never', why: 'manual' })
+    expect(due('manual', { inflight, ...failed('RATE_LIMITED', NOW, 1, NOW + MINUTE) }, recent)).toMatchObject({
+      at: NOW + MINUTE,
+      why: 'retry',
+    })
+    expect(due('manual', { inflight, ...failed('CONNECTOR_FAILED', NOW, 1, NOW + MINUTE) }, recent)).toEqual({
+      kind: 'never',
+      why: 'manual',
+    })
   })
 })
 
 describe('after a failure', () => {
   test('F11: an abandoned cycle waits for the later of its slot and its retry', () => {
     const blocked = [ran(NOW - 10 * MINUTE, { stopReason: 'blocked' })]
-    expect(due('5m', failed('MASS_DELETE', NOW - MINUTE, 1, NOW + HOUR), blocked)).toEqual({ kind: 'at', at: NOW + HOUR, why: 'retry' })
-    expect(due('1h', failed('SCOPE_CHANGED', NOW - MINUTE, 1, NOW + MINUTE), blocked)).toEqual({ kind: 'at', at: NOW + 50 * MINUTE, why: 'retry' })
+    expect(due('5m', failed('MASS_DELETE', NOW - MINUTE, 1, NOW + HOUR), blocked)).toEqual({
+      kind: 'at',
+      at: NOW + HOUR,
+      why: 'retry',
+    })
+    expect(due('1h', failed('SCOPE_CHANGED', NOW - MINUTE, 1, NOW + MINUTE), blocked)).toEqual({
+      kind: 'at',
+      at: NOW + 50 * MINUTE,
+      why: 'retry',
+    })
   })
 
   test('F11: refused credentials stop the schedule until a resume, a new state or a trigger', () => {
@@ -84,18 +116,31 @@ describe('after a failure', () => {
     const recent = [ran(NOW - HOUR, { cycle: 7 })]
     expect(due('5m', refused, recent)).toEqual({ kind: 'never', why: 'stopped' })
     expect(due('continuous', refused, recent)).toEqual({ kind: 'never', why: 'stopped' })
-    expect(due('5m', { ...refused, failures: 0, retryAt: null }, recent)).toMatchObject({ kind: 'at', why: 'unfinished' })
+    expect(due('5m', { ...refused, failures: 0, retryAt: null }, recent)).toMatchObject({
+      kind: 'at',
+      why: 'unfinished',
+    })
     expect(due('5m', { ...refused, inflight: null }, recent)).toMatchObject({ kind: 'at', at: NOW })
     expect(due('5m', { ...refused, triggeredAt: NOW }, recent)).toEqual({ kind: 'at', at: NOW, why: 'trigger' })
   })
 
-  test.each(['CONNECTOR_FAILED', 'CURSOR_REJECTED', 'SECRET_MISSING', 'STORE_FULL'] as const)('%s is tried again after its wait', (code) => {
-    const checkpoint = { inflight: unfinished(7, NOW - HOUR), ...failed(code, NOW, 4, NOW + 2 * HOUR) }
-    expect(due('5m', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({ kind: 'at', at: NOW + 2 * HOUR, why: 'retry' })
-  })
+  test.each(['CONNECTOR_FAILED', 'CURSOR_REJECTED', 'SECRET_MISSING', 'STORE_FULL'] as const)(
+    '%s is tried again after its wait',
+    (code) => {
+      const checkpoint = { inflight: unfinished(7, NOW - HOUR), ...failed(code, NOW, 4, NOW + 2 * HOUR) }
+      expect(due('5m', checkpoint, [ran(NOW - HOUR, { cycle: 7 })])).toEqual({
+        kind: 'at',
+        at: NOW + 2 * HOUR,
+        why: 'retry',
+      })
+    },
+  )
 
   test('a retry delay written by a clock that was ahead keeps its length', () => {
-    const checkpoint = { inflight: unfinished(7, NOW), ...failed('SOURCE_UNAVAILABLE', NOW + 24 * HOUR, 1, NOW + 24 * HOUR + MINUTE) }
+    const checkpoint = {
+      inflight: unfinished(7, NOW),
+      ...failed('SOURCE_UNAVAILABLE', NOW + 24 * HOUR, 1, NOW + 24 * HOUR + MINUTE),
+    }
     expect(due('5m', checkpoint)).toMatchObject({ at: NOW + MINUTE })
   })
 
@@ -111,16 +156,28 @@ describe('after a failure', () => {
 })
 
 test('a paused sync is never due, triggered or not', () => {
-  expect(due('continuous', { paused: true, triggeredAt: NOW, inflight: unfinished(7, NOW) })).toEqual({ kind: 'never', why: 'paused' })
+  expect(due('continuous', { paused: true, triggeredAt: NOW, inflight: unfinished(7, NOW) })).toEqual({
+    kind: 'never',
+    why: 'paused',
+  })
 })
 
 test('the fingerprint changes with every input of the due time, and not with the lease', () => {
   const base = checkpointOf({ inflight: unfinished(7, NOW) })
   const moves: Array<Partial<Checkpoint>> = [
-    { version: 1 }, { inflight: null }, { inflight: { ...base.inflight!, page: 1 } }, { paused: true }, { triggeredAt: 1 }, { failures: 1 },
-    { retryAt: 1 }, { lastSuccessAt: 1 }, { lastError: { code: 'INTERNAL', message: '', at: 1 } },
+    { version: 1 },
+    { inflight: null },
+    { inflight: { ...base.inflight!, page: 1 } },
+    { paused: true },
+    { triggeredAt: 1 },
+    { failures: 1 },
+    { retryAt: 1 },
+    { lastSuccessAt: 1 },
+    { lastError: { code: 'INTERNAL', message: '', at: 1 } },
   ]
-  expect(new Set([base, ...moves.map((move) => ({ ...base, ...move }))].map(fingerprintCheckpoint)).size).toBe(moves.length + 1)
+  expect(new Set([base, ...moves.map((move) => ({ ...base, ...move }))].map(fingerprintCheckpoint)).size).toBe(
+    moves.length + 1,
+  )
   expect(fingerprintCheckpoint({ ...base, heldBy: 'another', heldUntil: 5 })).toBe(fingerprintCheckpoint(base))
 })
 
@@ -128,13 +185,33 @@ test('the fingerprint changes with every input of the due time, and not with the
 
 function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: readonly CycleRecord[] = []): DueTime {
   const declared = { mode: 'incremental', schedule: parseSchedule(schedule, 'test'), priority: 0 } as const
-  return computeDueTime(declared, { checkpoint: checkpointOf(checkpoint), recent }, { now: NOW, since: NOW - HOUR, pauseMs: SECOND })
+  return computeDueTime(
+    declared,
+    { checkpoint: checkpointOf(checkpoint), recent },
+    { now: NOW, since: NOW - HOUR, pauseMs: SECOND },
+  )
 }
 
 function checkpointOf(given: Partial<Checkpoint>): Checkpoint {
   return {
-    version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null, failures: 0,
-    lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null, ...given,
+    version: 0,
+    committed: null,
+    committedBy: null,
+    inflight: null,
+    scope: null,
+    tidemark: null,
+    paused: false,
+    triggeredAt: null,
+    failures: 0,
+    lastError: null,
+    retryAt: null,
+    lastSuccessAt: null,
+    completeSince: null,
+    backfillNeeded: null,
+    heldBy: null,
+    heldSince: null,
+    heldUntil: null,
+    ...given,
   }
 }
 
@@ -143,13 +220,36 @@ function failed(code: ErrorCode, at: number, failures: number, retryAt: number):
 }
 
 function unfinished(cycle: number, startedAt: number): Inflight {
-  return { cycle, mode: 'incremental', page: 3, state: '{}', startedAt, scope: null, tidemark: null, guardState: null, startSequence: 0 }
+  return {
+    cycle,
+    mode: 'incremental',
+    page: 3,
+    state: '{}',
+    startedAt,
+    scope: null,
+    tidemark: null,
+    guardState: null,
+    startSequence: 0,
+  }
 }
 
 function ran(startedAt: number, { found = 0, ...given }: Partial<CycleRecord> & { found?: number } = {}): CycleRecord {
   return {
-    worker: 'shop', sync: 'orders', cycle: 1, mode: 'incremental', trigger: 'schedule', startedAt, startSequence: 0, endedAt: startedAt,
-    stopReason: 'complete', endReason: null, pages: 1, retries: 0, waitedMs: 0, error: null,
-    counts: { created: found, updated: 0, deleted: 0, swept: 0, unchanged: 3, stale: 0, missing: 0, quarantined: 0 }, ...given,
+    worker: 'shop',
+    sync: 'orders',
+    cycle: 1,
+    mode: 'incremental',
+    trigger: 'schedule',
+    startedAt,
+    startSequence: 0,
+    endedAt: startedAt,
+    stopReason: 'complete',
+    endReason: null,
+    pages: 1,
+    retries: 0,
+    waitedMs: 0,
+    error: null,
+    counts: { created: found, updated: 0, deleted: 0, swept: 0, unchanged: 3, stale: 0, missing: 0, quarantined: 0 },
+    ...given,
   }
 }

@@ -35,7 +35,9 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
 
     test('XB1: never query the source twice for one sync at once, and every sync makes progress', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: CONTINUOUS, manual: 0, pageMs: 15, leaseTtlMs: LEASE_MS })
-      await fleet.until('five cycles of every sync', async () => (await versions(continuous)).every((version) => version >= 5))
+      await fleet.until('five cycles of every sync', async () =>
+        (await versions(continuous)).every((version) => version >= 5),
+      )
       await fleet.until('every process at work', () => askers(fleet) === PROCESSES)
       const codes = await fleet.stop()
       const lines = fleet.lines()
@@ -43,14 +45,21 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
       expect(lines.filter(({ kind }) => kind === 'failed')).toEqual([])
       expect(codes).toEqual([0, 0, 0])
       // XA10: a stopped process has released its leases.
-      for (const sync of continuous) expect(await store.readCheckpoint({ worker: 'fleet', sync })).toMatchObject({ heldBy: null })
+      for (const sync of continuous)
+        expect(await store.readCheckpoint({ worker: 'fleet', sync })).toMatchObject({ heldBy: null })
     })
 
     test('N17, XB18: run each triggered sync once, however many processes see the trigger', async () => {
       await fleet.start(PROCESSES, { store: url, continuous: 0, manual: MANUAL, pageMs: 5, leaseTtlMs: LEASE_MS })
       for (let round = 1; round <= 3; round++) {
-        await Promise.all(manual.map((sync) => store.signalSync({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() })))
-        await fleet.until('a cycle of every sync', async () => (await versions(manual)).every((version) => version >= round))
+        await Promise.all(
+          manual.map((sync) =>
+            store.signalSync({ worker: 'fleet', sync }, { kind: 'trigger', actor: 'test', at: Date.now() }),
+          ),
+        )
+        await fleet.until('a cycle of every sync', async () =>
+          (await versions(manual)).every((version) => version >= round),
+        )
         // Long enough for a second process to repeat it, if it would.
         await new Promise((resolve) => setTimeout(resolve, 400))
         expect(await versions(manual)).toEqual(Array(MANUAL).fill(round))
@@ -60,7 +69,13 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
     })
 
     test('XB1: take over the syncs of a killed process within its lease, and continue after the last committed page', async () => {
-      await fleet.start(PROCESSES, { store: url, continuous: CONTINUOUS, manual: 0, pageMs: 150, leaseTtlMs: SHORT_LEASE_MS })
+      await fleet.start(PROCESSES, {
+        store: url,
+        continuous: CONTINUOUS,
+        manual: 0,
+        pageMs: 150,
+        leaseTtlMs: SHORT_LEASE_MS,
+      })
       await fleet.until('every process at work', () => askers(fleet) === PROCESSES)
       await fleet.until('the first in the middle of a page', () => openCalls(fleet, fleet.pid(0)).length > 0)
       const pid = await fleet.kill(0)
@@ -71,7 +86,9 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
         return orphans.every((sync) => after.some((line) => line.kind === 'ask' && line.sync === sync))
       })
       const before = await versions(continuous)
-      await fleet.until('two more cycles of every sync', async () => (await versions(continuous)).every((version, i) => version >= before[i]! + 2))
+      await fleet.until('two more cycles of every sync', async () =>
+        (await versions(continuous)).every((version, i) => version >= before[i]! + 2),
+      )
       await fleet.stop()
       const lines = fleet.lines()
       expect(overlaps(lines)).toEqual([])
@@ -82,7 +99,12 @@ export function describeFleet(kind: string, openUrl: (folder: string) => Promise
 }
 
 function askers(fleet: Fleet): number {
-  return new Set(fleet.lines().filter(({ kind }) => kind === 'ask').map(({ pid }) => pid)).size
+  return new Set(
+    fleet
+      .lines()
+      .filter(({ kind }) => kind === 'ask')
+      .map(({ pid }) => pid),
+  ).size
 }
 
 /** Syncs whose last call was not answered before the process was killed. */

@@ -10,39 +10,69 @@ import { serveRestate } from '../../dist/runner/restate/serve-restate.js'
 import { Runner } from '../../dist/runner/runner.js'
 import { createFixtureWorker } from '../../dist/testing/runner-cases/fixture-worker.js'
 
-const { store: url, tenants, concurrency, commits, freezing, pauseMs = 20, ingress, sliceMs, ...stage } = JSON.parse(process.argv[2])
+const {
+  store: url,
+  tenants,
+  concurrency,
+  commits,
+  freezing,
+  pauseMs = 20,
+  ingress,
+  sliceMs,
+  ...stage
+} = JSON.parse(process.argv[2])
 const store = await openStore(url)
 const silent = () => {}
 /** Store calls in progress, and what the next ones wait for. */
 const calls = { underWay: 0 }
 let thawed = Promise.resolve()
 const options = {
-  store: commits === undefined ? store : witnessed(store), tenants, concurrency, pauseMs, pollMs: 200, holder: holderName(),
+  store: commits === undefined ? store : witnessed(store),
+  tenants,
+  concurrency,
+  pauseMs,
+  pollMs: 200,
+  holder: holderName(),
   syncs: listDeclaredSyncs(createFixtureWorker({ ...stage, process: String(process.pid) })),
-  ports: { clock: systemClock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
-  fetch, secrets: (tenant) => ({ get: () => tenant }),
+  ports: {
+    clock: systemClock,
+    random: systemRandom,
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+  },
+  fetch,
+  secrets: (tenant) => ({ get: () => tenant }),
 }
 
 /** Records the outcome of every commit in a file that all processes share. */
 function witnessed(inner) {
   const commit = async (request) => {
-    const { lease: { ref: { sync }, holder, epoch }, transition: { page } } = request
+    const {
+      lease: {
+        ref: { sync },
+        holder,
+        epoch,
+      },
+      transition: { page },
+    } = request
     if (isTaken(freezing)) await freeze({ sync, holder, epoch, page })
     const outcome = await inner.commit(request)
     appendFileSync(commits, `${JSON.stringify({ sync, holder, epoch, page, outcome: outcome.kind })}\n`)
     return outcome
   }
   const forTenant = (tenant) => witnessed(inner.forTenant(tenant))
-  return new Proxy({ ...inner, commit, forTenant }, {
-    get(store, name) {
-      if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'subscribe') return store[name]
-      return async (...args) => {
-        await thawed
-        calls.underWay++
-        return store[name](...args).finally(() => calls.underWay--)
-      }
+  return new Proxy(
+    { ...inner, commit, forTenant },
+    {
+      get(store, name) {
+        if (typeof store[name] !== 'function' || name === 'forTenant' || name === 'subscribe') return store[name]
+        return async (...args) => {
+          await thawed
+          calls.underWay++
+          return store[name](...args).finally(() => calls.underWay--)
+        }
+      },
     },
-  })
+  )
 }
 
 /**
@@ -55,7 +85,8 @@ async function freeze(commit) {
   while (calls.underWay > 1) await sleep(1)
   process.stdout.write(`frozen ${JSON.stringify(commit)}\n`)
   // Not by a signal to itself: on a busy machine it arrived after the signal that resumes the process.
-  for (let waits = 0; waits < 15_000 && !isTaken(`${freezing}.${process.pid}`); waits++) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+  for (let waits = 0; waits < 15_000 && !isTaken(`${freezing}.${process.pid}`); waits++)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
   thaw()
 }
 

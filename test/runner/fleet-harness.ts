@@ -51,25 +51,32 @@ export class FleetHarness implements RunnerHarness {
   }
 
   async start({ processes, ...options }: FleetOptions): Promise<void> {
-    await Promise.all(Array.from({ length: processes }, async () => {
-      const member = spawn(process.execPath, [MEMBER, JSON.stringify({ ...options, store: this.#storeUrl, url: this.#stageUrl })], { stdio: ['ignore', 'pipe', 'pipe'] })
-      this.members.add(member)
-      member.once('exit', () => {
-        this.members.delete(member)
-        this.urls.delete(member)
-      })
-      member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
-      member.stdout.on('data', (chunk: Buffer) => {
-        for (const [, commit] of chunk.toString().matchAll(/^frozen (.*)$/gm)) this.onFrozen(member, JSON.parse(commit!) as FrozenCommit)
-        const [, url] = /^up (http.+)$/m.exec(chunk.toString()) ?? []
-        if (url !== undefined) this.urls.set(member, url)
-      })
-      const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
-        // Killed by the test before it was ready; every other exit is an error.
-        if (signal !== 'SIGKILL') throw new Error(`a process did not start: ${this.errors}`)
-      })
-      await Promise.race([once(member.stdout, 'data'), ended])
-    }))
+    await Promise.all(
+      Array.from({ length: processes }, async () => {
+        const member = spawn(
+          process.execPath,
+          [MEMBER, JSON.stringify({ ...options, store: this.#storeUrl, url: this.#stageUrl })],
+          { stdio: ['ignore', 'pipe', 'pipe'] },
+        )
+        this.members.add(member)
+        member.once('exit', () => {
+          this.members.delete(member)
+          this.urls.delete(member)
+        })
+        member.stderr.on('data', (chunk: Buffer) => (this.errors += chunk.toString()))
+        member.stdout.on('data', (chunk: Buffer) => {
+          for (const [, commit] of chunk.toString().matchAll(/^frozen (.*)$/gm))
+            this.onFrozen(member, JSON.parse(commit!) as FrozenCommit)
+          const [, url] = /^up (http.+)$/m.exec(chunk.toString()) ?? []
+          if (url !== undefined) this.urls.set(member, url)
+        })
+        const ended = once(member, 'exit').then(([, signal]: unknown[]) => {
+          // Killed by the test before it was ready; every other exit is an error.
+          if (signal !== 'SIGKILL') throw new Error(`a process did not start: ${this.errors}`)
+        })
+        await Promise.race([once(member.stdout, 'data'), ended])
+      }),
+    )
   }
 
   trigger(sync: string, tenant = this.store.tenant): Promise<void> {

@@ -30,13 +30,19 @@ function note(...words: Array<string | number>): void {
   appendFileSync(options.log, `${words.join(' ')}\n`)
 }
 
-function source(name: string): (state: { page: number } | undefined, context: SyncContext) => Promise<Page<{ page: number }>> {
+function source(
+  name: string,
+): (state: { page: number } | undefined, context: SyncContext) => Promise<Page<{ page: number }>> {
   return async (state, { clock, cycle, signal }) => {
     const page = (state?.page ?? 0) + 1
     note('ask', name, process.pid, cycle.id, page)
     try {
       await clock.sleep(options.pageMs, signal)
-      return { changes: [{ type: 'upsert', key: `${name}-${page}`, record: { page } }], hasMore: page % 3 !== 0, nextState: { page } }
+      return {
+        changes: [{ type: 'upsert', key: `${name}-${page}`, record: { page } }],
+        hasMore: page % 3 !== 0,
+        nextState: { page },
+      }
     } finally {
       note('answer', name, process.pid, cycle.id, page)
     }
@@ -45,21 +51,34 @@ function source(name: string): (state: { page: number } | undefined, context: Sy
 
 const worker = new Worker({ name: 'fleet' })
 const database = worker.database('rows')
-for (let i = 0; i < options.continuous; i++) worker.sync(`c${i}`, { database, mode: 'incremental', schedule: 'continuous', execute: source(`c${i}`) })
-for (let i = 0; i < options.manual; i++) worker.sync(`m${i}`, { database, mode: 'incremental', schedule: 'manual', execute: source(`m${i}`) })
+for (let i = 0; i < options.continuous; i++)
+  worker.sync(`c${i}`, { database, mode: 'incremental', schedule: 'continuous', execute: source(`c${i}`) })
+for (let i = 0; i < options.manual; i++)
+  worker.sync(`m${i}`, { database, mode: 'incremental', schedule: 'manual', execute: source(`m${i}`) })
 
-for (let i = 0; i < (options.slots ?? 0); i++) worker.sync(`i${i}`, { database, mode: 'incremental', schedule: '30m', execute: source(`i${i}`) })
+for (let i = 0; i < (options.slots ?? 0); i++)
+  worker.sync(`i${i}`, { database, mode: 'incremental', schedule: '30m', execute: source(`i${i}`) })
 
 const store = await openStore(options.store)
-const clock: Clock = { now: () => systemClock.now() + (options.clockAheadMs ?? 0), sleep: (ms, signal) => systemClock.sleep(ms, signal) }
+const clock: Clock = {
+  now: () => systemClock.now() + (options.clockAheadMs ?? 0),
+  sleep: (ms, signal) => systemClock.sleep(ms, signal),
+}
 const silent = (): void => {}
 const runner = new Runner({
-  store, syncs: listDeclaredSyncs(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }), holder: holderName(), concurrency: 3, pollMs: options.pollMs ?? 100, pauseMs: 20,
+  store,
+  syncs: listDeclaredSyncs(worker, { limits: { leaseTtlMs: options.leaseTtlMs } }),
+  holder: holderName(),
+  concurrency: 3,
+  pollMs: options.pollMs ?? 100,
+  pauseMs: 20,
   ports: { clock, random: systemRandom, log: { debug: silent, info: silent, warn: silent, error: silent } },
-  fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
+  fetch: () => Promise.reject(new Error('no network here')),
+  secrets: { get: (name) => name },
   onEvent: (event) => {
     if (event.kind === 'store') note('trouble', event.code, process.pid)
-    if (event.kind === 'ended' && event.result.error !== null) note('failed', event.sync, process.pid, event.result.error.code)
+    if (event.kind === 'ended' && event.result.error !== null)
+      note('failed', event.sync, process.pid, event.result.error.code)
   },
 })
 process.once('SIGTERM', () => {

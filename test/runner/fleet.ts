@@ -28,11 +28,18 @@ export class Fleet {
 
   async start(count: number, options: Omit<MemberOptions, 'log'>): Promise<void> {
     for (let i = 0; i < count; i++) {
-      const member = spawn(process.execPath, ['--import', 'jiti/register', MEMBER, JSON.stringify({ ...options, log: this.log })], { stdio: ['ignore', 'ignore', 'pipe'] })
+      const member = spawn(
+        process.execPath,
+        ['--import', 'jiti/register', MEMBER, JSON.stringify({ ...options, log: this.log })],
+        { stdio: ['ignore', 'ignore', 'pipe'] },
+      )
       member.stderr!.on('data', (chunk: Buffer) => (this.#errors += chunk.toString()))
       this.#members.push(member)
     }
-    await this.until('all processes are up', () => this.lines().filter(({ kind }) => kind === 'up').length === this.#members.length)
+    await this.until(
+      'all processes are up',
+      () => this.lines().filter(({ kind }) => kind === 'up').length === this.#members.length,
+    )
   }
 
   pid(index: number): number {
@@ -52,18 +59,26 @@ export class Fleet {
   /** SIGTERM to all remaining processes; returns their exit codes. */
   async stop(): Promise<Array<number | null>> {
     const left = this.#members.filter((member) => member.exitCode === null && member.signalCode === null)
-    return await Promise.all(left.map((member) => new Promise<number | null>((resolve) => {
-      member.once('exit', resolve)
-      member.kill('SIGTERM')
-    })))
+    return await Promise.all(
+      left.map(
+        (member) =>
+          new Promise<number | null>((resolve) => {
+            member.once('exit', resolve)
+            member.kill('SIGTERM')
+          }),
+      ),
+    )
   }
 
   lines(): Line[] {
-    return readFileSync(this.log, 'utf8').split('\n').slice(0, -1).map((text) => {
-      const [kind = '', ...words] = text.split(' ')
-      const [sync, pid] = kind === 'up' || kind === 'stopped' ? ['-', words[0]] : words
-      return { kind, sync: sync!, pid: Number(pid), cycle: Number(words[2]), page: Number(words[3]) }
-    })
+    return readFileSync(this.log, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((text) => {
+        const [kind = '', ...words] = text.split(' ')
+        const [sync, pid] = kind === 'up' || kind === 'stopped' ? ['-', words[0]] : words
+        return { kind, sync: sync!, pid: Number(pid), cycle: Number(words[2]), page: Number(words[3]) }
+      })
   }
 
   async until(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
@@ -89,7 +104,10 @@ export function overlaps(lines: readonly Line[]): string[] {
     if (line.kind === 'answer' && asking.get(line.sync)?.pid === line.pid) asking.delete(line.sync)
     if (line.kind !== 'ask') continue
     const other = asking.get(line.sync)
-    if (other !== undefined) found.push(`${line.sync}: ${line.pid} asked for page ${line.page} while ${other.pid} was reading page ${other.page}`)
+    if (other !== undefined)
+      found.push(
+        `${line.sync}: ${line.pid} asked for page ${line.page} while ${other.pid} was reading page ${other.page}`,
+      )
     asking.set(line.sync, line)
   }
   return found

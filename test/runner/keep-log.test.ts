@@ -9,13 +9,15 @@ test('XE13 the log is compacted to its retention every hour, and a failing store
   onTestFinished(() => harness.close())
   const { store } = harness
   const driver = await SyncDriver.acquire(store)
-  for (let day = 0; day < 4; day++) await driver.cycle(day % 2 === 0 ? [upsert('a', { day })] : [remove('a')], { at: START + day * 86_400_000 })
+  for (let day = 0; day < 4; day++)
+    await driver.cycle(day % 2 === 0 ? [upsert('a', { day })] : [remove('a')], { at: START + day * 86_400_000 })
   const stop = new AbortController()
   const [floors, lines]: [number[], string[]] = [[], []]
   let [now, broken] = [START + 2.5 * 86_400_000, 1]
   const note = (message: string): void => void lines.push(message)
   const ports: Ports = {
-    random: { next: Math.random }, log: { debug: note, info: note, warn: note, error: note },
+    random: { next: Math.random },
+    log: { debug: note, info: note, warn: note, error: note },
     clock: {
       now: () => now,
       async sleep(ms) {
@@ -25,7 +27,11 @@ test('XE13 the log is compacted to its retention every hour, and a failing store
       },
     },
   }
-  const failing = { ...store, compact: (request: Parameters<typeof store.compact>[0]) => (broken-- > 0 ? Promise.reject(new Error('busy')) : store.compact(request)) }
+  const failing = {
+    ...store,
+    compact: (request: Parameters<typeof store.compact>[0]) =>
+      broken-- > 0 ? Promise.reject(new Error('busy')) : store.compact(request),
+  }
   await compactLogPeriodically(failing, ports, 86_400_000, stop.signal)
   expect(floors[0]).toBe(0)
   expect(floors[1]).toBe(2)
@@ -48,7 +54,12 @@ test('XE13 a retention below an hour is also the interval', async () => {
   }
   const harness = await openHarness()
   onTestFinished(() => harness.close())
-  await compactLogPeriodically(harness.store, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  await compactLogPeriodically(
+    harness.store,
+    { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock },
+    900_000,
+    stop.signal,
+  )
   expect(slept).toEqual([900_000])
 })
 
@@ -66,8 +77,21 @@ test('XE13 between two steps the writers have at least as long as a step took', 
       if (took.length === 0) stop.abort()
     },
   }
-  const slow = { ...harness.store, compact: async () => ({ floor: 0, removedEntries: 0, removedCycles: 0, hasMore: (now += took.shift()!) !== START + 790 }) }
-  await compactLogPeriodically(slow, { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock }, 900_000, stop.signal)
+  const slow = {
+    ...harness.store,
+    compact: async () => ({
+      floor: 0,
+      removedEntries: 0,
+      removedCycles: 0,
+      hasMore: (now += took.shift()!) !== START + 790,
+    }),
+  }
+  await compactLogPeriodically(
+    slow,
+    { random: { next: Math.random }, log: { debug: none, info: none, warn: none, error: none }, clock },
+    900_000,
+    stop.signal,
+  )
   expect(slept).toEqual([750, 50, 900_000])
 })
 
@@ -89,11 +113,15 @@ test('XE13 a store with a retention of one day has the same size after a month a
     const stop = new AbortController()
     const clock = { now: () => START + (day + 1) * 86_400_000, sleep: async () => stop.abort() }
     await compactLogPeriodically(store, { random: { next: Math.random }, log: quiet, clock }, 86_400_000, stop.signal)
-    held.push({ entries: (await store.changes({ after: 0, limit: 10_000 })).length, cycles: (await store.cycles(null, { limit: 10_000 })).length })
+    held.push({
+      entries: (await store.changes({ after: 0, limit: 10_000 })).length,
+      cycles: (await store.cycles(null, { limit: 10_000 })).length,
+    })
   }
   const rows = await store.rows({ database: 'things', limit: 100 })
   const cycles = new Set((await store.cycles(null, { limit: 10_000 })).map(({ cycle }) => cycle))
-  for (const { database, key } of rows) expect((await store.history(database, key)).map(({ cycle }) => cycles.has(cycle))).not.toContain(false)
+  for (const { database, key } of rows)
+    expect((await store.history(database, key)).map(({ cycle }) => cycles.has(cycle))).not.toContain(false)
   // A day of cycles, those that current rows reference, and the newest hundred.
   for (const { entries, cycles: kept } of held) expect([entries <= 10 + 50, kept <= 100 + 50]).toEqual([true, true])
   expect(held[29]!.cycles).toBeLessThanOrEqual(Math.max(...held.slice(0, 7).map((day) => day.cycles)) + 50)

@@ -19,7 +19,12 @@ describe('the queue of due syncs', () => {
   })
 
   test('SX7: of items that are due since the same time the higher priority goes first, of equal ones the longer waiting', () => {
-    const line = [entry('backfill', 0, 20), entry('late delta', 5 * SECOND, 40), entry('delta', 0, 40), entry('trigger', 0, 100)]
+    const line = [
+      entry('backfill', 0, 20),
+      entry('late delta', 5 * SECOND, 40),
+      entry('delta', 0, 40),
+      entry('trigger', 0, 100),
+    ]
     expect(serve(line).map(({ name }) => name)).toEqual(['trigger', 'delta', 'late delta', 'backfill'])
   })
 
@@ -29,21 +34,30 @@ describe('the queue of due syncs', () => {
   })
 
   test('XB19: a new item passes none that has waited longer than its head start', () => {
-    const comer = fc.record({ since: fc.integer({ min: 0, max: 100 * MINUTE }), priority: fc.integer({ min: -200, max: 200 }) })
-    fc.assert(fc.property(fc.array(comer, { minLength: 2, maxLength: 40 }), (comers) => {
-      const line = serve(comers.map(({ since, priority }, index) => entry(String(index), since, priority)))
-      line.forEach((later, index) => {
-        for (const earlier of line.slice(0, index)) {
-          expect(earlier.dueSince - later.dueSince).toBeLessThan((earlier.priority - later.priority) * 10 * SECOND + SECOND)
-        }
-      })
-    }))
+    const comer = fc.record({
+      since: fc.integer({ min: 0, max: 100 * MINUTE }),
+      priority: fc.integer({ min: -200, max: 200 }),
+    })
+    fc.assert(
+      fc.property(fc.array(comer, { minLength: 2, maxLength: 40 }), (comers) => {
+        const line = serve(comers.map(({ since, priority }, index) => entry(String(index), since, priority)))
+        line.forEach((later, index) => {
+          for (const earlier of line.slice(0, index)) {
+            expect(earlier.dueSince - later.dueSince).toBeLessThan(
+              (earlier.priority - later.priority) * 10 * SECOND + SECOND,
+            )
+          }
+        })
+      }),
+    )
   })
 
   test('XB19, XF18: the tenant with the fewest running goes first, then the one served longest ago', () => {
     const line = [entry('noisy', 0, 100, 'big'), entry('quiet', MINUTE, 20, 'small')]
-    const shares = (big: number, small: number, turns: Record<string, number> = {}): TenantLoad =>
-      ({ runningCycles: (tenant) => (tenant === 'big' ? big : small), lastServed: (tenant) => turns[tenant] ?? 0 })
+    const shares = (big: number, small: number, turns: Record<string, number> = {}): TenantLoad => ({
+      runningCycles: (tenant) => (tenant === 'big' ? big : small),
+      lastServed: (tenant) => turns[tenant] ?? 0,
+    })
     expect(nextOf(line, shares(3, 0))!.name).toBe('quiet')
     expect(nextOf(line, shares(0, 1))!.name).toBe('noisy')
     expect(nextOf(line, shares(0, 0, { big: 9, small: 4 }))!.name).toBe('quiet')
@@ -57,43 +71,57 @@ describe('the queue of due syncs', () => {
 
 describe('the due queue', () => {
   test('XB19: an item becomes ready at its time, not before, and once', () => {
-    const item = fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), at: fc.integer({ min: 0, max: 50 }), since: fc.integer({ min: 0, max: 9_000 }), again: fc.option(fc.integer({ min: 0, max: 60 }), { nil: null }), gone: fc.boolean() })
-    fc.assert(fc.property(fc.array(item, { maxLength: 60 }), fc.integer({ min: 0, max: 60 }), (items, glance) => {
-      const agenda = new DueQueue<Named>()
-      const expected = new Map<Named, number>()
-      items.forEach(({ tenant, at, since, again, gone }, index) => {
-        const named = entry(String(index), since, 0, tenant)
-        agenda.schedule(named, at)
-        expected.set(named, at)
-        if (index % 7 === 0) agenda.nextAt(glance)
-        if (again !== null) {
-          agenda.schedule(named, again === 60 ? Infinity : again)
-          if (again === 60) expected.delete(named)
-          else expected.set(named, again)
+    const item = fc.record({
+      tenant: fc.constantFrom('a', 'b', 'c'),
+      at: fc.integer({ min: 0, max: 50 }),
+      since: fc.integer({ min: 0, max: 9_000 }),
+      again: fc.option(fc.integer({ min: 0, max: 60 }), { nil: null }),
+      gone: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 60 }), fc.integer({ min: 0, max: 60 }), (items, glance) => {
+        const agenda = new DueQueue<Named>()
+        const expected = new Map<Named, number>()
+        items.forEach(({ tenant, at, since, again, gone }, index) => {
+          const named = entry(String(index), since, 0, tenant)
+          agenda.schedule(named, at)
+          expected.set(named, at)
+          if (index % 7 === 0) agenda.nextAt(glance)
+          if (again !== null) {
+            agenda.schedule(named, again === 60 ? Infinity : again)
+            if (again === 60) expected.delete(named)
+            else expected.set(named, again)
+          }
+          if (gone) {
+            agenda.remove(named)
+            expected.delete(named)
+          }
+        })
+        for (let now = glance; now <= 60; now += 5) {
+          const due = [...expected].filter(([, at]) => at <= now || at <= glance).map(([named]) => named)
+          expect(agenda.readyCount(now)).toBe(due.length)
+          expect(agenda.nextAt(now)).toBe(due.length > 0 ? now : Math.min(Infinity, ...expected.values()))
+          const served = due.map(() => agenda.takeNext(now, EVEN)!)
+          expect(new Set(served)).toEqual(new Set(due))
+          expect(agenda.takeNext(now, EVEN)).toBeNull()
+          for (const named of due) expected.delete(named)
+          for (const tenant of ['a', 'b', 'c']) {
+            const places = served
+              .filter((named) => named.tenant === tenant)
+              .map(({ dueSince: since }) => Math.floor(since / SECOND))
+            expect(places).toEqual(places.toSorted((a, b) => a - b))
+          }
         }
-        if (gone) {
-          agenda.remove(named)
-          expected.delete(named)
-        }
-      })
-      for (let now = glance; now <= 60; now += 5) {
-        const due = [...expected].filter(([, at]) => at <= now || at <= glance).map(([named]) => named)
-        expect(agenda.readyCount(now)).toBe(due.length)
-        expect(agenda.nextAt(now)).toBe(due.length > 0 ? now : Math.min(Infinity, ...expected.values()))
-        const served = due.map(() => agenda.takeNext(now, EVEN)!)
-        expect(new Set(served)).toEqual(new Set(due))
-        expect(agenda.takeNext(now, EVEN)).toBeNull()
-        for (const named of due) expected.delete(named)
-        for (const tenant of ['a', 'b', 'c']) {
-          const places = served.filter((named) => named.tenant === tenant).map(({ dueSince: since }) => Math.floor(since / SECOND))
-          expect(places).toEqual(places.toSorted((a, b) => a - b))
-        }
-      }
-    }))
+      }),
+    )
   })
 
   test('of those who came at once each process reaches for another first', () => {
-    const line = [{ ...entry('a', 0, 0), tieBreaker: 0.9 }, { ...entry('b', 500, 0), tieBreaker: 0.1 }, { ...entry('c', 0, 0), tieBreaker: 0.5 }]
+    const line = [
+      { ...entry('a', 0, 0), tieBreaker: 0.9 },
+      { ...entry('b', 500, 0), tieBreaker: 0.1 },
+      { ...entry('c', 0, 0), tieBreaker: 0.5 },
+    ]
     expect(serve(line).map(({ name }) => name)).toEqual(['b', 'c', 'a'])
   })
 })

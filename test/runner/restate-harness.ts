@@ -74,10 +74,13 @@ export class RestateHarness implements RunnerHarness {
 
   /** Calls a handler of an object through Restate. */
   async call<T>(sync: string, handler: string, input?: unknown): Promise<T> {
-    const answer = await fetch(`${this.server.ingress}/tidemark.stage/${encodeURIComponent(`default/${sync}`)}/${handler}`, {
-      method: 'POST',
-      ...(input !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) }),
-    })
+    const answer = await fetch(
+      `${this.server.ingress}/tidemark.stage/${encodeURIComponent(`default/${sync}`)}/${handler}`,
+      {
+        method: 'POST',
+        ...(input !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) }),
+      },
+    )
     const text = await answer.text()
     if (!answer.ok) throw new Error(`${handler} of ${sync} answered ${answer.status}: ${text}`)
     return (text === '' ? undefined : JSON.parse(text)) as T
@@ -86,8 +89,11 @@ export class RestateHarness implements RunnerHarness {
   /** Invocations in Restate's own tables. */
   async invocations(where: string): Promise<Array<Record<string, unknown>>> {
     const answer = await fetch(`${this.server.admin}/query`, {
-      method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' },
-      body: JSON.stringify({ query: `select id, target_service_key as key, target_handler_name as handler, status, retry_count from sys_invocation where ${where}` }),
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({
+        query: `select id, target_service_key as key, target_handler_name as handler, status, retry_count from sys_invocation where ${where}`,
+      }),
     })
     return ((await answer.json()) as { rows: Array<Record<string, unknown>> }).rows
   }

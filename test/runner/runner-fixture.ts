@@ -33,8 +33,14 @@ export class RunnerFixture {
 
   runner(syncs: readonly DeclaredSync[], options: Partial<RunnerOptions> = {}): Runner {
     const runner = new Runner({
-      store: this.store, syncs, ports: this.ports(), fetch: noFetch, secrets: { get: (name) => name },
-      holder: `process-${this.#runners.length + 1}`, onEvent: (event) => this.events.push(event), ...options,
+      store: this.store,
+      syncs,
+      ports: this.ports(),
+      fetch: noFetch,
+      secrets: { get: (name) => name },
+      holder: `process-${this.#runners.length + 1}`,
+      onEvent: (event) => this.events.push(event),
+      ...options,
     })
     this.#runners.push(runner)
     return runner
@@ -88,11 +94,19 @@ export async function emptyPage(): Promise<Page> {
 /** Returns one new row per call. */
 export function oneRow(): () => Promise<Page> {
   let count = 0
-  return async () => ({ changes: [{ type: 'upsert', key: String(++count), record: { count } }], hasMore: false, nextState: { count } })
+  return async () => ({
+    changes: [{ type: 'upsert', key: String(++count), record: { count } }],
+    hasMore: false,
+    nextState: { count },
+  })
 }
 
 /** Takes a while and records the time of each call in seconds since `start`. */
-export function recordRequestTimes(asked: number[], start: number, ms = 0): (state: unknown, context: SyncContext) => Promise<Page> {
+export function recordRequestTimes(
+  asked: number[],
+  start: number,
+  ms = 0,
+): (state: unknown, context: SyncContext) => Promise<Page> {
   return async (_, { clock, signal }) => {
     asked.push((clock.now() - start) / SECOND)
     if (ms > 0) await clock.sleep(ms, signal)

@@ -1,7 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type Listener, type Page, type Store, type SyncContext } from '../../src/contract/index.ts'
 import { readStatus } from '../../src/runner/status.ts'
-import { declare, HOUR, MINUTE, emptyPage, recordRequestTimes, oneRow, ref, RunnerFixture, SECOND } from './runner-fixture.ts'
+import {
+  declare,
+  HOUR,
+  MINUTE,
+  emptyPage,
+  recordRequestTimes,
+  oneRow,
+  ref,
+  RunnerFixture,
+  SECOND,
+} from './runner-fixture.ts'
 
 let scene: RunnerFixture
 let start: number
@@ -26,7 +36,9 @@ describe('schedules', () => {
   })
 
   test('a trigger while the sync runs stays pending and starts one more cycle', async () => {
-    await scene.runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start, MINUTE) } })).start()
+    await scene
+      .runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start, MINUTE) } }))
+      .start()
     await scene.trigger('backfill')
     await scene.time.until(() => asked.length === 1)
     for (let i = 0; i < 3; i++) {
@@ -39,19 +51,30 @@ describe('schedules', () => {
   })
 
   test('N18: cron slots are met to the second, each once', async () => {
-    await scene.runner(declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: recordRequestTimes(asked, start) } })).start()
+    await scene
+      .runner(declare({ delta: { schedule: { cron: '*/5 * * * *' }, execute: recordRequestTimes(asked, start) } }))
+      .start()
     await scene.time.advance(16 * MINUTE)
     expect(asked).toEqual([270, 570, 870])
   })
 
   test('an interval runs at once and then from start to start, however long a cycle takes', async () => {
-    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start, MINUTE) } })).start()
+    await scene
+      .runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start, MINUTE) } }))
+      .start()
     await scene.time.advance(11 * MINUTE)
     expect(asked).toEqual([0, 300, 600])
   })
 
   test('XB18: slots missed during sleep are made up for once', async () => {
-    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) }, hourly: { schedule: { cron: '0 * * * *' }, execute: emptyPage } })).start()
+    await scene
+      .runner(
+        declare({
+          delta: { schedule: '5m', execute: recordRequestTimes(asked, start) },
+          hourly: { schedule: { cron: '0 * * * *' }, execute: emptyPage },
+        }),
+      )
+      .start()
     await scene.time.advance(HOUR)
     const before = asked.length
     scene.time.step(24 * HOUR)
@@ -82,7 +105,14 @@ describe('schedules', () => {
   })
 
   test('F12: a continuous sync runs again one pause after its end, and pauses longer without changes', async () => {
-    await scene.runner(declare({ busy: { schedule: 'continuous', execute: oneRow() }, calm: { schedule: 'continuous', execute: recordRequestTimes(asked, start) } })).start()
+    await scene
+      .runner(
+        declare({
+          busy: { schedule: 'continuous', execute: oneRow() },
+          calm: { schedule: 'continuous', execute: recordRequestTimes(asked, start) },
+        }),
+      )
+      .start()
     await scene.time.advance(20 * SECOND)
     expect(scene.ended('busy').length).toBeGreaterThanOrEqual(19)
     expect(asked.map(Math.round)).toEqual([0, 2, 6, 14])
@@ -96,10 +126,24 @@ describe('unfinished and failed cycles', () => {
       await clock.sleep(SECOND)
       return { changes: [], hasMore: ++page < 9, nextState: { page } }
     }
-    await scene.runner(declare({ long: { schedule: '1d', execute: endless, limits: { pagesMax: 3 } }, other: { schedule: '1d', execute: recordRequestTimes(asked, start) } }), { concurrency: 1 }).start()
+    await scene
+      .runner(
+        declare({
+          long: { schedule: '1d', execute: endless, limits: { pagesMax: 3 } },
+          other: { schedule: '1d', execute: recordRequestTimes(asked, start) },
+        }),
+        { concurrency: 1 },
+      )
+      .start()
     await scene.time.advance(MINUTE)
-    expect(scene.ended('long').map(({ result }) => [result.stopReason, result.resumed])).toEqual([['max_pages', false], ['max_pages', true], ['complete', true]])
-    expect(scene.events.findIndex((event) => event.kind === 'ended' && event.sync === 'other')).toBeLessThan(scene.events.findLastIndex((event) => event.kind === 'ended' && event.sync === 'long'))
+    expect(scene.ended('long').map(({ result }) => [result.stopReason, result.resumed])).toEqual([
+      ['max_pages', false],
+      ['max_pages', true],
+      ['complete', true],
+    ])
+    expect(scene.events.findIndex((event) => event.kind === 'ended' && event.sync === 'other')).toBeLessThan(
+      scene.events.findLastIndex((event) => event.kind === 'ended' && event.sync === 'long'),
+    )
   })
 
   test('SX6: failures back off for 1, 5, 30, 120 minutes, counted from the failure; success resets', async () => {
@@ -147,13 +191,18 @@ describe('unfinished and failed cycles', () => {
 
   test('a blocked sweep is retried on schedule, with health ERROR', async () => {
     let rows = 10
-    const execute = async (): Promise<Page> => ({ changes: Array.from({ length: rows }, (_, i) => ({ type: 'upsert', key: `k${i}`, record: { i } })), hasMore: false })
+    const execute = async (): Promise<Page> => ({
+      changes: Array.from({ length: rows }, (_, i) => ({ type: 'upsert', key: `k${i}`, record: { i } })),
+      hasMore: false,
+    })
     const runner = scene.runner(declare({ all: { mode: 'replace', schedule: '30m', execute } }))
     await runner.start()
     await scene.time.advance(MINUTE)
     rows = 1
     await scene.time.advance(40 * MINUTE)
-    expect(runner.status().syncs).toMatchObject([{ health: 'ERROR', lastError: { code: 'MASS_DELETE' }, due: { kind: 'at', why: 'retry' } }])
+    expect(runner.status().syncs).toMatchObject([
+      { health: 'ERROR', lastError: { code: 'MASS_DELETE' }, due: { kind: 'at', why: 'retry' } },
+    ])
     rows = 9
     await scene.time.advance(30 * MINUTE)
     expect(runner.status().syncs).toMatchObject([{ health: 'HEALTHY' }])
@@ -165,7 +214,11 @@ describe('unfinished and failed cycles', () => {
       const page = (state?.page ?? 0) + 1
       pages.push(page)
       await clock.sleep(10 * SECOND, signal)
-      return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 6, nextState: { page } }
+      return {
+        changes: [{ type: 'upsert', key: String(page), record: { page } }],
+        hasMore: page < 6,
+        nextState: { page },
+      }
     }
     const runner = scene.runner(declare({ delta: { schedule: '1d', execute } }))
     await runner.start()
@@ -173,10 +226,19 @@ describe('unfinished and failed cycles', () => {
     await scene.pause('delta')
     await scene.time.advance(3 * HOUR)
     expect(scene.ended('delta').at(-1)!.result.stopReason).toBe('paused')
-    expect(runner.status().syncs).toMatchObject([{ health: 'PAUSED', due: { kind: 'never', why: 'paused' }, unfinished: { page: 2 } }])
+    expect(runner.status().syncs).toMatchObject([
+      { health: 'PAUSED', due: { kind: 'never', why: 'paused' }, unfinished: { page: 2 } },
+    ])
     await scene.resume('delta')
     await scene.time.advance(2 * MINUTE)
-    expect((await scene.store.rows({ database: 'rows', limit: 10 })).map(({ key }) => key)).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect((await scene.store.rows({ database: 'rows', limit: 10 })).map(({ key }) => key)).toEqual([
+      '1',
+      '2',
+      '3',
+      '4',
+      '5',
+      '6',
+    ])
     expect(scene.ended('delta').at(-1)!.result).toMatchObject({ stopReason: 'complete', resumed: true })
   })
 
@@ -184,7 +246,14 @@ describe('unfinished and failed cycles', () => {
     const bad = (): never => {
       throw new TypeError('undefined is not a function')
     }
-    await scene.runner(declare({ bad: { schedule: '1m', execute: bad }, good: { schedule: '1m', execute: recordRequestTimes(asked, start) } })).start()
+    await scene
+      .runner(
+        declare({
+          bad: { schedule: '1m', execute: bad },
+          good: { schedule: '1m', execute: recordRequestTimes(asked, start) },
+        }),
+      )
+      .start()
     await scene.time.advance(10 * MINUTE)
     expect(asked).toHaveLength(11)
     expect(scene.ended('bad')[0]!.result.error).toMatchObject({ code: 'CONNECTOR_FAILED' })
@@ -200,11 +269,18 @@ describe('the store', () => {
       calls++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
-    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store }).start()
+    await scene
+      .runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store })
+      .start()
     await scene.time.advance(10 * MINUTE)
     expect(asked).toEqual([])
     expect(calls).toBeLessThan(30)
-    expect(scene.events).toContainEqual({ kind: 'store', code: 'STORE_UNAVAILABLE', message: 'connection refused', waitMs: 30 * SECOND })
+    expect(scene.events).toContainEqual({
+      kind: 'store',
+      code: 'STORE_UNAVAILABLE',
+      message: 'connection refused',
+      waitMs: 30 * SECOND,
+    })
     down = false
     await scene.time.advance(MINUTE)
     expect(asked).toHaveLength(1)
@@ -218,7 +294,9 @@ describe('the store', () => {
       tries++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
-    await scene.runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store }).start()
+    await scene
+      .runner(declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } }), { store })
+      .start()
     await scene.time.advance(2 * MINUTE)
     expect(tries).toBeLessThan(12)
     down = false
@@ -250,13 +328,20 @@ test('a store with notifications is polled less often, at once when notified, an
   let ear: Listener | null = null
   let calls = 0
   const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
-  const store = new Proxy(counted, { get: (target, name) => (name === 'listen' ? (given: Listener) => ((ear = given), { add: () => {}, close: async () => {} }) : Reflect.get(target, name) as unknown) })
+  const store = new Proxy(counted, {
+    get: (target, name) =>
+      name === 'listen'
+        ? (given: Listener) => ((ear = given), { add: () => {}, close: async () => {} })
+        : (Reflect.get(target, name) as unknown),
+  })
   const callsIn = async (ms: number): Promise<number> => {
     calls = 0
     await scene.time.advance(ms)
     return calls
   }
-  await scene.runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start) } }), { store }).start()
+  await scene
+    .runner(declare({ backfill: { schedule: 'manual', execute: recordRequestTimes(asked, start) } }), { store })
+    .start()
   ear!.onConnected(true)
   await scene.time.advance(10 * SECOND)
   expect(await callsIn(MINUTE)).toBeLessThanOrEqual(7)
@@ -292,7 +377,10 @@ test('events report a cycle in order', async () => {
 
 test('status is the same from the store alone as from the runner, and never contains the state', async () => {
   const syncs = declare({
-    delta: { schedule: '5m', execute: async () => ({ changes: [], hasMore: false, nextState: { token: 'secret-position' } }) },
+    delta: {
+      schedule: '5m',
+      execute: async () => ({ changes: [], hasMore: false, nextState: { token: 'secret-position' } }),
+    },
     backfill: { schedule: 'manual', mode: 'replace' },
   })
   const runner = scene.runner(syncs)
@@ -301,7 +389,13 @@ test('status is the same from the store alone as from the runner, and never cont
   const read = await readStatus({ store: scene.store, syncs, now: scene.time.now() })
   expect(runner.status()).toMatchObject({ state: 'running', running: [], waiting: 0, syncs: read })
   expect(read).toMatchObject([
-    { sync: 'delta', health: 'HEALTHY', version: 1, due: { kind: 'at', at: start + 5 * MINUTE, why: 'schedule' }, lastCycle: { stopReason: 'complete' } },
+    {
+      sync: 'delta',
+      health: 'HEALTHY',
+      version: 1,
+      due: { kind: 'at', at: start + 5 * MINUTE, why: 'schedule' },
+      lastCycle: { stopReason: 'complete' },
+    },
     { sync: 'backfill', health: 'INITIALIZING', due: { kind: 'never', why: 'manual' }, lastCycle: null },
   ])
   expect(JSON.stringify(read)).not.toContain('secret-position')

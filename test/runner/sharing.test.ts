@@ -19,14 +19,20 @@ describe('several runners on one store', () => {
   test('XB1: no sync is read twice at once, and a held lease is not an error', async () => {
     const running = new Map<string, number>()
     let most = 0
-    const execute = (name: string) => async (_: unknown, { clock, signal }: SyncContext): Promise<Page> => {
-      running.set(name, (running.get(name) ?? 0) + 1)
-      most = Math.max(most, running.get(name)!)
-      await clock.sleep(3 * SECOND, signal)
-      running.set(name, running.get(name)! - 1)
-      return { changes: [], hasMore: false }
-    }
-    const syncs = declare(Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`s${i}`, { schedule: 'continuous', execute: execute(`s${i}`) }])))
+    const execute =
+      (name: string) =>
+      async (_: unknown, { clock, signal }: SyncContext): Promise<Page> => {
+        running.set(name, (running.get(name) ?? 0) + 1)
+        most = Math.max(most, running.get(name)!)
+        await clock.sleep(3 * SECOND, signal)
+        running.set(name, running.get(name)! - 1)
+        return { changes: [], hasMore: false }
+      }
+    const syncs = declare(
+      Object.fromEntries(
+        Array.from({ length: 12 }, (_, i) => [`s${i}`, { schedule: 'continuous', execute: execute(`s${i}`) }]),
+      ),
+    )
     for (let i = 0; i < 4; i++) await scene.runner(syncs, { concurrency: 3 }).start()
     await scene.time.advance(10 * MINUTE)
     expect(most).toBe(1)
@@ -56,7 +62,9 @@ describe('several runners on one store', () => {
     await scene.trigger('delta')
     let moved = 0
     const late = createOncePerSlotStore(scene.store, ref('delta'), fingerprintCheckpoint(before), () => moved++)
-    expect(await late.acquire(ref('delta'), { holder: 'late', ttlMs: MINUTE, at: start })).toMatchObject({ kind: 'held' })
+    expect(await late.acquire(ref('delta'), { holder: 'late', ttlMs: MINUTE, at: start })).toMatchObject({
+      kind: 'held',
+    })
     expect(moved).toBe(1)
     expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ heldBy: null, triggeredAt: start })
   })
@@ -80,24 +88,41 @@ describe('several runners on one store', () => {
     const syncs = declare({ delta: { schedule: '5m', execute: recordRequestTimes(asked, start) } })
     // The holder's clock is behind: by the store's clock the lease has expired, by the holder's it has not.
     let refusals = 0
-    const store: Store = { ...scene.store, acquire: async () => ({ kind: 'held', holder: 'another', expiresAt: start + ++refusals }) }
+    const store: Store = {
+      ...scene.store,
+      acquire: async () => ({ kind: 'held', holder: 'another', expiresAt: start + ++refusals }),
+    }
     await scene.runner(syncs, { store }).start()
     await scene.time.advance(30 * SECOND)
     expect(refusals).toBeGreaterThan(5)
     expect(refusals).toBeLessThanOrEqual(31)
-    expect(scene.events[0]).toEqual({ kind: 'held', tenant: 'default', worker: 'shop', sync: 'delta', by: null, until: null })
+    expect(scene.events[0]).toEqual({
+      kind: 'held',
+      tenant: 'default',
+      worker: 'shop',
+      sync: 'delta',
+      by: null,
+      until: null,
+    })
     expect(await scene.store.readCheckpoint(ref('delta'))).toMatchObject({ failures: 0 })
   })
 })
 
 describe('a process that crashes', () => {
   /** Reads three pages, ten seconds each. */
-  function pages(log: string[], who: string): (state: { page: number } | undefined, context: SyncContext) => Promise<Page> {
+  function pages(
+    log: string[],
+    who: string,
+  ): (state: { page: number } | undefined, context: SyncContext) => Promise<Page> {
     return async (state, { clock, signal }) => {
       const page = (state?.page ?? 0) + 1
       log.push(`${who}${page}`)
       await clock.sleep(10 * SECOND, signal)
-      return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 3, nextState: { page } }
+      return {
+        changes: [{ type: 'upsert', key: String(page), record: { page } }],
+        hasMore: page < 3,
+        nextState: { page },
+      }
     }
   }
 
@@ -119,10 +144,16 @@ describe('a process that crashes', () => {
   test('that is known to have exited is not waited for', async () => {
     const log: string[] = []
     const dying = mortal(scene.store)
-    await scene.runner(declare({ delta: { schedule: '1d', execute: pages(log, 'a') } }), { store: dying.store, holder: 'dead' }).start()
+    await scene
+      .runner(declare({ delta: { schedule: '1d', execute: pages(log, 'a') } }), { store: dying.store, holder: 'dead' })
+      .start()
     await scene.time.advance(15 * SECOND)
     dying.die()
-    await scene.runner(declare({ delta: { schedule: '1d', execute: pages(log, 'b') } }), { isDead: (holder) => holder.startsWith('dead#') }).start()
+    await scene
+      .runner(declare({ delta: { schedule: '1d', execute: pages(log, 'b') } }), {
+        isDead: (holder) => holder.startsWith('dead#'),
+      })
+      .start()
     await scene.time.advance(2 * SECOND)
     expect(log).toContain('b2')
   })
@@ -131,7 +162,9 @@ describe('a process that crashes', () => {
     const log: string[] = []
     const dying = mortal(scene.store)
     await scene.trigger('backfill')
-    await scene.runner(declare({ backfill: { schedule: 'manual', execute: pages(log, 'a') } }), { store: dying.store }).start()
+    await scene
+      .runner(declare({ backfill: { schedule: 'manual', execute: pages(log, 'a') } }), { store: dying.store })
+      .start()
     await scene.time.advance(15 * SECOND)
     dying.die()
     await scene.runner(declare({ backfill: { schedule: 'manual', execute: pages(log, 'b') } })).start()
@@ -141,7 +174,12 @@ describe('a process that crashes', () => {
 
   test('a lease that a runner failed to release does not block it', async () => {
     const store: Store = { ...scene.store, release: async () => Promise.reject(new Error('the connection broke')) }
-    await scene.runner(declare({ delta: { schedule: '1m', execute: recordRequestTimes(asked, start) } }, { leaseTtlMs: 10 * MINUTE }), { store }).start()
+    await scene
+      .runner(
+        declare({ delta: { schedule: '1m', execute: recordRequestTimes(asked, start) } }, { leaseTtlMs: 10 * MINUTE }),
+        { store },
+      )
+      .start()
     await scene.time.advance(5 * MINUTE + SECOND)
     expect(asked.length).toBeGreaterThanOrEqual(5)
   })
@@ -154,7 +192,8 @@ function mortal(store: Store): { store: Store; die: () => void } {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       if (typeof member !== 'function') return member
-      return (...args: unknown[]) => (dead ? new Promise(() => {}) : (member as (...args: unknown[]) => unknown).apply(target, args))
+      return (...args: unknown[]) =>
+        dead ? new Promise(() => {}) : (member as (...args: unknown[]) => unknown).apply(target, args)
     },
   })
   return { store: reached, die: () => void (dead = true) }

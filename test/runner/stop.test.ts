@@ -24,13 +24,24 @@ async function deaf(_: unknown, { clock }: SyncContext): Promise<Page> {
 describe('a graceful stop', () => {
   test('XA10: ends running cycles between pages, keeps committed pages, releases the leases and starts nothing', async () => {
     const asked: number[] = []
-    const runner = scene.runner(declare({ long: { schedule: '1h', execute: endless }, short: { schedule: '1m', execute: recordRequestTimes(asked, 0) } }))
+    const runner = scene.runner(
+      declare({
+        long: { schedule: '1h', execute: endless },
+        short: { schedule: '1m', execute: recordRequestTimes(asked, 0) },
+      }),
+    )
     await runner.start()
     await scene.time.advance(25 * SECOND)
     await runner.stop()
     expect(runner.status()).toMatchObject({ state: 'stopped', running: [] })
-    expect(scene.ended('long').map(({ result }) => [result.stopReason, result.pages, result.error])).toEqual([['cancelled', 2, null]])
-    expect(await scene.store.readCheckpoint(ref('long'))).toMatchObject({ heldBy: null, failures: 0, inflight: { page: 2 } })
+    expect(scene.ended('long').map(({ result }) => [result.stopReason, result.pages, result.error])).toEqual([
+      ['cancelled', 2, null],
+    ])
+    expect(await scene.store.readCheckpoint(ref('long'))).toMatchObject({
+      heldBy: null,
+      failures: 0,
+      inflight: { page: 2 },
+    })
     const before = asked.length
     await scene.time.advance(HOUR)
     expect(asked).toHaveLength(before)
@@ -44,7 +55,10 @@ describe('a graceful stop', () => {
     await first.stop()
     await scene.runner(syncs).start()
     await scene.time.advance(11 * SECOND)
-    expect(scene.events.filter((event) => event.kind === 'started')).toMatchObject([{ resumed: false, why: 'schedule' }, { resumed: true, page: 2, why: 'unfinished' }])
+    expect(scene.events.filter((event) => event.kind === 'started')).toMatchObject([
+      { resumed: false, why: 'schedule' },
+      { resumed: true, page: 2, why: 'unfinished' },
+    ])
     expect((await scene.store.rows({ database: 'rows', limit: 9 })).map(({ key }) => key)).toEqual(['1', '2', '3'])
   })
 
@@ -104,8 +118,21 @@ describe('a graceful stop', () => {
 
 test('holder names differ for every cycle', async () => {
   const holders = new Set<string>()
-  const store = { ...scene.store, acquire: (...[sync, request]: Parameters<typeof scene.store.acquire>) => (holders.add(request.holder), scene.store.acquire(sync, request)) }
+  const store = {
+    ...scene.store,
+    acquire: (...[sync, request]: Parameters<typeof scene.store.acquire>) => (
+      holders.add(request.holder),
+      scene.store.acquire(sync, request)
+    ),
+  }
   await scene.runner(declare({ a: { schedule: '1m' }, b: { schedule: '1m' } }), { store, holder: 'host:1:abc' }).start()
   await scene.time.advance(2 * MINUTE)
-  expect([...holders]).toEqual(['host:1:abc#1', 'host:1:abc#2', 'host:1:abc#3', 'host:1:abc#4', 'host:1:abc#5', 'host:1:abc#6'])
+  expect([...holders]).toEqual([
+    'host:1:abc#1',
+    'host:1:abc#2',
+    'host:1:abc#3',
+    'host:1:abc#4',
+    'host:1:abc#5',
+    'host:1:abc#6',
+  ])
 })

@@ -12,20 +12,31 @@ const worker = new Worker({ name: 'stray' })
 const database = worker.database('rows')
 let good = 0
 worker.sync('careless', {
-  database, schedule: 'continuous',
+  database,
+  schedule: 'continuous',
   execute: async () => {
     void Promise.reject(new TypeError('nobody waits for me'))
     void sleep(5).then(() => Promise.reject({ token: 'secret' }))
     return { changes: [], hasMore: false }
   },
 })
-worker.sync('good', { database, mode: 'incremental', schedule: 'continuous', execute: async () => ({ changes: [{ type: 'upsert', key: String(++good), record: { good } }], hasMore: false }) })
+worker.sync('good', {
+  database,
+  mode: 'incremental',
+  schedule: 'continuous',
+  execute: async () => ({ changes: [{ type: 'upsert', key: String(++good), record: { good } }], hasMore: false }),
+})
 
 const store = await openStore('sqlite::memory:')
 const runner = new Runner({
-  store, syncs: listDeclaredSyncs(worker), holder: 'stray', pollMs: 20, pauseMs: 10,
+  store,
+  syncs: listDeclaredSyncs(worker),
+  holder: 'stray',
+  pollMs: 20,
+  pauseMs: 10,
   ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'error' }) },
-  fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
+  fetch: () => Promise.reject(new Error('no network here')),
+  secrets: { get: (name) => name },
 })
 await runner.start()
 while ((await store.headSequence()) < 10) await sleep(20)

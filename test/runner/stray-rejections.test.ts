@@ -21,7 +21,9 @@ test('XA14: after the runner has stopped, the process handles rejections itself 
 })
 
 async function run(...args: string[]): Promise<{ code: number | null; output: string; errors: string }> {
-  const child = spawn(process.execPath, ['--import', 'jiti/register', MEMBER, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, ['--import', 'jiti/register', MEMBER, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let [output, errors] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))

@@ -21,7 +21,10 @@ describe('a tenant that appears while a runner runs', () => {
   test('has its syncs run from then on, and is subscribed to', async () => {
     const heard: string[] = []
     const store: Store = new Proxy(scene.store, {
-      get: (target, name) => (name === 'listen' ? () => ({ add: (tenant: string) => heard.push(tenant), close: async () => {} }) : Reflect.get(target, name) as unknown),
+      get: (target, name) =>
+        name === 'listen'
+          ? () => ({ add: (tenant: string) => heard.push(tenant), close: async () => {} })
+          : (Reflect.get(target, name) as unknown),
     })
     const runner = scene.runner(declare({ hourly: { schedule: '1h', execute } }), { store, secrets })
     await runner.start()
@@ -67,7 +70,9 @@ describe('a tenant that appears while a runner runs', () => {
     const watching = watchTenants(scene.store, scene.ports(), (tenant) => told.push(tenant), stopping.signal)
     await scene.time.advance(20 * SECOND)
     expect(told).toEqual(['known'])
-    await scene.store.forTenant('later').addApiKey({ id: 'k', name: '', hash: '', scopes: [], rateLimit: 1, createdAt: 0, endsAt: null })
+    await scene.store
+      .forTenant('later')
+      .addApiKey({ id: 'k', name: '', hash: '', scopes: [], rateLimit: 1, createdAt: 0, endsAt: null })
     await scene.time.advance(20 * SECOND)
     expect(told).toEqual(['known', 'later'])
     await scene.trigger('delta', scene.store.forTenant('erased'))
@@ -81,7 +86,10 @@ describe('a tenant that appears while a runner runs', () => {
     const told: string[] = []
     const stopping = new AbortController()
     let failures = 2
-    const store: Store = { ...scene.store, tenants: async () => (failures-- > 0 ? Promise.reject(new Error('gone')) : scene.store.tenants()) }
+    const store: Store = {
+      ...scene.store,
+      tenants: async () => (failures-- > 0 ? Promise.reject(new Error('gone')) : scene.store.tenants()),
+    }
     await scene.trigger('delta', scene.store.forTenant('acme'))
     const watching = watchTenants(store, scene.ports(), (tenant) => told.push(tenant), stopping.signal)
     await scene.time.advance(20 * SECOND)
@@ -93,12 +101,28 @@ describe('a tenant that appears while a runner runs', () => {
 
 test('webhooks of every tenant are delivered, each with its own changes, including tenants that appear later', async () => {
   const sent: Array<readonly [string, string]> = []
-  const runner = scene.runner(declare({ once: { schedule: '1d', execute } }), { tenants: ['default', 'acme', 'late'], secrets })
+  const runner = scene.runner(declare({ once: { schedule: '1d', execute } }), {
+    tenants: ['default', 'acme', 'late'],
+    secrets,
+  })
   for (const tenant of ['default', 'acme', 'late']) {
-    await scene.store.forTenant(tenant).putWebhook({ id: 'w', url: `https://${tenant}.example`, databases: null, actions: null, allow: [], secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]), createdAt: 0 }, { sequence: 0, floor: 0 })
+    await scene.store.forTenant(tenant).putWebhook(
+      {
+        id: 'w',
+        url: `https://${tenant}.example`,
+        databases: null,
+        actions: null,
+        allow: [],
+        secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]),
+        createdAt: 0,
+      },
+      { sequence: 0, floor: 0 },
+    )
   }
   const deliverers = new TenantDeliverers({
-    store: scene.store, ports: scene.ports(), holder: 'process',
+    store: scene.store,
+    ports: scene.ports(),
+    holder: 'process',
     send: async ({ url, body }) => {
       sent.push([new URL(url).host, (JSON.parse(body) as { resourceId: string }).resourceId])
       return { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }

@@ -10,29 +10,57 @@ const source = await import(`${dist}/sources/${vendor}/source.js`)
 
 /** The largest page size that the vendor allows, by default. */
 const SOURCES = {
-  salesforce: () => source.salesforce({ instanceUrl: url, accessToken: 'KEY', limit: limit ?? 2_000 }).object('Account', { fields: ['Name', 'Industry'] }),
+  salesforce: () =>
+    source
+      .salesforce({ instanceUrl: url, accessToken: 'KEY', limit: limit ?? 2_000 })
+      .object('Account', { fields: ['Name', 'Industry'] }),
   stripe: () => source.stripe({ baseUrl: `${url}/v1`, apiKey: 'KEY' }).customers,
   hubspot: () => source.hubspot({ baseUrl: url, accessToken: 'KEY' }).contacts,
-  servicenow: () => source.servicenow({ instanceUrl: url, user: 'KEY', password: 'KEY', limit: limit ?? 1_000 }).table('incident'),
+  servicenow: () =>
+    source.servicenow({ instanceUrl: url, user: 'KEY', password: 'KEY', limit: limit ?? 1_000 }).table('incident'),
   github: () => source.github({ baseUrl: url, token: 'KEY' }).issues,
   linear: () => source.linear({ baseUrl: url, apiKey: 'KEY', limit: limit ?? 250 }).issues,
   airtable: () => source.airtable({ baseUrl: `${url}/v0`, baseId: 'appSimulated00001', token: 'KEY' }).table('Tasks'),
   bookmarks: () => source.bookmarks({ baseUrl: url, token: 'KEY', ...options }),
   'github-stars': () => source.githubStars({ baseUrl: url, token: 'KEY' }),
   kraken: () => source.kraken({ baseUrl: url, apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' }).ledgers,
-  evm: () => source.evm({ address: options.address, operations: ['native'], providers: [source.alchemy({ name: 'indexer', url: `${url}/v2/key`, countMax: limit })] }).transfers,
-  rest: () => source.rest({
-    baseUrl: `${url}/v1`,
-    auth: source.bearer('KEY'),
-    streams: [{
-      name: 'customers', path: '/customers', records: 'data', key: 'id', query: { limit: 100 },
-      page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
-      follow: {
-        kind: 'events', path: '/events', query: { limit: 100 }, records: 'data', id: 'id', at: 'created', time: 's', after: 'ending_before', order: 'newest-first',
-        more: 'has_more', newest: { limit: 1 }, record: 'data.object', deletions: { at: 'type', are: ['*.deleted'] }, only: { at: 'data.object.object', are: ['customer'] },
-      },
-    }],
-  }).customers,
+  evm: () =>
+    source.evm({
+      address: options.address,
+      operations: ['native'],
+      providers: [source.alchemy({ name: 'indexer', url: `${url}/v2/key`, countMax: limit })],
+    }).transfers,
+  rest: () =>
+    source.rest({
+      baseUrl: `${url}/v1`,
+      auth: source.bearer('KEY'),
+      streams: [
+        {
+          name: 'customers',
+          path: '/customers',
+          records: 'data',
+          key: 'id',
+          query: { limit: 100 },
+          page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
+          follow: {
+            kind: 'events',
+            path: '/events',
+            query: { limit: 100 },
+            records: 'data',
+            id: 'id',
+            at: 'created',
+            time: 's',
+            after: 'ending_before',
+            order: 'newest-first',
+            more: 'has_more',
+            newest: { limit: 1 },
+            record: 'data.object',
+            deletions: { at: 'type', are: ['*.deleted'] },
+            only: { at: 'data.object.object', are: ['customer'] },
+          },
+        },
+      ],
+    }).customers,
 }
 
 const worker = new Worker({ name: 'run' })
@@ -52,8 +80,20 @@ async function run({ sync, aheadMs }) {
   }
   const clock = { now: () => systemClock.now() + aheadMs, sleep: systemClock.sleep }
   const startedAt = performance.now()
-  const { stopReason, counts, pages, error } = await runCycle(worker, sync, { store, clock, secrets: { get: (name) => options.secrets?.[name] ?? 'key' } })
-  say({ event: 'cycle', stopReason, counts, pages, error: error?.message, seconds: (performance.now() - startedAt) / 1_000, peakMegabytes: peakMegabytes() })
+  const { stopReason, counts, pages, error } = await runCycle(worker, sync, {
+    store,
+    clock,
+    secrets: { get: (name) => options.secrets?.[name] ?? 'key' },
+  })
+  say({
+    event: 'cycle',
+    stopReason,
+    counts,
+    pages,
+    error: error?.message,
+    seconds: (performance.now() - startedAt) / 1_000,
+    peakMegabytes: peakMegabytes(),
+  })
 }
 
 function say(fields) {

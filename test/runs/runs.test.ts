@@ -45,42 +45,59 @@ afterAll(async () => {
   console.table(table)
 })
 
-test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.name, vendor] as const))('%s is copied and followed with few more requests than the minimum, in bounded memory', async (name, vendor) => {
-  const clock = new RunClock()
-  const simulator = vendor.make({ clock, random: new RandomStream(1, name) })
-  const ids = fill(vendor, simulator, clock, COUNTS)
-  await using server = await serve(simulator)
-  const store = await stand.fresh()
-  const child = new Child(build, '../../runs/measured.mjs', { input: { vendor: name.split(' ')[0], url: server.url, store }, nodeFlags: [`--max-old-space-size=${HEAP_MEGABYTES}`] })
+test.skipIf(process.platform !== 'linux').each(VENDORS.map((vendor) => [vendor.name, vendor] as const))(
+  '%s is copied and followed with few more requests than the minimum, in bounded memory',
+  async (name, vendor) => {
+    const clock = new RunClock()
+    const simulator = vendor.make({ clock, random: new RandomStream(1, name) })
+    const ids = fill(vendor, simulator, clock, COUNTS)
+    await using server = await serve(simulator)
+    const store = await stand.fresh()
+    const child = new Child(build, '../../runs/measured.mjs', {
+      input: { vendor: name.split(' ')[0], url: server.url, store },
+      nodeFlags: [`--max-old-space-size=${HEAP_MEGABYTES}`],
+    })
 
-  const backfill = await cycle(child, simulator, vendor.backfill, clock)
-  expect(backfill.counts).toMatchObject({ created: RECORDS })
-  let requests = backfill.asked.length
-  let minimum = vendor.backfill.minimum(COUNTS, simulator, backfill.asked)
-  expect(requests).toBeGreaterThanOrEqual(minimum)
-  expect(requests).toBeLessThanOrEqual(mostFor(name, minimum))
+    const backfill = await cycle(child, simulator, vendor.backfill, clock)
+    expect(backfill.counts).toMatchObject({ created: RECORDS })
+    let requests = backfill.asked.length
+    let minimum = vendor.backfill.minimum(COUNTS, simulator, backfill.asked)
+    expect(requests).toBeGreaterThanOrEqual(minimum)
+    expect(requests).toBeLessThanOrEqual(mostFor(name, minimum))
 
-  change(vendor, simulator, clock, ids, COUNTS)
-  const counts = { created: 0, updated: 0, deleted: 0, swept: 0 }
-  for (const follow of vendor.follow) {
-    const followed = await cycle(child, simulator, follow, clock)
-    const least = follow.minimum(COUNTS, simulator, followed.asked)
-    expect(followed.asked.length).toBeLessThanOrEqual(mostFor(name, least))
-    requests += followed.asked.length
-    minimum += least
-    for (const kind of Object.keys(counts) as (keyof typeof counts)[]) counts[kind] += followed.counts[kind] ?? 0
-  }
-  expect({ ...counts, deleted: counts.deleted + counts.swept }).toMatchObject({ created: COUNTS.created, updated: COUNTS.updated, deleted: COUNTS.deleted })
-  expect(server.requests).toBe(requests)
+    change(vendor, simulator, clock, ids, COUNTS)
+    const counts = { created: 0, updated: 0, deleted: 0, swept: 0 }
+    for (const follow of vendor.follow) {
+      const followed = await cycle(child, simulator, follow, clock)
+      const least = follow.minimum(COUNTS, simulator, followed.asked)
+      expect(followed.asked.length).toBeLessThanOrEqual(mostFor(name, least))
+      requests += followed.asked.length
+      minimum += least
+      for (const kind of Object.keys(counts) as (keyof typeof counts)[]) counts[kind] += followed.counts[kind] ?? 0
+    }
+    expect({ ...counts, deleted: counts.deleted + counts.swept }).toMatchObject({
+      created: COUNTS.created,
+      updated: COUNTS.updated,
+      deleted: COUNTS.deleted,
+    })
+    expect(server.requests).toBe(requests)
 
-  child.tell(JSON.stringify({ sync: null }))
-  const { code, stderr, said } = await child.ended
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  const peak = said.at(-1)!['peakMegabytes'] as number
-  table.push({ vendor: name, 'records/s': Math.round(RECORDS / backfill.seconds), requests, minimum, 'peak MB': peak })
-  expect(await differences(store, vendor, simulator)).toEqual([])
-  expect(peak).toBeLessThan(PEAK_MAX_MEGABYTES)
-}, 600_000)
+    child.tell(JSON.stringify({ sync: null }))
+    const { code, stderr, said } = await child.ended
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const peak = said.at(-1)!['peakMegabytes'] as number
+    table.push({
+      vendor: name,
+      'records/s': Math.round(RECORDS / backfill.seconds),
+      requests,
+      minimum,
+      'peak MB': peak,
+    })
+    expect(await differences(store, vendor, simulator)).toEqual([])
+    expect(peak).toBeLessThan(PEAK_MAX_MEGABYTES)
+  },
+  600_000,
+)
 
 /** Confirmed ends, lookups of a sample of absent records, and searches with too many results. */
 function mostFor(name: string, least: number): number {

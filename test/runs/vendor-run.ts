@@ -18,7 +18,13 @@ export function fill(vendor: Vendor, simulator: VendorSimulator, clock: RunClock
 }
 
 /** One a second, and then long enough ago to be outside every source's lag. */
-export function change(vendor: Vendor, simulator: VendorSimulator, clock: RunClock, ids: readonly string[], { updated, created, deleted }: Counts): void {
+export function change(
+  vendor: Vendor,
+  simulator: VendorSimulator,
+  clock: RunClock,
+  ids: readonly string[],
+  { updated, created, deleted }: Counts,
+): void {
   const from = clock.now()
   const changes = updated + created + deleted
   // Each a different record, all over the list.
@@ -36,7 +42,9 @@ export function change(vendor: Vendor, simulator: VendorSimulator, clock: RunClo
 
 /** Changes its last text field. */
 function renamed(fields: Fields, n: number): Fields {
-  const name = Object.keys(fields).filter((field) => /name|title|description/i.test(field)).at(-1)!
+  const name = Object.keys(fields)
+    .filter((field) => /name|title|description/i.test(field))
+    .at(-1)!
   return { [name]: `Changed ${n}` }
 }
 
@@ -54,7 +62,8 @@ export async function differences(url: string, vendor: Vendor, simulator: Vendor
       for (const { key, text } of rows) {
         const at = wanted.get(key)
         wanted.delete(key)
-        if (at === undefined || !isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(landed(truth[at.n]!))))) found.push(key)
+        if (at === undefined || !isDeepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(landed(truth[at.n]!)))))
+          found.push(key)
       }
       after = rows.at(-1)!.key
     }

@@ -1,4 +1,16 @@
-import { AirtableSimulator, GithubSimulator, HubspotSimulator, LinearSimulator, SalesforceSimulator, ServicenowSimulator, StripeSimulator, type Fields, type LoggedRequest, type SimulatorPorts, type VendorSimulator } from '../../src/testing/simulators/index.ts'
+import {
+  AirtableSimulator,
+  GithubSimulator,
+  HubspotSimulator,
+  LinearSimulator,
+  SalesforceSimulator,
+  ServicenowSimulator,
+  StripeSimulator,
+  type Fields,
+  type LoggedRequest,
+  type SimulatorPorts,
+  type VendorSimulator,
+} from '../../src/testing/simulators/index.ts'
 
 export interface Cycle {
   readonly sync: string
@@ -37,9 +49,14 @@ const ANCHOR = 1
 
 const stripeCycles = {
   // 100 to a page, and `has_more` is the end.
-  backfill: { sync: 'follow-backfill', minimum: ({ records }: Counts, ..._rest: unknown[]) => ANCHOR + saidToEnd(records, 100) },
+  backfill: {
+    sync: 'follow-backfill',
+    minimum: ({ records }: Counts, ..._rest: unknown[]) => ANCHOR + saidToEnd(records, 100),
+  },
   // One event for each change, each in a different second: no request is needed to determine their order.
-  follow: [{ sync: 'follow', minimum: ({ updated, created, deleted }: Counts) => saidToEnd(updated + created + deleted, 100) }],
+  follow: [
+    { sync: 'follow', minimum: ({ updated, created, deleted }: Counts) => saidToEnd(updated + created + deleted, 100) },
+  ],
 }
 
 export const VENDORS: readonly Vendor[] = [
@@ -51,18 +68,40 @@ export const VENDORS: readonly Vendor[] = [
     // A query returns at most 2,000 rows, and only a short page that is also `done` is the end.
     backfill: { sync: 'follow-backfill', minimum: ({ records }) => ANCHOR + endsShort(records, 2_000) },
     // Deleted rows are among the changed ones.
-    follow: [{ sync: 'follow', minimum: ({ updated, created, deleted }) => endsShort(updated + created + deleted, 2_000) }],
-    landed: ({ Id, Name, Industry, CreatedDate, SystemModstamp, IsDeleted }) => ({ Id, Name, Industry, CreatedDate, SystemModstamp, IsDeleted }),
+    follow: [
+      { sync: 'follow', minimum: ({ updated, created, deleted }) => endsShort(updated + created + deleted, 2_000) },
+    ],
+    landed: ({ Id, Name, Industry, CreatedDate, SystemModstamp, IsDeleted }) => ({
+      Id,
+      Name,
+      Industry,
+      CreatedDate,
+      SystemModstamp,
+      IsDeleted,
+    }),
   },
   {
-    name: 'stripe', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles,
+    name: 'stripe',
+    type: 'customer',
+    make: (ports) => new StripeSimulator(ports),
+    fields: () => customer,
+    ...stripeCycles,
     // And one request for Stripe's time, which gives the minimum age of the listed objects.
     backfill: { sync: 'follow-backfill', minimum: (...given) => stripeCycles.backfill.minimum(...given) + 1 },
     // The first event of an object that the backfill wrote may be older than its listed version: the object is read,
     // once.
-    follow: stripeCycles.follow.map(({ sync, minimum }) => ({ sync, minimum: (counts: Counts) => minimum(counts) + counts.updated })),
+    follow: stripeCycles.follow.map(({ sync, minimum }) => ({
+      sync,
+      minimum: (counts: Counts) => minimum(counts) + counts.updated,
+    })),
   },
-  { name: 'rest (as stripe)', type: 'customer', make: (ports) => new StripeSimulator(ports), fields: () => customer, ...stripeCycles },
+  {
+    name: 'rest (as stripe)',
+    type: 'customer',
+    make: (ports) => new StripeSimulator(ports),
+    fields: () => customer,
+    ...stripeCycles,
+  },
   {
     name: 'hubspot',
     type: 'contacts',
@@ -94,7 +133,12 @@ export const VENDORS: readonly Vendor[] = [
     name: 'servicenow',
     type: 'incident',
     make: (ports) => new ServicenowSimulator(ports),
-    fields: () => (n) => ({ number: `INC${n}`, short_description: `Incident ${n}`, state: String(n % 7), active: 'true' }),
+    fields: () => (n) => ({
+      number: `INC${n}`,
+      short_description: `Incident ${n}`,
+      state: String(n % 7),
+      active: 'true',
+    }),
     // Pages of 1,000; a backfill ends with an empty one, because a short one may only lack rows hidden from the reader.
     backfill: { sync: 'follow-backfill', minimum: ({ records }) => ANCHOR + saidToEnd(records, 1_000) + 1 },
     follow: [
@@ -108,8 +152,14 @@ export const VENDORS: readonly Vendor[] = [
     // An Enterprise server has a configurable limit; the public budget would spread these requests over hours.
     make: (ports) => new GithubSimulator(ports, { pointsPerHour: 50_000_000 }),
     fields: (vendor, records) => {
-      const repositories = Array.from({ length: REPOSITORIES }, (_, n) => vendor.create('repository', { name: `repository-${n}` }))
-      return (n) => ({ repository: repositories[homeOf(n, records)]!, title: `Issue ${n}`, body: `What happened to ${n}` })
+      const repositories = Array.from({ length: REPOSITORIES }, (_, n) =>
+        vendor.create('repository', { name: `repository-${n}` }),
+      )
+      return (n) => ({
+        repository: repositories[homeOf(n, records)]!,
+        title: `Issue ${n}`,
+        body: `What happened to ${n}`,
+      })
     },
     backfill: { sync: 'list', minimum: (_, vendor) => pagesOfIssues(vendor) },
     follow: [{ sync: 'list', minimum: (_, vendor) => pagesOfIssues(vendor) }],
@@ -160,7 +210,9 @@ function pagesOfIssues(vendor: VendorSimulator): number {
   const sizes = new Map(vendor.truth('repository').map(({ id }) => [id, 0]))
   for (const { repositoryId } of vendor.truth('issue')) sizes.set(repositoryId, sizes.get(repositoryId)! + 1)
   const pages = [...sizes.values()].map((size) => Math.max(1, Math.ceil(size / 100)))
-  return Array.from({ length: Math.ceil(pages.length / 20) }, (_, n) => Math.max(...pages.slice(n * 20, n * 20 + 20))).reduce((sum, most) => sum + most, 0)
+  return Array.from({ length: Math.ceil(pages.length / 20) }, (_, n) =>
+    Math.max(...pages.slice(n * 20, n * 20 + 20)),
+  ).reduce((sum, most) => sum + most, 0)
 }
 
 /**
@@ -168,8 +220,17 @@ function pagesOfIssues(vendor: VendorSimulator): number {
  * range that succeeded. Within a range, a page continues from the time of the last record, and a short one is its end.
  */
 function searches(vendor: VendorSimulator, asked: readonly LoggedRequest[]): number {
-  const times = vendor.records.current('contacts').map(({ modifiedAtMs }) => modifiedAtMs).toSorted((a, b) => a - b)
-  const bounds = asked.filter(({ body }) => body !== '').map(({ body }) => (JSON.parse(body) as { filterGroups: { filters: { value: string }[] }[] }).filterGroups[0]!.filters.map(({ value }) => Number(value)))
+  const times = vendor.records
+    .current('contacts')
+    .map(({ modifiedAtMs }) => modifiedAtMs)
+    .toSorted((a, b) => a - b)
+  const bounds = asked
+    .filter(({ body }) => body !== '')
+    .map(({ body }) =>
+      (JSON.parse(body) as { filterGroups: { filters: { value: string }[] }[] }).filterGroups[0]!.filters.map(
+        ({ value }) => Number(value),
+      ),
+    )
   let [cursorMs, untilMs] = bounds[0] as [number, number]
   // The vendor's clock has whole seconds, and is used from the second request on.
   const believedMs = bounds.at(-1)![1]!

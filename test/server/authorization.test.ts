@@ -24,11 +24,20 @@ class World {
     return new World(stand)
   }
 
-  async ask(route: Route, key: string | null, headers: Record<string, string> = {}): Promise<{ status: number; text: string }> {
+  async ask(
+    route: Route,
+    key: string | null,
+    headers: Record<string, string> = {},
+  ): Promise<{ status: number; text: string }> {
     const body = BODIES[route.id]
     const { port } = new URL(this.stand.url)
     const response = await fetch(`http://127.0.0.1:${port}${pathOf(route)}`, {
-      method: route.method, headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      method: route.method,
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     return { status: response.status, text: await response.text() }
@@ -37,7 +46,12 @@ class World {
   /** Everything that a route could have changed. */
   async state(): Promise<string> {
     const { store } = this.stand
-    return JSON.stringify([await store.webhooks(), await store.readCheckpoint({ worker: 'crm', sync: 'delta' }), await store.headSequence(), await store.apiKeys()])
+    return JSON.stringify([
+      await store.webhooks(),
+      await store.readCheckpoint({ worker: 'crm', sync: 'delta' }),
+      await store.headSequence(),
+      await store.apiKeys(),
+    ])
   }
 }
 
@@ -48,8 +62,15 @@ describe('Z43 every route', () => {
   test('shows the content of records only to a key that may read their database, quarantined or committed', async () => {
     const world = await World.open()
     const driver = await world.stand.driver('other')
-    await driver.cycle([], { quarantined: [makeQuarantined(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })] })
-    const readers = new Map([['changes:read', ['listChanges', 'consoleChanges']], ['things:read', null], ['*:read', null], ['admin', null]])
+    await driver.cycle([], {
+      quarantined: [makeQuarantined(`key-${CANARY}`, { message: `not a ${CANARY}`, text: `{"text":"${CANARY}"}` })],
+    })
+    const readers = new Map([
+      ['changes:read', ['listChanges', 'consoleChanges']],
+      ['things:read', null],
+      ['*:read', null],
+      ['admin', null],
+    ])
     const leaks: string[] = []
     for (const scope of [...ALL_SCOPES, 'others:read']) {
       for (const scopes of [[scope], [scope, 'sync:read']]) {
@@ -64,12 +85,20 @@ describe('Z43 every route', () => {
     expect(leaks).toEqual([])
     // The search can find: a caller that may read the database sees its quarantined records.
     const quarantine = ROUTES.find(({ id }) => id === 'listQuarantine')!
-    expect((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'things:read']))).text).toContain(`key-${CANARY}`)
-    expect(JSON.parse((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'others:read']))).text)).toMatchObject({ data: [{ database: 'things', key: null, text: null, code: 'RECORD_INVALID' }] })
+    expect((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'things:read']))).text).toContain(
+      `key-${CANARY}`,
+    )
+    expect(
+      JSON.parse((await world.ask(quarantine, await addKey(world.stand.store, ['sync:read', 'others:read']))).text),
+    ).toMatchObject({ data: [{ database: 'things', key: null, text: null, code: 'RECORD_INVALID' }] })
   })
 
   test('is in this table: public routes are listed', () => {
-    expect(ROUTES.filter(({ access }) => access.kind === 'public').map(({ id }) => id).toSorted()).toEqual(['getHealth', 'getReadiness', 'receiveWebhook', 'receiveWebhookOfTenant'])
+    expect(
+      ROUTES.filter(({ access }) => access.kind === 'public')
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['getHealth', 'getReadiness', 'receiveWebhook', 'receiveWebhookOfTenant'])
     expect(ROUTES.filter(({ access }) => access.kind === 'open').map(({ id }) => id)).toEqual(['getOpenApi'])
     for (const { id, body } of ROUTES) if (body?.['required'] !== undefined) expect(BODIES, id).toHaveProperty(id)
   })
@@ -128,7 +157,8 @@ describe('Z43 every route', () => {
     const before = await world.state()
     for (const route of closed) expect([route.id, (await world.ask(route, null)).status]).toEqual([route.id, 401])
     expect(await world.state()).toBe(before)
-    for (const route of closed.filter(({ method }) => method === 'GET').slice(0, 3)) expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
+    for (const route of closed.filter(({ method }) => method === 'GET').slice(0, 3))
+      expect([route.id, (await world.ask(route, key)).status]).toEqual([route.id, 200])
   })
 
   test('for control is open to programs on this machine only, and to no cross-site page', async () => {
@@ -137,12 +167,19 @@ describe('Z43 every route', () => {
       const expected = route.access.kind === 'control' ? [200, 403, 403, 403, 403, 401] : [401, 401, 401, 401, 401, 401]
       const before = await world.state()
       const refused = [
-        await world.ask(route, null, { origin: 'https://evil.example' }), await world.ask(route, null, { 'sec-fetch-site': 'cross-site' }),
-        await world.ask(route, null, { 'sec-fetch-site': 'same-site' }), await world.ask(route, null, { 'x-forwarded-for': '1.2.3.4' }), await world.ask(route, 'wrong'),
+        await world.ask(route, null, { origin: 'https://evil.example' }),
+        await world.ask(route, null, { 'sec-fetch-site': 'cross-site' }),
+        await world.ask(route, null, { 'sec-fetch-site': 'same-site' }),
+        await world.ask(route, null, { 'x-forwarded-for': '1.2.3.4' }),
+        await world.ask(route, 'wrong'),
       ].map(({ status }) => status)
       expect(await world.state()).toBe(before)
       // DNS rebinding: another host name that resolves to this machine.
-      const rebound = await world.stand.server.app.inject({ method: route.method, url: route.path, headers: { host: 'evil.example' } })
+      const rebound = await world.stand.server.app.inject({
+        method: route.method,
+        url: route.path,
+        headers: { host: 'evil.example' },
+      })
       expect([route.id, rebound.statusCode]).toEqual([route.id, route.access.kind === 'control' ? 403 : 401])
       expect([route.id, [(await world.ask(route, null)).status, ...refused]]).toEqual([route.id, expected])
     }

@@ -13,7 +13,12 @@ interface Change {
   readonly action: string
   readonly snapshot: unknown
 }
-type CatchUp = (url: string, key: string, cursor: string | null, save: (changes: readonly Change[], cursor: string) => Promise<void>) => Promise<string>
+type CatchUp = (
+  url: string,
+  key: string,
+  cursor: string | null,
+  save: (changes: readonly Change[], cursor: string) => Promise<void>,
+) => Promise<string>
 
 const docs = join(import.meta.dirname, '../../docs')
 
@@ -49,5 +54,7 @@ test('A31 the consumer of the guide keeps a copy, through a crash and through de
   await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k007'), upsert('k008', { n: 88 })])
   await catchUp(stand.url, stand.key, stands, save)
   const rows = await stand.store.rows({ database: 'things', limit: 1_000 })
-  expect([...copy].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(rows.map(({ key, text }) => [key, JSON.parse(text)]))
+  expect([...copy].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(
+    rows.map(({ key, text }) => [key, JSON.parse(text)]),
+  )
 })

@@ -13,9 +13,17 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const stand = await filled(open, 5)
       const { status, body } = await stand.get(LIST)
       expect(status).toBe(200)
-      expect(body.data.map(({ id, record }: Body) => [id, record])).toEqual([0, 1, 2, 3, 4].map((n) => [`k${n}`, { n }]))
+      expect(body.data.map(({ id, record }: Body) => [id, record])).toEqual(
+        [0, 1, 2, 3, 4].map((n) => [`k${n}`, { n }]),
+      )
       expect(body.data[0].updatedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-      expect(body.page).toEqual({ nextCursor: expect.any(String), hasMore: false, syncMode: 'full', count: 5, limit: 50 })
+      expect(body.page).toEqual({
+        nextCursor: expect.any(String),
+        hasMore: false,
+        syncMode: 'full',
+        count: 5,
+        limit: 50,
+      })
     })
 
     test('A4 A19 with a cursor or a time it lists what changed', async () => {
@@ -32,12 +40,21 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A9 AX4 items come by time and then by type and key, across pages, in lists and in changes', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
-      for (let n = 0; n < 4; n++) await driver.cycle(['d', 'a', 'c', 'b'].map((key) => upsert(key + (n % 2), { n }, { database: key < 'c' ? 'things' : 'people' })))
+      for (let n = 0; n < 4; n++)
+        await driver.cycle(
+          ['d', 'a', 'c', 'b'].map((key) =>
+            upsert(key + (n % 2), { n }, { database: key < 'c' ? 'things' : 'people' }),
+          ),
+        )
       const changes = await follow(stand, `${CHANGES}?limit=3`)
       expect(changes).toHaveLength(16)
-      expect(changes.map((item) => [item.updatedAt, item.resourceType, item.resourceId].join(' '))).toEqual(changes.map((item) => [item.updatedAt, item.resourceType, item.resourceId].join(' ')).toSorted())
+      expect(changes.map((item) => [item.updatedAt, item.resourceType, item.resourceId].join(' '))).toEqual(
+        changes.map((item) => [item.updatedAt, item.resourceType, item.resourceId].join(' ')).toSorted(),
+      )
       const rows = await follow(stand, `${LIST}?limit=3`)
-      expect(rows.map(({ updatedAt, id }) => `${updatedAt} ${id}`)).toEqual(rows.map(({ updatedAt, id }) => `${updatedAt} ${id}`).toSorted())
+      expect(rows.map(({ updatedAt, id }) => `${updatedAt} ${id}`)).toEqual(
+        rows.map(({ updatedAt, id }) => `${updatedAt} ${id}`).toSorted(),
+      )
       expect(rows.map(({ id }) => id)).toEqual(['a0', 'b0', 'a1', 'b1'])
     })
 
@@ -91,9 +108,13 @@ export function describeFeed(name: string, open: OpenHarness): void {
       await (await stand.driver()).cycle([upsert(key, '{"n":12345678901234567890,"__proto__":{"x":1}}')])
       const { headers, text } = await stand.get(`${LIST}/${encodeURIComponent(key)}`)
       expect(text).toMatch(/"n": ?12345678901234567890/)
-      const again = await stand.get(`${LIST}/${encodeURIComponent(key)}`, { headers: { 'if-none-match': headers.get('etag')! } })
+      const again = await stand.get(`${LIST}/${encodeURIComponent(key)}`, {
+        headers: { 'if-none-match': headers.get('etag')! },
+      })
       expect([again.status, again.text]).toEqual([304, ''])
-      expect((await stand.get(`${LIST}/${encodeURIComponent(key)}?fields=__proto__,nothing`)).text).toMatch(/"record":\{"__proto__":\{"x":1\}\}/)
+      expect((await stand.get(`${LIST}/${encodeURIComponent(key)}?fields=__proto__,nothing`)).text).toMatch(
+        /"record":\{"__proto__":\{"x":1\}\}/,
+      )
     })
 
     test('AX10 fields selects fields of the record, in lists and in changes', async () => {
@@ -107,11 +128,31 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A2 A13 A14 A20 A21 A22 AD5 every change is published: created, updated twice, deleted', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
-      for (const landing of [upsert('a', { n: 1 }), upsert('a', { n: 2 }), upsert('a', { n: 3 }), remove('a')]) await driver.cycle([landing])
+      for (const landing of [upsert('a', { n: 1 }), upsert('a', { n: 2 }), upsert('a', { n: 3 }), remove('a')])
+        await driver.cycle([landing])
       const { body } = await stand.get(`${CHANGES}?types=things`)
-      expect(body.data.map(({ action, snapshot }: Body) => [action, snapshot])).toEqual([['created', { n: 1 }], ['updated', { n: 2 }], ['updated', { n: 3 }], ['deleted', null]])
-      expect(body.data[3]).toEqual({ eventId: expect.any(String), resourceType: 'thing', database: 'things', resourceId: 'a', action: 'deleted', updatedAt: expect.stringMatching(/Z$/), snapshot: null })
-      expect(body.page).toEqual({ nextCursor: expect.any(String), hasMore: false, types: ['things'], count: 4, limit: 50 })
+      expect(body.data.map(({ action, snapshot }: Body) => [action, snapshot])).toEqual([
+        ['created', { n: 1 }],
+        ['updated', { n: 2 }],
+        ['updated', { n: 3 }],
+        ['deleted', null],
+      ])
+      expect(body.data[3]).toEqual({
+        eventId: expect.any(String),
+        resourceType: 'thing',
+        database: 'things',
+        resourceId: 'a',
+        action: 'deleted',
+        updatedAt: expect.stringMatching(/Z$/),
+        snapshot: null,
+      })
+      expect(body.page).toEqual({
+        nextCursor: expect.any(String),
+        hasMore: false,
+        types: ['things'],
+        count: 4,
+        limit: 50,
+      })
     })
 
     test('A12 T10 F13 F14 AD3 changes committed at once have different times; each has its own id', async () => {
@@ -121,7 +162,10 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const { data } = (await stand.get(CHANGES)).body
       const times: string[] = data.map(({ updatedAt }: Body) => updatedAt)
       expect(times).toEqual([...new Set(times)].toSorted())
-      expect(new Set(data.map((item: Body) => [item.resourceType, item.resourceId, item.updatedAt, item.action].join())).size).toBe(20)
+      expect(
+        new Set(data.map((item: Body) => [item.resourceType, item.resourceId, item.updatedAt, item.action].join()))
+          .size,
+      ).toBe(20)
       expect(new Set(data.map(({ eventId }: Body) => eventId)).size).toBe(20)
     })
 
@@ -131,24 +175,54 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const both = await stand.get(`${CHANGES}?cursor=${body.page.nextCursor}&updatedSince=1970-01-01T00:00:00Z`)
       expect(both.body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['k3', 'k4'])
       // Ignored: an invalid time does no harm beside a cursor.
-      expect((await stand.get(`${LIST}?cursor=${(await stand.get(`${LIST}?limit=1`)).body.page.nextCursor}&updatedSince=1970-01-01T00:00:00Z`)).body.data).toHaveLength(4)
+      expect(
+        (
+          await stand.get(
+            `${LIST}?cursor=${(await stand.get(`${LIST}?limit=1`)).body.page.nextCursor}&updatedSince=1970-01-01T00:00:00Z`,
+          )
+        ).body.data,
+      ).toHaveLength(4)
     })
 
     test('A6 XF6 AX6 a time is inclusive, may have an offset, and must be RFC 3339', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
       for (let n = 0; n < 3; n++) await driver.cycle([upsert(`k${n}`, { n })], { at: START + n * 1_000 })
-      const since = async (time: string): Promise<unknown> => (await stand.get(`${CHANGES}?updatedSince=${encodeURIComponent(time)}`)).body.data?.map(({ resourceId }: Body) => resourceId)
+      const since = async (time: string): Promise<unknown> =>
+        (await stand.get(`${CHANGES}?updatedSince=${encodeURIComponent(time)}`)).body.data?.map(
+          ({ resourceId }: Body) => resourceId,
+        )
       const expected: Array<[string, string[]]> = [
-        ['2026-01-01T00:00:01Z', ['k1', 'k2']], ['2026-01-01T00:00:01.000Z', ['k1', 'k2']], ['2026-01-01T00:00:01.001Z', ['k2']], ['2026-01-01T00:00:01.0000001Z', ['k1', 'k2']],
-        ['2026-01-01T00:00:01.000001Z', ['k2']], ['2026-01-01T02:00:01+02:00', ['k1', 'k2']], ['2025-12-31T19:00:01-05:00', ['k1', 'k2']], ['2025-12-31T23:59:60Z', ['k0', 'k1', 'k2']],
-        ['9999-12-31T23:59:59Z', []], ['1970-01-01T00:00:00Z', ['k0', 'k1', 'k2']],
+        ['2026-01-01T00:00:01Z', ['k1', 'k2']],
+        ['2026-01-01T00:00:01.000Z', ['k1', 'k2']],
+        ['2026-01-01T00:00:01.001Z', ['k2']],
+        ['2026-01-01T00:00:01.0000001Z', ['k1', 'k2']],
+        ['2026-01-01T00:00:01.000001Z', ['k2']],
+        ['2026-01-01T02:00:01+02:00', ['k1', 'k2']],
+        ['2025-12-31T19:00:01-05:00', ['k1', 'k2']],
+        ['2025-12-31T23:59:60Z', ['k0', 'k1', 'k2']],
+        ['9999-12-31T23:59:59Z', []],
+        ['1970-01-01T00:00:00Z', ['k0', 'k1', 'k2']],
       ]
       for (const [time, keys] of expected) expect(await since(time), time).toEqual(keys)
       const future = (await stand.get(`${CHANGES}?updatedSince=2999-01-01T00:00:00Z`)).body
       await driver.cycle([upsert('late', {})])
       expect((await stand.get(`${CHANGES}?cursor=${future.page.nextCursor}`)).body.data).toHaveLength(1)
-      for (const time of ['', 'now', '2026-01-01', '2026-01-01T00:00:01', '2026-01-01 00:00:01Z', '2026-01-01t00:00:01z', '2026-02-30T00:00:00Z', '2026-01-01T25:00:00Z', '2026-01-01T00:00:01+2', '1767225600', 'infinity', '2026-01-01T00:00:01 02:00', '٢٠٢٦-01-01T00:00:00Z']) {
+      for (const time of [
+        '',
+        'now',
+        '2026-01-01',
+        '2026-01-01T00:00:01',
+        '2026-01-01 00:00:01Z',
+        '2026-01-01t00:00:01z',
+        '2026-02-30T00:00:00Z',
+        '2026-01-01T25:00:00Z',
+        '2026-01-01T00:00:01+2',
+        '1767225600',
+        'infinity',
+        '2026-01-01T00:00:01 02:00',
+        '٢٠٢٦-01-01T00:00:00Z',
+      ]) {
         for (const path of [CHANGES, LIST]) {
           const answer = await stand.get(`${path}?updatedSince=${encodeURIComponent(time)}`)
           expect([answer.status, answer.body.error], time).toEqual([400, 'INVALID_REQUEST'])
@@ -159,7 +233,10 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A11 a repeated request gets the same response', async () => {
       const stand = await filled(open, 8)
       const { body } = await stand.get(`${CHANGES}?limit=2`)
-      const [one, two] = [await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`), await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`)]
+      const [one, two] = [
+        await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`),
+        await stand.get(`${CHANGES}?limit=3&cursor=${body.page.nextCursor}`),
+      ]
       expect(one.body.data).toEqual(two.body.data)
       expect(one.body.data).toHaveLength(3)
     })
@@ -167,7 +244,11 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A30 A25 an interrupted consumer resumes, deletions included', async () => {
       const stand = await filled(open, 6)
       const replica = new Map<string, unknown>()
-      const apply = (items: readonly Body[]): void => items.forEach(({ resourceId, action, snapshot }) => void (action === 'deleted' ? replica.delete(resourceId) : replica.set(resourceId, snapshot)))
+      const apply = (items: readonly Body[]): void =>
+        items.forEach(
+          ({ resourceId, action, snapshot }) =>
+            void (action === 'deleted' ? replica.delete(resourceId) : replica.set(resourceId, snapshot)),
+        )
       const first = await stand.get(`${CHANGES}?limit=4`)
       apply(first.body.data)
       const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
@@ -175,7 +256,9 @@ export function describeFeed(name: string, open: OpenHarness): void {
       await driver.cycle([remove('k5'), upsert('k7', { n: 7 })])
       apply(await follow(stand, `${CHANGES}?limit=2`, first.body.page.nextCursor))
       const rows = await stand.store.rows({ database: 'things', limit: 100 })
-      expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(rows.map(({ key, text }) => [key, JSON.parse(text)]))
+      expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual(
+        rows.map(({ key, text }) => [key, JSON.parse(text)]),
+      )
       // The same by time, if the cursor is lost.
       const again = new Map(replica)
       apply(await follow(stand, `${CHANGES}?limit=2&updatedSince=${first.body.data[3].updatedAt}`))
@@ -189,7 +272,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       await driver.cycle(names.map((database, n) => upsert(`k${n}`, { n }, { database })))
       const types = names.join(',')
       const seen: string[] = []
-      for (let at = `${CHANGES}?types=${types}&limit=50`; ; ) {
+      for (let at = `${CHANGES}?types=${types}&limit=50`; ;) {
         const { status, body } = await stand.get(at)
         expect(status).toBe(200)
         seen.push(...body.data.map(({ resourceId }: Body) => resourceId))
@@ -200,7 +283,11 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const { nextCursor } = (await stand.get(`${CHANGES}?types=${types}&limit=1`)).body.page
       expect(nextCursor.length).toBeLessThanOrEqual(512)
       const alone = await stand.get(`${CHANGES}?cursor=${nextCursor}`)
-      expect([alone.status, alone.body.details, alone.body.message]).toEqual([400, { reason: 'cursor_filter' }, expect.stringContaining('send the same `types`')])
+      expect([alone.status, alone.body.details, alone.body.message]).toEqual([
+        400,
+        { reason: 'cursor_filter' },
+        expect.stringContaining('send the same `types`'),
+      ])
       const other = await stand.get(`${CHANGES}?cursor=${nextCursor}&types=${names.slice(1).join(',')}`)
       expect([other.status, other.body.details]).toEqual([400, { reason: 'cursor_filter', restart: 'backfill' }])
     })
@@ -208,11 +295,25 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('A14 A21 AX3 a row has the singular of its database as type, or the declared one, and `types` accepts both names', async () => {
       const stand = await ServerFixture.open(open, { resourceTypes: { people: 'person' } })
       const driver = await stand.driver()
-      await driver.cycle(['entries', 'addresses', 'products', 'company', 'people', 'statuses', 'status'].map((database) => upsert('k', {}, { database })))
-      for (const [type, database] of [['entry', 'entries'], ['address', 'addresses'], ['product', 'products'], ['company', 'company'], ['person', 'people'], ['status', 'status']]) {
+      await driver.cycle(
+        ['entries', 'addresses', 'products', 'company', 'people', 'statuses', 'status'].map((database) =>
+          upsert('k', {}, { database }),
+        ),
+      )
+      for (const [type, database] of [
+        ['entry', 'entries'],
+        ['address', 'addresses'],
+        ['product', 'products'],
+        ['company', 'company'],
+        ['person', 'people'],
+        ['status', 'status'],
+      ]) {
         for (const asked of [type, database]) {
           const { data, page } = (await stand.get(`${CHANGES}?types=${asked}`)).body
-          expect([page.types, data.map((item: Body) => [item.resourceType, item.database])], asked).toEqual([[database], [[type, database]]])
+          expect([page.types, data.map((item: Body) => [item.resourceType, item.database])], asked).toEqual([
+            [database],
+            [[type, database]],
+          ])
         }
       }
     })
@@ -224,7 +325,7 @@ export function describeFeed(name: string, open: OpenHarness): void {
       for (let n = 0; n < 8; n++) await driver.cycle([upsert(`k${n}`, { text })])
       for (const path of [CHANGES, '/agents/v1/things']) {
         const sizes: number[] = []
-        for (let at = `${path}?limit=200`; ; ) {
+        for (let at = `${path}?limit=200`; ;) {
           const { status, body } = await stand.get(at)
           expect(status).toBe(200)
           sizes.push(body.data.length)
@@ -240,24 +341,47 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const driver = await stand.driver()
       await driver.cycle([upsert('k', {})])
       const misspelt = await stand.get(`${CHANGES}?tpyes=things`)
-      expect([misspelt.status, misspelt.body.message]).toEqual([400, expect.stringContaining('Unknown parameter `tpyes`.')])
-      for (const path of ['/agents/v1/things/k?y=1', '/agents/v1/capabilities?z=1', '/agents/v1/schema?a=1']) expect((await stand.get(path)).status, path).toBe(400)
-      for (const path of ['/agents/v1/thi%00ngs', '/agents/v1/things/k%00', `${CHANGES}?types=%00`, `${CHANGES}?fields=a%00b`]) {
+      expect([misspelt.status, misspelt.body.message]).toEqual([
+        400,
+        expect.stringContaining('Unknown parameter `tpyes`.'),
+      ])
+      for (const path of ['/agents/v1/things/k?y=1', '/agents/v1/capabilities?z=1', '/agents/v1/schema?a=1'])
+        expect((await stand.get(path)).status, path).toBe(400)
+      for (const path of [
+        '/agents/v1/thi%00ngs',
+        '/agents/v1/things/k%00',
+        `${CHANGES}?types=%00`,
+        `${CHANGES}?fields=a%00b`,
+      ]) {
         expect((await stand.get(path)).status, path).toBe(400)
       }
       const body = JSON.stringify({ resourceType: 'a\0b' })
-      expect((await stand.post('/agents/v1/sync-state/checkpoint', { body, headers: { 'content-type': 'application/json' } })).status).toBe(400)
+      expect(
+        (
+          await stand.post('/agents/v1/sync-state/checkpoint', {
+            body,
+            headers: { 'content-type': 'application/json' },
+          })
+        ).status,
+      ).toBe(400)
     })
 
     test('AX3 XF3 a cursor keeps its types: absent or the same are accepted, others rejected; for unknown ones the available types are listed', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
-      for (let n = 0; n < 6; n++) await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
+      for (let n = 0; n < 6; n++)
+        await driver.cycle([upsert(`k${n}`, { n }, { database: ['things', 'people', 'orders'][n % 3]! })])
       const { body } = await stand.get(`${CHANGES}?types=things,people&limit=1`)
       const at = `${CHANGES}?cursor=${body.page.nextCursor}`
-      expect((await stand.get(at)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual(['people', 'thing', 'people'])
+      expect((await stand.get(at)).body.data.map(({ resourceType }: Body) => resourceType)).toEqual([
+        'people',
+        'thing',
+        'people',
+      ])
       expect((await stand.get(`${at}&types=people,things`)).status).toBe(200)
-      expect((await stand.get(`${CHANGES}?types=thing,things,order`)).body.data.map(({ database }: Body) => database)).toEqual(['things', 'orders', 'things', 'orders'])
+      expect(
+        (await stand.get(`${CHANGES}?types=thing,things,order`)).body.data.map(({ database }: Body) => database),
+      ).toEqual(['things', 'orders', 'things', 'orders'])
       expect((await stand.get(`${at}&types=people,thing`)).status).toBe(200)
       for (const types of ['things', 'things,people,orders']) {
         const refused = await stand.get(`${at}&types=${types}`)
@@ -265,7 +389,9 @@ export function describeFeed(name: string, open: OpenHarness): void {
         expect(refused.body.message).toMatch(/types=people,things/)
       }
       const unfiltered = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
-      expect((await stand.get(`${CHANGES}?cursor=${unfiltered}&types=things`)).body.details.reason).toBe('cursor_filter')
+      expect((await stand.get(`${CHANGES}?cursor=${unfiltered}&types=things`)).body.details.reason).toBe(
+        'cursor_filter',
+      )
       const unknown = await stand.get(`${CHANGES}?types=things,nobody`)
       expect([unknown.status, unknown.body.details.reason]).toEqual([400, 'type_unknown'])
       expect(unknown.body.message).toMatch(/orders, people, things/)
@@ -275,7 +401,8 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('AX2 XF7 a limit out of range is rejected the same everywhere', async () => {
       const stand = await filled(open, 60)
       for (const path of [CHANGES, LIST]) {
-        for (const limit of ['0', '-1', '201', '1e9', '10abc', '', '1.5', 'NaN', '٣']) expect([limit, (await stand.get(`${path}?limit=${limit}`)).status]).toEqual([limit, 400])
+        for (const limit of ['0', '-1', '201', '1e9', '10abc', '', '1.5', 'NaN', '٣'])
+          expect([limit, (await stand.get(`${path}?limit=${limit}`)).status]).toEqual([limit, 400])
         expect((await stand.get(`${path}?limit=1&limit=2`)).status).toBe(400)
         expect((await stand.get(path)).body.data).toHaveLength(50)
         expect((await stand.get(`${path}?limit=200`)).body.data).toHaveLength(60)
@@ -314,15 +441,22 @@ export function describeFeed(name: string, open: OpenHarness): void {
       expect(heard.map(({ data }) => data.resourceId)).toEqual(['k0', 'k1'])
       first.close()
       await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('k0')])
-      const second = await Stream.open(stand, `${CHANGES}?updatedSince=1970-01-01T00:00:00Z`, { 'last-event-id': heard[1]!.id })
-      expect((await second.take(2)).map(({ data }) => [data.resourceId, data.action])).toEqual([['k2', 'created'], ['k0', 'deleted']])
+      const second = await Stream.open(stand, `${CHANGES}?updatedSince=1970-01-01T00:00:00Z`, {
+        'last-event-id': heard[1]!.id,
+      })
+      expect((await second.take(2)).map(({ data }) => [data.resourceId, data.action])).toEqual([
+        ['k2', 'created'],
+        ['k0', 'deleted'],
+      ])
       const cursor = (await stand.get(`${CHANGES}?cursor=${heard[1]!.id}`)).body.data
       expect(cursor).toHaveLength(2)
       const driver = await SyncDriver.acquire(stand.store, { sync: 'live' })
       await driver.cycle([upsert('live', { n: 1 })])
       expect((await second.take(1))[0]!.data).toMatchObject({ resourceId: 'live', snapshot: { n: 1 } })
       second.close()
-      expect((await stand.get(CHANGES, { headers: { accept: 'text/event-stream', 'last-event-id': 'nonsense' } })).status).toBe(400)
+      expect(
+        (await stand.get(CHANGES, { headers: { accept: 'text/event-stream', 'last-event-id': 'nonsense' } })).status,
+      ).toBe(400)
     })
 
     test('A29 A3 unknown fields are ignored, and the API is read-only', async () => {
@@ -331,7 +465,11 @@ export function describeFeed(name: string, open: OpenHarness): void {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         for (const path of [LIST, CHANGES, `${LIST}/k0`]) {
           const answer = await stand.get(path, { method })
-          expect([answer.status, answer.body.error, answer.headers.get('allow')]).toEqual([405, 'METHOD_NOT_ALLOWED', 'GET, HEAD'])
+          expect([answer.status, answer.body.error, answer.headers.get('allow')]).toEqual([
+            405,
+            'METHOD_NOT_ALLOWED',
+            'GET, HEAD',
+          ])
         }
       }
       const head = await stand.get(LIST, { method: 'HEAD' })
@@ -351,7 +489,19 @@ export function describeFeed(name: string, open: OpenHarness): void {
         copy[bit >> 3]! ^= 1 << (bit & 7)
         return copy.toString('base64url')
       })
-      const others = [cursor.slice(0, -1), cursor.slice(1), `${cursor}A`, `${cursor}=`, 'x', '-', 'A'.repeat(40), cursor.toUpperCase(), '%00', encodeURIComponent('{"v":1}'), cursor + cursor]
+      const others = [
+        cursor.slice(0, -1),
+        cursor.slice(1),
+        `${cursor}A`,
+        `${cursor}=`,
+        'x',
+        '-',
+        'A'.repeat(40),
+        cursor.toUpperCase(),
+        '%00',
+        encodeURIComponent('{"v":1}'),
+        cursor + cursor,
+      ]
       const bodies = new Set<string>()
       for (const one of [...forged, ...others]) {
         const { status, body } = await stand.get(`${CHANGES}?cursor=${one}`)
@@ -371,21 +521,36 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const nonsense = await stand.get(`${CHANGES}?cursor=nonsense`, { key })
       expect({ ...foreign.body, requestId: '' }).toEqual({ ...nonsense.body, requestId: '' })
       expect((await stand.get(CHANGES, { key })).body.data).toEqual([])
-      expect([(await stand.get(LIST, { key })).status, (await stand.get(`${LIST}/k0`, { key })).status]).toEqual([404, 404])
-      for (const path of ['/api/syncs', '/api/cycles', '/api/databases', '/api/quarantine']) expect((await stand.get(path, { key })).body.data).toEqual([])
+      expect([(await stand.get(LIST, { key })).status, (await stand.get(`${LIST}/k0`, { key })).status]).toEqual([
+        404, 404,
+      ])
+      for (const path of ['/api/syncs', '/api/cycles', '/api/databases', '/api/quarantine'])
+        expect((await stand.get(path, { key })).body.data).toEqual([])
       expect((await stand.post('/api/syncs/crm/delta/pause', { key })).status).toBe(404)
-      expect((await stand.get('/agents/v1/capabilities', { key })).body).toMatchObject({ tenant: 'acme', databases: [] })
+      expect((await stand.get('/agents/v1/capabilities', { key })).body).toMatchObject({
+        tenant: 'acme',
+        databases: [],
+      })
       expect(await stand.store.readCheckpoint({ worker: 'crm', sync: 'delta' })).toMatchObject({ paused: false })
       await (await SyncDriver.acquire(other)).cycle([upsert('theirs', {})])
-      expect((await stand.get(CHANGES, { key })).body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['theirs'])
+      expect((await stand.get(CHANGES, { key })).body.data.map(({ resourceId }: Body) => resourceId)).toEqual([
+        'theirs',
+      ])
       expect((await stand.get(`${LIST}/theirs`)).status).toBe(404)
     })
 
     test('Z26 F16 a cursor of one endpoint is rejected by another, with the endpoint it belongs to', async () => {
       const stand = await ServerFixture.open(open)
       await (await stand.driver()).cycle([upsert('a', {}), upsert('b', {}, { database: 'people' })])
-      const [list, changes] = [(await stand.get(LIST)).body.page.nextCursor, (await stand.get(CHANGES)).body.page.nextCursor]
-      for (const [path, cursor, where] of [[CHANGES, list, 'things'], [LIST, changes, 'changes'], ['/agents/v1/people', list, 'things']] as const) {
+      const [list, changes] = [
+        (await stand.get(LIST)).body.page.nextCursor,
+        (await stand.get(CHANGES)).body.page.nextCursor,
+      ]
+      for (const [path, cursor, where] of [
+        [CHANGES, list, 'things'],
+        [LIST, changes, 'changes'],
+        ['/agents/v1/people', list, 'things'],
+      ] as const) {
         const { status, body } = await stand.get(`${path}?cursor=${cursor}`)
         expect([status, body.error, body.details.reason]).toEqual([400, 'INVALID_REQUEST', 'cursor_misplaced'])
         expect(body.message).toContain(`/agents/v1/${where}`)
@@ -401,9 +566,15 @@ export function describeFeed(name: string, open: OpenHarness): void {
         expect((await stand.get(at)).status).toBe(200)
         stand.shift.ms = 7 * 86_400_000 + 1_000
         const { status, body } = await stand.get(at)
-        expect([status, body.error, body.details]).toEqual([400, 'INVALID_REQUEST', { reason: 'cursor_expired', restart: 'updatedSince' }])
+        expect([status, body.error, body.details]).toEqual([
+          400,
+          'INVALID_REQUEST',
+          { reason: 'cursor_expired', restart: 'updatedSince' },
+        ])
         expect(body.message).toMatch(/7 days.*`updatedSince`/)
-        expect((await stand.get(`${path}?updatedSince=${first.body.data[1].updatedAt}`)).body.data.length).toBeGreaterThanOrEqual(2)
+        expect(
+          (await stand.get(`${path}?updatedSince=${first.body.data[1].updatedAt}`)).body.data.length,
+        ).toBeGreaterThanOrEqual(2)
         stand.shift.ms = 0
       }
     })
@@ -411,7 +582,10 @@ export function describeFeed(name: string, open: OpenHarness): void {
     test('XE13 Z27 a cursor before the compacted range is rejected; one after it, a list and a new reader continue', async () => {
       const stand = await filled(open, 4)
       const driver = await SyncDriver.acquire(stand.store, { sync: 'later' })
-      const [behind, list] = [(await stand.get(`${CHANGES}?limit=2`)).body.page.nextCursor, (await stand.get(`${LIST}?limit=2`)).body.page.nextCursor]
+      const [behind, list] = [
+        (await stand.get(`${CHANGES}?limit=2`)).body.page.nextCursor,
+        (await stand.get(`${LIST}?limit=2`)).body.page.nextCursor,
+      ]
       const { updatedAt } = (await stand.get(CHANGES)).body.data[0]
       await driver.cycle([remove('k0'), upsert('k1', { n: 11 })])
       const above = (await stand.get(CHANGES)).body.page.nextCursor
@@ -421,10 +595,17 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const tooEarly = await stand.get(`${CHANGES}?updatedSince=${updatedAt}`)
       expect([tooEarly.status, tooEarly.body.details]).toEqual([400, { reason: 'time_expired', restart: 'backfill' }])
       await driver.cycle([upsert('k9', { n: 9 })])
-      expect((await stand.get(`${CHANGES}?cursor=${above}`)).body.data.map(({ resourceId }: Body) => resourceId)).toEqual(['k9'])
+      expect(
+        (await stand.get(`${CHANGES}?cursor=${above}`)).body.data.map(({ resourceId }: Body) => resourceId),
+      ).toEqual(['k9'])
       expect(ids(await stand.get(`${LIST}?cursor=${list}`))).toEqual(['k2', 'k3', 'k1', 'k9'])
       const newcomer = await follow(stand, `${CHANGES}?limit=1`)
-      expect(newcomer.map(({ resourceId, snapshot }) => [resourceId, snapshot])).toEqual([['k2', { n: 2 }], ['k3', { n: 3 }], ['k1', { n: 11 }], ['k9', { n: 9 }]])
+      expect(newcomer.map(({ resourceId, snapshot }) => [resourceId, snapshot])).toEqual([
+        ['k2', { n: 2 }],
+        ['k3', { n: 3 }],
+        ['k1', { n: 11 }],
+        ['k9', { n: 9 }],
+      ])
       // The log is compacted again during the read: rows that were already read may be deleted in the lost part.
       const amid = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
       await driver.cycle([remove('k2')])
@@ -434,7 +615,10 @@ export function describeFeed(name: string, open: OpenHarness): void {
 
     test('XA16 XA17 a restored store rejects the cursors of its lost future, also after it has overtaken them', async () => {
       const stand = await filled(open, 4)
-      const cursors = [(await stand.get(CHANGES)).body.page.nextCursor as string, (await stand.get(`${CHANGES}?types=things`)).body.page.nextCursor as string]
+      const cursors = [
+        (await stand.get(CHANGES)).body.page.nextCursor as string,
+        (await stand.get(`${CHANGES}?types=things`)).body.page.nextCursor as string,
+      ]
       const list = (await stand.get(LIST)).body.page.nextCursor
       const secret = await stand.store.cursorSecrets(NO_OFFER)
       // The backup: the same store with the same secrets, two changes earlier.
@@ -458,20 +642,32 @@ export function describeFeed(name: string, open: OpenHarness): void {
       const stand = await filled(open, 3)
       const { nextCursor } = (await stand.get(`${CHANGES}?limit=1`)).body.page
       const now = Date.now()
-      await stand.store.cursorSecrets({ secret: 'ab'.repeat(32), createdAt: now + 31 * 86_400_000, rotateAfterMs: 30 * 86_400_000, retainMs: 8 * 86_400_000 })
+      await stand.store.cursorSecrets({
+        secret: 'ab'.repeat(32),
+        createdAt: now + 31 * 86_400_000,
+        rotateAfterMs: 30 * 86_400_000,
+        retainMs: 8 * 86_400_000,
+      })
       expect((await stand.get(`${CHANGES}?cursor=${nextCursor}`)).status).toBe(200)
       stand.shift.ms = 3_600_000
       const renewed = (await stand.get(`${CHANGES}?limit=1`)).body.page.nextCursor
       expect(renewed).not.toBe(nextCursor)
-      for (const cursor of [nextCursor, renewed]) expect((await stand.get(`${CHANGES}?cursor=${cursor}`)).status).toBe(200)
+      for (const cursor of [nextCursor, renewed])
+        expect((await stand.get(`${CHANGES}?cursor=${cursor}`)).status).toBe(200)
     })
 
     test('AD4 a rare type in a long log is found in short pages with hasMore', async () => {
       const stand = await ServerFixture.open(open)
       const driver = await stand.driver()
-      await driver.cycle([upsert('first', {}, { database: 'rare' }), ...Array.from({ length: 3_000 }, (_, n) => upsert(`k${n}`, { n }))])
+      await driver.cycle([
+        upsert('first', {}, { database: 'rare' }),
+        ...Array.from({ length: 3_000 }, (_, n) => upsert(`k${n}`, { n })),
+      ])
       await driver.cycle([upsert('last', {}, { database: 'rare' })])
-      expect((await follow(stand, `${CHANGES}?types=rare&limit=1`)).map(({ resourceId }) => resourceId)).toEqual(['first', 'last'])
+      expect((await follow(stand, `${CHANGES}?types=rare&limit=1`)).map(({ resourceId }) => resourceId)).toEqual([
+        'first',
+        'last',
+      ])
       expect((await follow(stand, '/agents/v1/rare?limit=1')).map(({ id }) => id)).toEqual(['first', 'last'])
     })
   })
@@ -522,10 +718,22 @@ export class Stream {
     this.#events = this.#read(response)
   }
 
-  static async open(stand: ServerFixture, path: string, headers: Record<string, string> = {}, key = stand.key): Promise<Stream> {
+  static async open(
+    stand: ServerFixture,
+    path: string,
+    headers: Record<string, string> = {},
+    key = stand.key,
+  ): Promise<Stream> {
     const abort = new AbortController()
-    const response = await fetch(`${stand.url}${path}`, { headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers }, signal: abort.signal })
-    expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([200, 'text/event-stream; charset=utf-8', 'no-store'])
+    const response = await fetch(`${stand.url}${path}`, {
+      headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...headers },
+      signal: abort.signal,
+    })
+    expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      'no-store',
+    ])
     return new Stream(response, abort)
   }
 
@@ -554,10 +762,16 @@ export class Stream {
       for await (const piece of response.body!) {
         buffer += decoder.decode(piece as Uint8Array, { stream: true })
         for (let end = buffer.indexOf('\n\n'); end >= 0; end = buffer.indexOf('\n\n')) {
-          const fields = Object.fromEntries(buffer.slice(0, end).split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+          const fields = Object.fromEntries(
+            buffer
+              .slice(0, end)
+              .split('\n')
+              .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+          )
           buffer = buffer.slice(end + 2)
           this.lastId = fields['id'] ?? this.lastId
-          if (fields['data'] !== undefined) yield { id: fields['id'] ?? '', event: fields['event'] ?? '', data: JSON.parse(fields['data']) as Body }
+          if (fields['data'] !== undefined)
+            yield { id: fields['id'] ?? '', event: fields['event'] ?? '', data: JSON.parse(fields['data']) as Body }
         }
       }
     } catch (error) {

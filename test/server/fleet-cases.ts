@@ -12,7 +12,15 @@ export function describeFleet(name: string, open: OpenHarness): void {
       stand.shift.ms = toNextMinute()
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-      const second = createServer({ store: await stand.harness.reopen(), version: '0.0.0', ports: { clock: { now: () => systemClock.now() + stand.shift.ms, sleep: systemClock.sleep }, random: systemRandom, log: quiet } })
+      const second = createServer({
+        store: await stand.harness.reopen(),
+        version: '0.0.0',
+        ports: {
+          clock: { now: () => systemClock.now() + stand.shift.ms, sleep: systemClock.sleep },
+          random: systemRandom,
+          log: quiet,
+        },
+      })
       const url = await second.listen(0)
       onTestFinished(() => second.close())
       const key = await addKey(stand.store, ['*:read'], { rateLimit: 40 })

@@ -13,7 +13,8 @@ function shop(): Worker {
   const worker = new Worker({ name: 'office' })
   const row = { type: 'upsert', key: 'a', record: { value: 1 } } as const
   worker.track('shop', {
-    database: worker.database('things'), retentionMs: 30 * DAY,
+    database: worker.database('things'),
+    retentionMs: 30 * DAY,
     source: {
       anchor: async () => ({ after: 1 }),
       backfill: async () => ({ changes: [row], hasMore: false }),
@@ -30,7 +31,13 @@ test('XC32 the API, the console and the metrics report the backfill as soon as t
   const ports = { clock: systemClock, random: systemRandom, log: { debug() {}, info() {}, warn() {}, error() {} } }
   for (const sync of ['shop-backfill', 'shop']) {
     const result = await runCycle(worker.plan(sync), {
-      store: stand.store, ports, fetch, secrets: { get: (name) => name }, holder: 'test', trigger: 'test', signal: new AbortController().signal,
+      store: stand.store,
+      ports,
+      fetch,
+      secrets: { get: (name) => name },
+      holder: 'test',
+      trigger: 'test',
+      signal: new AbortController().signal,
     })
     expect(result.stopReason).toBe('complete')
   }
@@ -40,15 +47,34 @@ test('XC32 the API, the console and the metrics report the backfill as soon as t
     const { text } = await stand.get('/metrics', { key })
     const gauges = [...text.matchAll(/^tidemark_sync_backfill_needed\{.*\} (\d)$/gm)].map(([, value]) => Number(value))
     const healthy = /^tidemark_syncs\{[^}]*HEALTHY[^}]*\} (\d+)$/m.exec(text)?.[1]
-    const told = ({ health, backfillNeeded }: Body) => [health, backfillNeeded?.reason.replace(/at \S+,/, 'then,') ?? null]
+    const told = ({ health, backfillNeeded }: Body) => [
+      health,
+      backfillNeeded?.reason.replace(/at \S+,/, 'then,') ?? null,
+    ]
     return {
-      api: api.map(told), console: (overview.syncs as Body[]).map(told), coverage: overview.syncs[0].coverage.parts[0].state, gauges, healthy,
+      api: api.map(told),
+      console: (overview.syncs as Body[]).map(told),
+      coverage: overview.syncs[0].coverage.parts[0].state,
+      gauges,
+      healthy,
     }
   }
   const fine = ['HEALTHY', null]
-  expect(await look()).toEqual({ api: [fine, fine], console: [fine, fine], coverage: 'proven', gauges: [0, 0], healthy: '2' })
+  expect(await look()).toEqual({
+    api: [fine, fine],
+    console: [fine, fine],
+    coverage: 'proven',
+    gauges: [0, 0],
+    healthy: '2',
+  })
 
   stand.shift.ms = 31 * DAY
   const lost = ['WARNING', 'shop was last complete then, and its source keeps changes and deletions for 30 days only.']
-  expect(await look()).toEqual({ api: [lost, lost], console: [lost, lost], coverage: 'hole', gauges: [1, 1], healthy: '0' })
+  expect(await look()).toEqual({
+    api: [lost, lost],
+    console: [lost, lost],
+    coverage: 'hole',
+    gauges: [1, 1],
+    healthy: '0',
+  })
 })

@@ -17,25 +17,49 @@ const WRITERS = 4
 /** Writers commit from connections of their own, like other processes, while readers follow in every supported way. */
 export function describeNoGap(name: string, open: OpenHarness): void {
   describe(`ten readers on ${name}, while ${WRITERS} writers commit for ${SECONDS} s`, () => {
-    test('XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
-      const stand = await ServerFixture.open(open)
-      await (await stand.driver('first')).cycle([upsert('first', {})])
-      const until = Date.now() + SECONDS * 1_000
-      let writing = true
-      const readers = [byCursor, byCursorWithBreaks, byTime, byStream, byLongPoll, byList, byClient('poll'), byClient('stream'), byWebhook(0), byWebhook(0.2)]
-      const reading = readers.map((read, n) => read(stand, seededRandom(100 + n), () => writing))
-      try {
-        await Promise.all(Array.from({ length: WRITERS }, async (_, n) => write(await stand.harness.reopen(), n, until)))
-      } finally {
-        writing = false
-      }
-      const replicas = await Promise.all(reading)
-      expect(replicas).toHaveLength(10)
-      const rows = (await stand.store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [key, JSON.stringify(JSON.parse(text))])
-      expect(rows.length).toBeGreaterThan(5)
-      expect(await stand.store.headSequence()).toBeGreaterThan(100)
-      for (const [n, replica] of replicas.entries()) expect([...replica].toSorted(([a], [b]) => (a < b ? -1 : 1)), `reader ${n}`).toEqual(rows)
-    })
+    test(
+      'XF1 XF8 A9 A10 A11 A26 A31 O10 no gap, no reorder: each ends with exactly the current rows',
+      { timeout: SECONDS * 10_000 + 120_000 },
+      async () => {
+        const stand = await ServerFixture.open(open)
+        await (await stand.driver('first')).cycle([upsert('first', {})])
+        const until = Date.now() + SECONDS * 1_000
+        let writing = true
+        const readers = [
+          byCursor,
+          byCursorWithBreaks,
+          byTime,
+          byStream,
+          byLongPoll,
+          byList,
+          byClient('poll'),
+          byClient('stream'),
+          byWebhook(0),
+          byWebhook(0.2),
+        ]
+        const reading = readers.map((read, n) => read(stand, seededRandom(100 + n), () => writing))
+        try {
+          await Promise.all(
+            Array.from({ length: WRITERS }, async (_, n) => write(await stand.harness.reopen(), n, until)),
+          )
+        } finally {
+          writing = false
+        }
+        const replicas = await Promise.all(reading)
+        expect(replicas).toHaveLength(10)
+        const rows = (await stand.store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [
+          key,
+          JSON.stringify(JSON.parse(text)),
+        ])
+        expect(rows.length).toBeGreaterThan(5)
+        expect(await stand.store.headSequence()).toBeGreaterThan(100)
+        for (const [n, replica] of replicas.entries())
+          expect(
+            [...replica].toSorted(([a], [b]) => (a < b ? -1 : 1)),
+            `reader ${n}`,
+          ).toEqual(rows)
+      },
+    )
   })
 }
 
@@ -90,7 +114,10 @@ const byCursor: Read = async (stand, random, isWriting) => {
   const [replica, order] = [new Map() as Replica, new Order()]
   for (let cursor = '', last = false; ;) {
     last = !isWriting()
-    const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=${1 + Math.floor(random() * 60)}${cursor}`)
+    const {
+      data,
+      page: { nextCursor, hasMore },
+    } = await page(stand, `limit=${1 + Math.floor(random() * 60)}${cursor}`)
     for (const item of data) {
       order.note(item)
       apply(replica, item)
@@ -104,7 +131,10 @@ const byLongPoll: Read = async (stand, _, isWriting) => {
   const [replica, order] = [new Map() as Replica, new Order()]
   for (let cursor = '', last = false; ;) {
     last = !isWriting()
-    const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200&wait=1${cursor}`)
+    const {
+      data,
+      page: { nextCursor, hasMore },
+    } = await page(stand, `limit=200&wait=1${cursor}`)
     for (const item of data) {
       order.note(item)
       apply(replica, item)
@@ -124,7 +154,12 @@ function byClient(mode: NonNullable<ChangesOptions['mode']>): Read {
     void untilHead(stand, isWriting, async () => sequence).then(() => ended.abort())
     while (!ended.signal.aborted) {
       let left = 1 + Math.floor(random() * 500)
-      for await (const change of client.changes({ mode, checkpoint: client.checkpoint(mode), signal: ended.signal, waitSeconds: 1 })) {
+      for await (const change of client.changes({
+        mode,
+        checkpoint: client.checkpoint(mode),
+        signal: ended.signal,
+        waitSeconds: 1,
+      })) {
         // The change that was current when the loop was left is redelivered.
         if (!done.has(change.eventId)) apply(replica, change)
         done.add(change.eventId)
@@ -152,7 +187,19 @@ function byWebhook(refusals: number): Read {
     await stand.store.putWebhook({ ...WEBHOOK, id, url: receiver.url }, { sequence: 0, floor: 0 })
     const send = createSender()
     const quiet = { debug() {}, info() {}, warn() {}, error() {} }
-    const deliverers = await Promise.all(['a', 'b'].map(async (holder) => new Deliverer({ store: await stand.harness.reopen(), send, holder, pollMs: 50 * HASTE, claimTtlMs: 5_000 * HASTE, ports: { clock: hasty, random: systemRandom, log: quiet } })))
+    const deliverers = await Promise.all(
+      ['a', 'b'].map(
+        async (holder) =>
+          new Deliverer({
+            store: await stand.harness.reopen(),
+            send,
+            holder,
+            pollMs: 50 * HASTE,
+            claimTtlMs: 5_000 * HASTE,
+            ports: { clock: hasty, random: systemRandom, log: quiet },
+          }),
+      ),
+    )
     for (const deliverer of deliverers) deliverer.start()
     await untilHead(stand, isWriting, async () => {
       const { sequence: position, waiting } = (await stand.store.webhooks()).find((webhook) => webhook.id === id)!
@@ -166,10 +213,17 @@ function byWebhook(refusals: number): Read {
 
 /** Retry delays take hours; here an hour is two seconds. */
 const HASTE = 2_000
-const hasty: Clock = { now: () => START_AT + (systemClock.now() - START_AT) * HASTE, sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal) }
+const hasty: Clock = {
+  now: () => START_AT + (systemClock.now() - START_AT) * HASTE,
+  sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal),
+}
 const START_AT = systemClock.now()
 
-async function untilHead(stand: ServerFixture, isWriting: () => boolean, reached: () => Promise<number>): Promise<void> {
+async function untilHead(
+  stand: ServerFixture,
+  isWriting: () => boolean,
+  reached: () => Promise<number>,
+): Promise<void> {
   while (isWriting() || (await reached()) !== (await stand.store.headSequence())) await systemClock.sleep(50)
 }
 
@@ -178,7 +232,10 @@ const byCursorWithBreaks: Read = async (stand, random, isWriting) => {
   const replica: Replica = new Map()
   for (let cursor = '', last = false; ;) {
     last = !isWriting()
-    const { data, page: { nextCursor, hasMore } } = await page(stand, `types=things&limit=20${cursor}`)
+    const {
+      data,
+      page: { nextCursor, hasMore },
+    } = await page(stand, `types=things&limit=20${cursor}`)
     for (const item of data) apply(replica, item)
     if (random() < 0.5) continue
     cursor = `&cursor=${nextCursor}`
@@ -193,7 +250,10 @@ const byTime: Read = async (stand, _, isWriting) => {
     // A time covers its whole commit: the pages of one read are linked by cursors, and reads by time.
     let [cursor, newest, more] = ['', since, true]
     while (more) {
-      const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200&updatedSince=${since}${cursor}`)
+      const {
+        data,
+        page: { nextCursor, hasMore },
+      } = await page(stand, `limit=200&updatedSince=${since}${cursor}`)
       for (const item of data) apply(replica, item)
       newest = data.at(-1)?.updatedAt ?? newest
       cursor = `&cursor=${nextCursor}`
@@ -240,8 +300,13 @@ const byList: Read = async (stand, random, isWriting) => {
       more = body.page.hasMore
     }
     for (more = true; more;) {
-      const { data, page: { nextCursor, hasMore } } = await page(stand, `limit=200${deletes}`)
-      for (const { resourceId, action } of data) if (action === 'deleted' && (await stand.get(`/agents/v1/things/${resourceId}`)).status === 404) replica.delete(resourceId)
+      const {
+        data,
+        page: { nextCursor, hasMore },
+      } = await page(stand, `limit=200${deletes}`)
+      for (const { resourceId, action } of data)
+        if (action === 'deleted' && (await stand.get(`/agents/v1/things/${resourceId}`)).status === 404)
+          replica.delete(resourceId)
       deletes = `&cursor=${nextCursor}`
       more = hasMore
     }

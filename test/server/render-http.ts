@@ -15,18 +15,37 @@ the scope \`*:read\`.
 
 /** The page docs/reference/http.md. */
 export function renderHttp(routes: readonly Route[]): string {
-  const errors = Object.entries(HTTP_ERRORS).map(([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`)
-  return [
-    INTRO, ...routes.map(renderRoute),
-    '## Errors\n', 'One shape: `{ error, message, status, requestId, details? }`.\n', '| status | code | meaning |', '|---|---|---|', ...errors, '',
-    ...Object.entries(COMPONENTS).flatMap(([name, schema]) => [`## ${name}\n`, '| member | type | |', '|---|---|---|', ...members(schema), '']),
-  ].join('\n').trimEnd() + '\n'
+  const errors = Object.entries(HTTP_ERRORS).map(
+    ([code, { status, meaning }]) => `| ${status} | \`${code}\` | ${meaning} |`,
+  )
+  return (
+    [
+      INTRO,
+      ...routes.map(renderRoute),
+      '## Errors\n',
+      'One shape: `{ error, message, status, requestId, details? }`.\n',
+      '| status | code | meaning |',
+      '|---|---|---|',
+      ...errors,
+      '',
+      ...Object.entries(COMPONENTS).flatMap(([name, schema]) => [
+        `## ${name}\n`,
+        '| member | type | |',
+        '|---|---|---|',
+        ...members(schema),
+        '',
+      ]),
+    ]
+      .join('\n')
+      .trimEnd() + '\n'
+  )
 }
 
 function renderRoute({ method, path, summary, access, params, query, body }: Route): string {
   const rows = [...members(params, 'path'), ...members(query, 'query'), ...members(body, 'body')]
   return [
-    `## ${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}\n`, `${summary} ${whoMay(access)}\n`,
+    `## ${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}\n`,
+    `${summary} ${whoMay(access)}\n`,
     ...(rows.length === 0 ? [] : ['| parameter | type | |', '|---|---|---|', ...rows, '']),
   ].join('\n')
 }
@@ -50,8 +69,16 @@ function whoMay(access: Access): string {
 
 function members(schema: JsonSchema | undefined, place?: 'path' | 'query' | 'body'): string[] {
   return Object.entries((schema?.['properties'] ?? {}) as Record<string, JsonSchema>).map(([name, member]) => {
-    const { description = '', minimum, maximum, default: usual } = member as { description?: string; minimum?: number; maximum?: number; default?: unknown }
-    const range = maximum === undefined ? '' : ` ${minimum} to ${maximum}${usual === undefined ? '' : `, ${String(usual)} when absent`}.`
+    const {
+      description = '',
+      minimum,
+      maximum,
+      default: usual,
+    } = member as { description?: string; minimum?: number; maximum?: number; default?: unknown }
+    const range =
+      maximum === undefined
+        ? ''
+        : ` ${minimum} to ${maximum}${usual === undefined ? '' : `, ${String(usual)} when absent`}.`
     return `| \`${name}\`${place === undefined || place === 'query' ? '' : ` (${place})`} | ${typeOf(member)} | ${`${description}${range}`.trim()} |`
   })
 }

@@ -32,38 +32,54 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await primary?.stop()
   })
 
-  test('XF1 XF8 A9 A10 no gap, no reorder while it lags and catches up: readers of the replica, or of both in turn, end with exactly the current rows', { timeout: SECONDS * 10_000 + 120_000 }, async () => {
-    const { store, copy, onPrimary, onReplica } = await serve('no-gap')
-    const both = [onPrimary, onReplica]
-    const reading = [
-      byCursor([onReplica]), byCursor([onReplica], '&wait=1'), byCursor(both), byCursor(both, '&wait=1'), byStream([onReplica]), byStream(both),
-    ]
-    const written = new AbortController()
-    const falling = (async () => {
-      const [random, behind] = [seededRandom(7), [0]]
-      while (!written.signal.aborted) {
-        await ask(replica, 'select pg_wal_replay_pause()')
-        await systemClock.sleep(random() * 300)
-        behind.push((await store.headSequence()) - (await copy.headSequence()))
-        await ask(replica, 'select pg_wal_replay_resume()')
-        await systemClock.sleep(random() * 100)
+  test(
+    'XF1 XF8 A9 A10 no gap, no reorder while it lags and catches up: readers of the replica, or of both in turn, end with exactly the current rows',
+    { timeout: SECONDS * 10_000 + 120_000 },
+    async () => {
+      const { store, copy, onPrimary, onReplica } = await serve('no-gap')
+      const both = [onPrimary, onReplica]
+      const reading = [
+        byCursor([onReplica]),
+        byCursor([onReplica], '&wait=1'),
+        byCursor(both),
+        byCursor(both, '&wait=1'),
+        byStream([onReplica]),
+        byStream(both),
+      ]
+      const written = new AbortController()
+      const falling = (async () => {
+        const [random, behind] = [seededRandom(7), [0]]
+        while (!written.signal.aborted) {
+          await ask(replica, 'select pg_wal_replay_pause()')
+          await systemClock.sleep(random() * 300)
+          behind.push((await store.headSequence()) - (await copy.headSequence()))
+          await ask(replica, 'select pg_wal_replay_resume()')
+          await systemClock.sleep(random() * 100)
+        }
+        return Math.max(...behind)
+      })()
+      const until = Date.now() + SECONDS * 1_000
+      try {
+        await Promise.all(Array.from({ length: 4 }, async (_, n) => write(await open(url, 'no-gap'), n, until)))
+        await (await SyncDriver.acquire(store, { sync: 'end' })).cycle([upsert(LAST, {})])
+      } finally {
+        written.abort()
       }
-      return Math.max(...behind)
-    })()
-    const until = Date.now() + SECONDS * 1_000
-    try {
-      await Promise.all(Array.from({ length: 4 }, async (_, n) => write(await open(url, 'no-gap'), n, until)))
-      await (await SyncDriver.acquire(store, { sync: 'end' })).cycle([upsert(LAST, {})])
-    } finally {
-      written.abort()
-    }
-    expect(await falling).toBeGreaterThan(0)
-    const copies = await Promise.all(reading)
-    const rows = (await store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [key, JSON.stringify(JSON.parse(text))])
-    expect(rows.length).toBeGreaterThan(5)
-    expect(await store.headSequence()).toBeGreaterThan(100)
-    for (const [n, kept] of copies.entries()) expect([...kept].toSorted(([a], [b]) => (a < b ? -1 : 1)), `reader ${n}`).toEqual(rows)
-  })
+      expect(await falling).toBeGreaterThan(0)
+      const copies = await Promise.all(reading)
+      const rows = (await store.rows({ database: 'things', limit: 1_000_000 })).map(({ key, text }) => [
+        key,
+        JSON.stringify(JSON.parse(text)),
+      ])
+      expect(rows.length).toBeGreaterThan(5)
+      expect(await store.headSequence()).toBeGreaterThan(100)
+      for (const [n, kept] of copies.entries())
+        expect(
+          [...kept].toSorted(([a], [b]) => (a < b ? -1 : 1)),
+          `reader ${n}`,
+        ).toEqual(rows)
+    },
+  )
 
   test('A10 A11 a position ahead of the replica gives an empty page and the same cursor, and continues once it has caught up', async () => {
     const { onPrimary, onReplica, driver } = await serve('behind')
@@ -103,7 +119,13 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect((await streamed).map(({ data }) => keyOf(data))).toEqual(['a'])
     stream.close()
     await caughtUp()
-    for (const [path, keys] of [[`${places[0]}cursor=${cursors[0]}`, 'a c'], [`${places[0]}cursor=${renewed}`, 'a c'], [`${places[1]}cursor=${cursors[1]}`, 'a c'], [`${places[2]}cursor=${cursors[2]}`, 'c'], [`${places[0]}cursor=${byTime.page.nextCursor}`, 'b a c']] as const) {
+    for (const [path, keys] of [
+      [`${places[0]}cursor=${cursors[0]}`, 'a c'],
+      [`${places[0]}cursor=${renewed}`, 'a c'],
+      [`${places[1]}cursor=${cursors[1]}`, 'a c'],
+      [`${places[2]}cursor=${cursors[2]}`, 'c'],
+      [`${places[0]}cursor=${byTime.page.nextCursor}`, 'b a c'],
+    ] as const) {
       expect((await onReplica.get(path)).body.data.map(keyOf).join(' ')).toBe(keys)
     }
   })
@@ -119,7 +141,16 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect(await store.headSequence()).toBe(1)
     const { nextCursor } = (await onReplica.get(CHANGES)).body.page
     const answered = onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)
-    await expect.poll(() => ask(primary, "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%for update%'"), { timeout: 30_000, interval: 20 }).toEqual({ n: 1 })
+    await expect
+      .poll(
+        () =>
+          ask(
+            primary,
+            "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%for update%'",
+          ),
+        { timeout: 30_000, interval: 20 },
+      )
+      .toEqual({ n: 1 })
     await stopWaiting()
     expect(await answered).toMatchObject({ status: 200, body: { data: [], page: { hasMore: false, nextCursor } } })
     await committing
@@ -131,13 +162,20 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await caughtUp()
     const { nextCursor } = (await onReplica.get(CHANGES)).body.page
     // Like a promoted replica that never received the last changes.
-    for (const sql of ['delete from tidemark.commits', 'update tidemark.tenants set sequence = 0']) await ask(primary, `${sql} where tenant_id = 'set-back'`, url)
+    for (const sql of ['delete from tidemark.commits', 'update tidemark.tenants set sequence = 0'])
+      await ask(primary, `${sql} where tenant_id = 'set-back'`, url)
     await ask(primary, 'delete from "set-back".things', url)
-    expect((await onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
+    expect((await onPrimary.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({
+      reason: 'cursor_expired',
+      restart: 'backfill',
+    })
     await (await SyncDriver.acquire(store, { sync: 'again' })).cycle([upsert('c', { n: 3 }), upsert('d', { n: 4 })])
     await caughtUp()
     // The replica cannot distinguish lag from a restore until its sequence has advanced again on another history.
-    expect((await onReplica.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({ reason: 'cursor_expired', restart: 'backfill' })
+    expect((await onReplica.get(`${CHANGES}?cursor=${nextCursor}`)).body.details).toEqual({
+      reason: 'cursor_expired',
+      restart: 'backfill',
+    })
   })
 
   test('A10 a read that started on one side of a compaction does not continue on the other, where deletions may be lost', async () => {
@@ -148,7 +186,8 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await caughtUp()
     await pause()
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 })
-    const next = async (stand: ServerFixture, cursor = ''): Promise<Body> => (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
+    const next = async (stand: ServerFixture, cursor = ''): Promise<Body> =>
+      (await stand.get(`${CHANGES}?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)).body
     const expired = { reason: 'cursor_expired', restart: 'backfill' }
     // Started there it has read `a`, whose deletion is no longer in the log here.
     const there = await next(onReplica)
@@ -170,17 +209,29 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     expect(copy.isReplica).toBe(true)
     expect(copy.forTenant('other').isReplica).toBe(true)
     expect(store.isReplica).toBe(false)
-    await expect(copy.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
+    await expect(copy.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({
+      code: 'STORE_READONLY',
+    })
     const checkpoint = '/agents/v1/sync-state/checkpoint'
-    for (const [method, path, allow] of [['POST', checkpoint, 'GET, HEAD'], ['DELETE', checkpoint, 'GET, HEAD'], ['POST', '/api/syncs/worker/delta/trigger', ''], ['POST', '/webhooks/worker/name', '']] as const) {
+    for (const [method, path, allow] of [
+      ['POST', checkpoint, 'GET, HEAD'],
+      ['DELETE', checkpoint, 'GET, HEAD'],
+      ['POST', '/api/syncs/worker/delta/trigger', ''],
+      ['POST', '/webhooks/worker/name', ''],
+    ] as const) {
       const { status, headers, body } = await onReplica.get(path, { method, key: admin })
       expect([status, headers.get('allow'), body.error], path).toEqual([405, allow, 'METHOD_NOT_ALLOWED'])
       expect(body.message).toMatch(/replica.*primary/)
     }
-    const { body: { paths } } = await onReplica.get('/openapi.json')
-    expect(new Set(Object.values(paths as Record<string, object>).flatMap((methods) => Object.keys(methods)))).toEqual(new Set(['get']))
+    const {
+      body: { paths },
+    } = await onReplica.get('/openapi.json')
+    expect(new Set(Object.values(paths as Record<string, object>).flatMap((methods) => Object.keys(methods)))).toEqual(
+      new Set(['get']),
+    )
     // Everything readable is available there, including the status of syncs and the metrics.
-    for (const path of ['/api/syncs', '/metrics', '/console/api/session', '/agents/v1/sync-state/lag', '/readiness']) expect((await onReplica.get(path, { key: admin })).status, path).toBe(200)
+    for (const path of ['/api/syncs', '/metrics', '/console/api/session', '/agents/v1/sync-state/lag', '/readiness'])
+      expect((await onReplica.get(path, { key: admin })).status, path).toBe(200)
   })
 
   test('its requests are counted where they are served', async () => {
@@ -194,27 +245,51 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   })
 
   test('without a cursor secret it reports what to do, and continues once there is one; an old one is sufficient', async () => {
-    const [store, copy] = [await openStore(url, { tenant: 'secretless' }), await openStore(there(), { tenant: 'secretless' })]
+    const [store, copy] = [
+      await openStore(url, { tenant: 'secretless' }),
+      await openStore(there(), { tenant: 'secretless' }),
+    ]
     onTestFinished(async () => void (await Promise.all([store.close(), copy.close()])))
-    const onReplica = await ServerFixture.open(async () => ({ store, reopen: async () => store, close: async () => {} }), { store: copy })
+    const onReplica = await ServerFixture.open(
+      async () => ({ store, reopen: async () => store, close: async () => {} }),
+      { store: copy },
+    )
     await caughtUp()
     const offer = { secret: 'ab'.repeat(32), rotateAfterMs: 1_000, retainMs: 1_000 }
-    await expect(copy.cursorSecrets({ ...offer, createdAt: Date.now() })).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringMatching(/tenant secretless.*keys create/) as string })
-    expect(await onReplica.get(CHANGES)).toMatchObject({ status: 503, body: { error: 'SERVICE_UNAVAILABLE', message: expect.stringContaining('primary') as string } })
+    await expect(copy.cursorSecrets({ ...offer, createdAt: Date.now() })).rejects.toMatchObject({
+      code: 'STORE_READONLY',
+      message: expect.stringMatching(/tenant secretless.*keys create/) as string,
+    })
+    expect(await onReplica.get(CHANGES)).toMatchObject({
+      status: 503,
+      body: { error: 'SERVICE_UNAVAILABLE', message: expect.stringContaining('primary') as string },
+    })
     await store.cursorSecrets({ ...offer, createdAt: 1 })
     await caughtUp()
     expect((await onReplica.get(CHANGES)).status).toBe(200)
-    expect(await copy.cursorSecrets({ ...offer, secret: 'cd', createdAt: Date.now() })).toEqual([{ secret: offer.secret, createdAt: 1 }])
+    expect(await copy.cursorSecrets({ ...offer, secret: 'cd', createdAt: Date.now() })).toEqual([
+      { secret: offer.secret, createdAt: 1 },
+    ])
   })
 
   test('its tables come from the primary: it reports when they are outdated or missing', async () => {
     const empty = await createDatabase(primary.url)
     const older = await createDatabase(primary.url)
     await (await openPostgresStore({ url: older })).close()
-    await ask(primary, "create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 16'", older)
+    await ask(
+      primary,
+      "create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 16'",
+      older,
+    )
     await caughtUp()
-    await expect(openPostgresStore({ url: there(empty) })).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringMatching(/replica.*not reached.*primary/) as string })
-    await expect(openPostgresStore({ url: there(older) })).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringMatching(/replica.*version 16.*primary/) as string })
+    await expect(openPostgresStore({ url: there(empty) })).rejects.toMatchObject({
+      code: 'STORE_READONLY',
+      message: expect.stringMatching(/replica.*not reached.*primary/) as string,
+    })
+    await expect(openPostgresStore({ url: there(older) })).rejects.toMatchObject({
+      code: 'STORE_READONLY',
+      message: expect.stringMatching(/replica.*version 16.*primary/) as string,
+    })
   })
 
   test('`tidemark start` serves the feed there and runs nothing', async () => {
@@ -222,10 +297,17 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     const database = await createDatabase(primary.url)
     const env = { TIDEMARK_KEY: randomBytes(32).toString('base64'), TIDEMARK_STORE: database }
     expect(await project.run('run', { env })).toMatchObject({ code: 0 })
-    const { key: { text: key } } = JSON.parse((await project.run('keys', 'create', 'reader', '--scopes', '*:read', '--json', { env })).stdout) as Body
+    const {
+      key: { text: key },
+    } = JSON.parse(
+      (await project.run('keys', 'create', 'reader', '--scopes', '*:read', '--json', { env })).stdout,
+    ) as Body
     await caughtUp()
     const copied = { env: { ...env, TIDEMARK_STORE: there(database) } }
-    expect(await project.run('start', '--no-api', copied)).toMatchObject({ code: 3, stderr: expect.stringMatching(/STORE_READONLY.*replica/) as string })
+    expect(await project.run('start', '--no-api', copied)).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/STORE_READONLY.*replica/) as string,
+    })
     const service = project.start('start', '--port', '0', '--json', copied)
     await service.says('"event":"serving"')
     const { api, replica: isReplica } = JSON.parse(service.stdout) as Body
@@ -234,7 +316,10 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     const answer = await fetch(`${api}${CHANGES}?limit=200`, { headers: { authorization: `Bearer ${key}` } })
     expect([answer.status, ((await answer.json()) as Body).data.length]).toEqual([200, 6])
     service.process.kill('SIGTERM')
-    expect(await service.ended).toMatchObject({ code: 0, stdout: expect.not.stringContaining('"event":"started"') as string })
+    expect(await service.ended).toMatchObject({
+      code: 0,
+      stdout: expect.not.stringContaining('"event":"started"') as string,
+    })
   })
 
   // ── the two ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,7 +336,9 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   }
 
   /** One server on each of the two. */
-  async function serve(tenant: string): Promise<{ store: Store; copy: Store; onPrimary: ServerFixture; onReplica: ServerFixture; driver: SyncDriver }> {
+  async function serve(
+    tenant: string,
+  ): Promise<{ store: Store; copy: Store; onPrimary: ServerFixture; onReplica: ServerFixture; driver: SyncDriver }> {
     const [store, copy] = [await open(url, tenant), await open(there(), tenant)]
     const harness = async () => ({ store, reopen: async () => store, close: async () => {} })
     const onPrimary = await ServerFixture.open(harness)
@@ -275,13 +362,17 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
 
   async function caughtUp(): Promise<void> {
     const { lsn } = await ask<{ lsn: string }>(primary, 'select pg_current_wal_lsn()::text as lsn')
-    await expect.poll(() => ask(replica, `select pg_last_wal_replay_lsn() >= '${lsn}' as is`), { timeout: 30_000, interval: 20 }).toEqual({ is: true })
+    await expect
+      .poll(() => ask(replica, `select pg_last_wal_replay_lsn() >= '${lsn}' as is`), { timeout: 30_000, interval: 20 })
+      .toEqual({ is: true })
   }
 
   async function pause(): Promise<void> {
     onTestFinished(resume)
     await ask(replica, 'select pg_wal_replay_pause()')
-    await expect.poll(() => ask(replica, 'select pg_get_wal_replay_pause_state() as is'), { timeout: 30_000, interval: 10 }).toEqual({ is: 'paused' })
+    await expect
+      .poll(() => ask(replica, 'select pg_get_wal_replay_pause_state() as is'), { timeout: 30_000, interval: 10 })
+      .toEqual({ is: 'paused' })
   }
 
   async function resume(): Promise<void> {
@@ -291,7 +382,12 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
   async function reload(sql: string): Promise<void> {
     await ask(primary, sql)
     await ask(primary, 'select pg_reload_conf()')
-    await expect.poll(() => ask(primary, "select current_setting('synchronous_standby_names') as is"), { timeout: 30_000, interval: 20 }).toEqual({ is: sql.includes('nobody') ? 'nobody' : '' })
+    await expect
+      .poll(() => ask(primary, "select current_setting('synchronous_standby_names') as is"), {
+        timeout: 30_000,
+        interval: 20,
+      })
+      .toEqual({ is: sql.includes('nobody') ? 'nobody' : '' })
   }
 
   async function stopWaiting(): Promise<void> {
@@ -310,7 +406,13 @@ function keyOf({ resourceId, id }: Body): string {
 async function byCursor(stands: readonly ServerFixture[], more = ''): Promise<Replica> {
   const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(11)]
   for (let cursor = ''; ;) {
-    const { data, page: { nextCursor } } = await page(stands[Math.floor(random() * stands.length)]!, `limit=${1 + Math.floor(random() * 60)}${more}${cursor}`)
+    const {
+      data,
+      page: { nextCursor },
+    } = await page(
+      stands[Math.floor(random() * stands.length)]!,
+      `limit=${1 + Math.floor(random() * 60)}${more}${cursor}`,
+    )
     for (const item of data) {
       order.note(item)
       apply(replica, item)
@@ -324,7 +426,11 @@ async function byCursor(stands: readonly ServerFixture[], more = ''): Promise<Re
 async function byStream(stands: readonly ServerFixture[]): Promise<Replica> {
   const [replica, order, random] = [new Map() as Replica, new Order(), seededRandom(12)]
   for (let id = ''; ;) {
-    const stream = await Stream.open(stands[Math.floor(random() * stands.length)]!, CHANGES, id === '' ? {} : { 'last-event-id': id })
+    const stream = await Stream.open(
+      stands[Math.floor(random() * stands.length)]!,
+      CHANGES,
+      id === '' ? {} : { 'last-event-id': id },
+    )
     for (let left = 1 + Math.floor(random() * 40); left > 0; left--) {
       const [event] = await stream.take(1)
       order.note(event!.data)

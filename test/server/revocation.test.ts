@@ -51,7 +51,8 @@ test('Z43 changes committed right after a revocation reach neither an open long 
   const answer = await poll
   expect([answer.status, answer.text.includes(CANARY)]).toEqual([401, false])
   const rest: string[] = []
-  for (let next = await stream.next(); next.done !== true; next = await stream.next()) rest.push(JSON.stringify(next.value))
+  for (let next = await stream.next(); next.done !== true; next = await stream.next())
+    rest.push(JSON.stringify(next.value))
   expect(rest.join()).not.toContain(CANARY)
 })
 

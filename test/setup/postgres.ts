@@ -18,7 +18,8 @@ export async function setup(project: TestProject): Promise<void> {
   try {
     server = await startPostgres()
   } catch (error) {
-    if (process.env['CI'] === 'true') throw new Error(`The tests need a PostgreSQL server. ${INSTALL_HINT}`, { cause: error })
+    if (process.env['CI'] === 'true')
+      throw new Error(`The tests need a PostgreSQL server. ${INSTALL_HINT}`, { cause: error })
     missing = error instanceof Error ? error.message : String(error)
   }
   project.provide('postgresUrl', server?.url ?? '')
@@ -26,5 +27,6 @@ export async function setup(project: TestProject): Promise<void> {
 
 export async function teardown(): Promise<void> {
   await server?.stop()
-  if (missing !== null) console.warn(`\nNOT TESTED: everything on PostgreSQL (*.pg.test.ts). ${missing}\n${INSTALL_HINT}`)
+  if (missing !== null)
+    console.warn(`\nNOT TESTED: everything on PostgreSQL (*.pg.test.ts). ${missing}\n${INSTALL_HINT}`)
 }

@@ -5,11 +5,17 @@ import { testsOfRuns } from '../../scripts/test-runs.mjs'
 type State = 'passed' | 'failed' | 'skipped'
 
 function run(states: readonly State[], status = states.includes('failed') ? 'failed' : 'passed') {
-  return { name: 'a.test.ts', status, assertionResults: states.map((state, n) => ({ fullName: `case ${n}`, status: state })) }
+  return {
+    name: 'a.test.ts',
+    status,
+    assertionResults: states.map((state, n) => ({ fullName: `case ${n}`, status: state })),
+  }
 }
 
 function states(...runs: ReturnType<typeof run>[]): string[] {
-  return (testsOfRuns as (...given: unknown[]) => { state: string; failedOnce: boolean }[])(...runs).map(({ state, failedOnce }) => (failedOnce ? `${state}, failed once` : state))
+  return (testsOfRuns as (...given: unknown[]) => { state: string; failedOnce: boolean }[])(...runs).map(
+    ({ state, failedOnce }) => (failedOnce ? `${state}, failed once` : state),
+  )
 }
 
 test('a test that fails in one run of a file is a failure', () => {
@@ -17,7 +23,11 @@ test('a test that fails in one run of a file is a failure', () => {
 })
 
 test('a test fails when it fails in both runs, and is listed when it fails in one', () => {
-  expect(states(run(['failed', 'failed', 'passed']), run(['failed', 'passed', 'failed']))).toEqual(['failed, failed once', 'passed, failed once', 'passed, failed once'])
+  expect(states(run(['failed', 'failed', 'passed']), run(['failed', 'passed', 'failed']))).toEqual([
+    'failed, failed once',
+    'passed, failed once',
+    'passed, failed once',
+  ])
 })
 
 test('a file that fails outside of its tests counts as one more test', () => {
@@ -27,10 +37,18 @@ test('a file that fails outside of its tests counts as one more test', () => {
 })
 
 test('a file that fails to load the second time keeps the failures of the first', () => {
-  expect(states(run(['failed', 'passed']), run([], 'failed'))).toEqual(['failed, failed once', 'passed', 'loaded, failed once'])
+  expect(states(run(['failed', 'passed']), run([], 'failed'))).toEqual([
+    'failed, failed once',
+    'passed',
+    'loaded, failed once',
+  ])
 })
 
 test('tests with the same title are distinguished', () => {
-  const twice = (...given: State[]) => ({ name: 'a.test.ts', status: 'failed', assertionResults: given.map((status) => ({ fullName: 'same', status })) })
+  const twice = (...given: State[]) => ({
+    name: 'a.test.ts',
+    status: 'failed',
+    assertionResults: given.map((status) => ({ fullName: 'same', status })),
+  })
   expect(states(twice('failed', 'passed'), twice('failed', 'passed'))).toEqual(['failed, failed once', 'passed'])
 })

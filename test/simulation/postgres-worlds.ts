@@ -25,18 +25,31 @@ export class PostgresWorlds implements WorldStoreFactory {
 
   static async create(server: string): Promise<PostgresWorlds> {
     const url = await createDatabase(server)
-    const keeper = new pg.Client({ connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href })
+    const keeper = new pg.Client({
+      connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href,
+    })
     await keeper.connect()
     await keeper.query(VIRTUAL_CLOCK)
     const store = await openPostgresStore({ url, poolMax: 4 })
-    const { rows } = await keeper.query<{ name: string }>("select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'")
-    return new PostgresWorlds(server, url, keeper, store, rows.map(({ name }) => name))
+    const { rows } = await keeper.query<{ name: string }>(
+      "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'",
+    )
+    return new PostgresWorlds(
+      server,
+      url,
+      keeper,
+      store,
+      rows.map(({ name }) => name),
+    )
   }
 
   async open(now: () => number): Promise<Store> {
     // The rows of earlier worlds would slow every statement down. The audit log's triggers refuse deletes.
     await this.#keeper.query(`set session_replication_role = replica; ${this.#emptied}`)
-    return { ...onTime(this.#store.forTenant(`world${++this.#worlds}`), () => this.#setClock(now())), close: async () => {} }
+    return {
+      ...onTime(this.#store.forTenant(`world${++this.#worlds}`), () => this.#setClock(now())),
+      close: async () => {},
+    }
   }
 
   async remove(): Promise<void> {
@@ -65,7 +78,10 @@ create function pg_catalog.clock_timestamp() returns timestamptz language sql vo
 
 /** Sets the clock before each call. */
 function onTime(store: Store, setClock: () => Promise<void>): Store {
-  const timed: Partial<Record<keyof Store, unknown>> = { ...store, forTenant: (tenant: string) => onTime(store.forTenant(tenant), setClock) }
+  const timed: Partial<Record<keyof Store, unknown>> = {
+    ...store,
+    forTenant: (tenant: string) => onTime(store.forTenant(tenant), setClock),
+  }
   for (const [name, member] of Object.entries(store)) {
     if (typeof member !== 'function' || name === 'forTenant' || name === 'listen') continue
     timed[name as keyof Store] = async (...args: unknown[]): Promise<unknown> => {

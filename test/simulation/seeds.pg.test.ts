@@ -18,7 +18,9 @@ describe.skipIf(inject('postgresUrl') === '')('worlds on PostgreSQL, whose clock
   }, 3_600_000)
 
   test('no invariant is broken in worlds in which runners with soft and with hard deletes alternate', async () => {
-    expectNoFailure(await simulate({ seeds: Math.ceil(SEEDS / 2), firstSeed: FIRST_SEED, overrides: { deletes: 'changing' }, store }))
+    expectNoFailure(
+      await simulate({ seeds: Math.ceil(SEEDS / 2), firstSeed: FIRST_SEED, overrides: { deletes: 'changing' }, store }),
+    )
   }, 3_600_000)
 
   test('no invariant is broken in worlds of any vendor', async () => {
@@ -32,6 +34,8 @@ describe.skipIf(inject('postgresUrl') === '')('worlds on PostgreSQL, whose clock
 })
 
 function expectNoFailure({ failures, sentence, perSecond, digest }: SimulationReport): void {
-  expect(failures.map(({ seed, kind, oracle, message, faults }) => ({ seed, kind, oracle, message, faults }))).toEqual([])
+  expect(failures.map(({ seed, kind, oracle, message, faults }) => ({ seed, kind, oracle, message, faults }))).toEqual(
+    [],
+  )
   console.info(`${sentence} ${perSecond.toFixed(1)} worlds a second, digest ${digest}.`)
 }

@@ -25,11 +25,26 @@ describe('a world', () => {
   })
 
   test('that fails is shrunk to the necessary faults', async () => {
-    const worldOf = (seed: number): WorldOptions => ({ seed, kind: 'replace', store: { open: forgetfulStore }, overrides: { operations: 30, gapMs: 3_000, runners: 2, rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 } } })
+    const worldOf = (seed: number): WorldOptions => ({
+      seed,
+      kind: 'replace',
+      store: { open: forgetfulStore },
+      overrides: {
+        operations: 30,
+        gapMs: 3_000,
+        runners: 2,
+        rates: { 'applied-unknown': 0.05, 'store-busy': 0.1, 'server-error': 0.1, freeze: 0.01 },
+      },
+    })
     let verdict = await runWorld(worldOf(1))
-    for (let seed = 2; seed <= 30 && (verdict.violations.length === 0 || verdict.faults.length < 4); seed++) verdict = await runWorld(worldOf(seed))
+    for (let seed = 2; seed <= 30 && (verdict.violations.length === 0 || verdict.faults.length < 4); seed++)
+      verdict = await runWorld(worldOf(seed))
     expect(verdict.violations[0]?.oracle).toBe('O5')
-    const { faults, trail } = await shrink((seed, only) => runWorld({ ...worldOf(seed), ...(only && { only }) }), verdict, 'O5')
+    const { faults, trail } = await shrink(
+      (seed, only) => runWorld({ ...worldOf(seed), ...(only && { only }) }),
+      verdict,
+      'O5',
+    )
     expect(faults).toEqual([expect.stringMatching(/^applied-unknown at runner\d store\.commit #\d+$/)])
     expect(trail.length).toBeGreaterThan(10)
   })
@@ -43,7 +58,14 @@ async function forgetfulStore(): Promise<Store> {
     ...inner,
     forTenant: () => store,
     async commit(commit) {
-      if (sent.has(commit)) return { kind: 'landed', version: commit.version, headSequence: await inner.headSequence(), counts: { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }, paused: false }
+      if (sent.has(commit))
+        return {
+          kind: 'landed',
+          version: commit.version,
+          headSequence: await inner.headSequence(),
+          counts: { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 },
+          paused: false,
+        }
       sent.add(commit)
       return inner.commit(commit)
     },
@@ -74,21 +96,35 @@ async function api(input: string | URL): Promise<Response> {
 
 function plan(overrides: Partial<SyncPlan>): SyncPlan {
   return {
-    worker: 'mine', sync: 'items', mode: 'replace', databases: [{ name: 'items' }], owner: 'items', pacers: [], limits: DEFAULT_LIMITS, sweep: DEFAULT_SWEEP,
-    scope: null, upstreamToleranceMs: 0, execute: careful, ...overrides,
+    worker: 'mine',
+    sync: 'items',
+    mode: 'replace',
+    databases: [{ name: 'items' }],
+    owner: 'items',
+    pacers: [],
+    limits: DEFAULT_LIMITS,
+    sweep: DEFAULT_SWEEP,
+    scope: null,
+    upstreamToleranceMs: 0,
+    execute: careful,
+    ...overrides,
   }
 }
 
 const careful: SyncPlan['execute'] = async (state: { from: number } | undefined, { fetch }): Promise<Page> => {
   const response = await fetch(`https://api.test/items?from=${state?.from ?? 0}`)
-  if (response.status === 429) throw new SyncError('RATE_LIMITED', 'Slow down.', { retryAfterMs: Number(response.headers.get('retry-after')) * 1_000 })
+  if (response.status === 429)
+    throw new SyncError('RATE_LIMITED', 'Slow down.', {
+      retryAfterMs: Number(response.headers.get('retry-after')) * 1_000,
+    })
   if (!response.ok) throw new SyncError('SOURCE_UNAVAILABLE', `The API answered ${response.status}.`)
   const body = (await response.json().catch((cause: unknown) => {
     throw new SyncError('SOURCE_INVALID', 'The answer is not JSON.', { cause })
   })) as { items: typeof ITEMS; next: number | null }
   return {
     changes: body.items.map((item) => ({ type: 'upsert', key: item.id, record: item })),
-    hasMore: body.next !== null, ...(body.next !== null && { nextState: { from: body.next } }),
+    hasMore: body.next !== null,
+    ...(body.next !== null && { nextState: { from: body.next } }),
   }
 }
 
@@ -104,10 +140,21 @@ describe("a user's own worker", () => {
 
   test('that takes a refusal for an empty page is detected, with the fewest faults needed', async () => {
     const careless: SyncPlan['execute'] = async (state: { from: number } | undefined, { fetch }) => {
-      const body = (await (await fetch(`https://api.test/items?from=${state?.from ?? 0}`)).json().catch(() => ({}))) as { items?: typeof ITEMS; next?: number | null }
-      return { changes: (body.items ?? []).map((item) => ({ type: 'upsert', key: item.id, record: item })), hasMore: body.next != null, ...(body.next != null && { nextState: { from: body.next } }) }
+      const body = (await (
+        await fetch(`https://api.test/items?from=${state?.from ?? 0}`)
+      )
+        .json()
+        .catch(() => ({}))) as { items?: typeof ITEMS; next?: number | null }
+      return {
+        changes: (body.items ?? []).map((item) => ({ type: 'upsert', key: item.id, record: item })),
+        hasMore: body.next != null,
+        ...(body.next != null && { nextState: { from: body.next } }),
+      }
     }
-    const { syncs } = await simulateWorker([plan({ execute: careless, sweep: { maxShare: 1, allowEmpty: true } })], options)
+    const { syncs } = await simulateWorker(
+      [plan({ execute: careless, sweep: { maxShare: 1, allowEmpty: true } })],
+      options,
+    )
     expect(syncs[0]!.failure?.problem).toBe('lands other rows')
     expect(syncs[0]!.failure!.faults.length).toBeLessThan(4)
   })
@@ -126,7 +173,17 @@ describe("a user's own worker", () => {
 
   test('that is not deterministic is distinguished from one that faults change', async () => {
     let calls = 0
-    const { syncs } = await simulateWorker([plan({ execute: async () => ({ changes: [{ type: 'upsert', key: 'one', record: { calls: ++calls } }], hasMore: false }) })], options)
+    const { syncs } = await simulateWorker(
+      [
+        plan({
+          execute: async () => ({
+            changes: [{ type: 'upsert', key: 'one', record: { calls: ++calls } }],
+            hasMore: false,
+          }),
+        }),
+      ],
+      options,
+    )
     expect(syncs[0]!.failure).toMatchObject({ seed: 0, problem: 'differs by itself' })
   })
 

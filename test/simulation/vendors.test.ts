@@ -6,21 +6,34 @@ import { listWorlds } from '../../src/testing/simulation/vendors/vendor-config.t
 /** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
 const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 200)
 
-test('no invariant is broken in worlds of any vendor', async () => {
-  const report = await simulateVendors({ seeds: SEEDS })
-  const failures = report.failures.map(({ seed, kind, oracle, message, faults }) => ({ seed, kind, oracle, message, faults }))
-  expect(failures).toEqual([])
-  expect(report.kindsNeverHit).toEqual([])
-  expect(report.repeated).toBeGreaterThan(0)
-  const kinds = listWorlds({}).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
-  expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
-  const { sentence, perSecond, cycles, requests, digest } = report
-  console.info(`${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`)
-}, 12 * 3_600_000)
+test(
+  'no invariant is broken in worlds of any vendor',
+  async () => {
+    const report = await simulateVendors({ seeds: SEEDS })
+    const failures = report.failures.map(({ seed, kind, oracle, message, faults }) => ({
+      seed,
+      kind,
+      oracle,
+      message,
+      faults,
+    }))
+    expect(failures).toEqual([])
+    expect(report.kindsNeverHit).toEqual([])
+    expect(report.repeated).toBeGreaterThan(0)
+    const kinds = listWorlds({}).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
+    expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
+    const { sentence, perSecond, cycles, requests, digest } = report
+    console.info(
+      `${sentence} ${Math.round(perSecond)} worlds a second, ${cycles} cycles, ${requests} requests, digest ${digest}.`,
+    )
+  },
+  12 * 3_600_000,
+)
 
 test('N43 no invariant is broken where pages of nested lists come from a cache', async () => {
   const report = await simulateVendors({
-    seeds: Math.ceil(SEEDS / 4), vendors: ['stripe'],
+    seeds: Math.ceil(SEEDS / 4),
+    vendors: ['stripe'],
     overrides: { stream: stripeInvoices, vendorLatencyMs: [2, 30], records: 6, rates: { 'cached-nested-page': 0.5 } },
   })
   expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])

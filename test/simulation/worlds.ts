@@ -27,13 +27,17 @@ export async function observe({ kinds, seeds, overrides, onStart, beforeHeal }: 
   const verdicts: WorldResult[] = []
   for (let seed = 1; seed <= seeds; seed++) {
     const verdict = await runWorld({
-      seed, kind: kinds[seed % kinds.length]!, overrides,
+      seed,
+      kind: kinds[seed % kinds.length]!,
+      overrides,
       onResult: (result, requests) => void results.push({ ...result, requests }),
-      ...(onStart && { onStart }), ...(beforeHeal && { beforeHeal }),
+      ...(onStart && { onStart }),
+      ...(beforeHeal && { beforeHeal }),
     })
     verdicts.push(verdict)
     for (const { oracle, message } of verdict.violations) broken.push({ seed, oracle, message })
-    for (const { kind, label } of verdict.faults) marks.set(`${kind} ${label}`, (marks.get(`${kind} ${label}`) ?? 0) + 1)
+    for (const { kind, label } of verdict.faults)
+      marks.set(`${kind} ${label}`, (marks.get(`${kind} ${label}`) ?? 0) + 1)
   }
   return { broken, marks, results, verdicts }
 }

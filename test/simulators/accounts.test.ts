@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { ACCOUNTS, fillAccount, ManualClock, RandomStream, applyWrite, type AccountName, type VendorSimulator } from '../../src/testing/index.ts'
+import {
+  ACCOUNTS,
+  fillAccount,
+  ManualClock,
+  RandomStream,
+  applyWrite,
+  type AccountName,
+  type VendorSimulator,
+} from '../../src/testing/index.ts'
 
 const WRITES = 2_000
 const STEP_MS = 1_000
@@ -37,9 +45,10 @@ describe.each(Object.keys(ACCOUNTS) as AccountName[])('the simulated account of 
     for (const type of Object.keys(ACCOUNTS[name].types)) {
       expect(ids(light, type)).toEqual(ids(whole, type))
       const kept = light.records.latest(type).flatMap(({ id }) => light.records.history(type, id))
-      if (ACCOUNTS[name].isAppendOnly !== true) expect(kept.length).toBeLessThanOrEqual(light.records.current(type).length + 2 * KEEP_MS / STEP_MS)
+      if (ACCOUNTS[name].isAppendOnly !== true)
+        expect(kept.length).toBeLessThanOrEqual(light.records.current(type).length + (2 * KEEP_MS) / STEP_MS)
     }
-    expect(light.records.latest('event').length).toBeLessThanOrEqual(2 * KEEP_MS / STEP_MS)
+    expect(light.records.latest('event').length).toBeLessThanOrEqual((2 * KEEP_MS) / STEP_MS)
     expect(light.requests.count()).toBe(0)
   })
 })

@@ -12,7 +12,10 @@ function open(options: AirtableOptions = {}) {
   const ports = portsOf()
   const simulator = new AirtableSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (params: Record<string, string> = {}) => fetch(`https://api.airtable.com/v0/appSimulated00001/Tasks?${new URLSearchParams(params).toString()}`, { headers: { authorization: 'Bearer t' } })
+  const get = (params: Record<string, string> = {}) =>
+    fetch(`https://api.airtable.com/v0/appSimulated00001/Tasks?${new URLSearchParams(params).toString()}`, {
+      headers: { authorization: 'Bearer t' },
+    })
   const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Page
   return { ...ports, simulator, get, list }
 }
@@ -26,7 +29,11 @@ describe('the airtable simulator', () => {
     simulator.remove('Tasks', ids[4]!)
     const second = await list({ pageSize: '3', offset: first.offset! })
     const third = await list({ pageSize: '3', offset: second.offset! })
-    expect([first, second, third].map((page) => page.records.map((record) => record.fields['Name']))).toEqual([['t0', 't1', 't2'], ['t3', 't5'], ['t6']])
+    expect([first, second, third].map((page) => page.records.map((record) => record.fields['Name']))).toEqual([
+      ['t0', 't1', 't2'],
+      ['t3', 't5'],
+      ['t6'],
+    ])
     expect(third.offset).toBeUndefined()
   })
 
@@ -36,15 +43,24 @@ describe('the airtable simulator', () => {
     const { offset } = await list({ pageSize: '1' })
     clock.advance(10 * 60_000 + 1)
     const refused = await get({ offset: offset! })
-    expect([refused.status, await refused.json()]).toMatchObject([422, { error: { type: 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE' } }])
+    expect([refused.status, await refused.json()]).toMatchObject([
+      422,
+      { error: { type: 'LIST_RECORDS_ITERATOR_NOT_AVAILABLE' } },
+    ])
     const rubbish = await get({ offset: '10' })
-    expect([rubbish.status, await rubbish.json()]).toEqual([422, { error: { type: 'INVALID_OFFSET_VALUE', message: 'The value of offset 10 is invalid' } }])
+    expect([rubbish.status, await rubbish.json()]).toEqual([
+      422,
+      { error: { type: 'INVALID_OFFSET_VALUE', message: 'The value of offset 10 is invalid' } },
+    ])
   })
 
   test('empty fields are omitted, and only the requested ones are shown', async () => {
     const { simulator, list } = open()
     simulator.create('Tasks', { Name: 'a', Done: false, Notes: '', Tags: [], Left: null, Points: 0 })
-    expect((await list()).records[0]).toMatchObject({ createdTime: '2026-01-01T00:00:00.000Z', fields: { Name: 'a', Points: 0 } })
+    expect((await list()).records[0]).toMatchObject({
+      createdTime: '2026-01-01T00:00:00.000Z',
+      fields: { Name: 'a', Points: 0 },
+    })
     expect((await list({ 'fields[]': 'Name' })).records[0]!.fields).toEqual({ Name: 'a' })
   })
 
@@ -62,8 +78,13 @@ describe('the airtable simulator', () => {
   test('a page of more than 100 and an unknown table are refused', async () => {
     const { simulator, get } = open()
     expect((await get({ pageSize: '101' })).status).toBe(422)
-    const unknown = await createSimulatorFetch(simulator)('https://api.airtable.com/v0/appSimulated00001/None', { headers: { authorization: 'Bearer t' } })
-    expect([unknown.status, await unknown.json()]).toMatchObject([403, { error: { type: 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND' } }])
+    const unknown = await createSimulatorFetch(simulator)('https://api.airtable.com/v0/appSimulated00001/None', {
+      headers: { authorization: 'Bearer t' },
+    })
+    expect([unknown.status, await unknown.json()]).toMatchObject([
+      403,
+      { error: { type: 'INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND' } },
+    ])
   })
 
   test('a sort and a maximum number of records hold over all pages', async () => {

@@ -18,10 +18,12 @@ function open(options: GithubStarsOptions = {}) {
   const ports = portsOf()
   const simulator = new GithubStarsSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (path = '/user/starred', headers: Record<string, string> = {}) => fetch(`https://api.github.com${path}`, { headers: { authorization: 'Bearer t', accept: STAR_JSON, ...headers } })
+  const get = (path = '/user/starred', headers: Record<string, string> = {}) =>
+    fetch(`https://api.github.com${path}`, { headers: { authorization: 'Bearer t', accept: STAR_JSON, ...headers } })
   const list = async (path?: string) => (await (await get(path)).json()) as Star[]
   const names = async (path?: string) => (await list(path)).map((star) => star.repo.name)
-  const rels = async (path: string, headers?: Record<string, string>) => relsOf((await get(path, headers)).headers.get('link'))
+  const rels = async (path: string, headers?: Record<string, string>) =>
+    relsOf((await get(path, headers)).headers.get('link'))
   /** Stars r0 to r(count - 1), one per second, the last one newest. */
   const star = (count: number) =>
     Array.from({ length: count }, (_, n) => {
@@ -40,7 +42,10 @@ describe('the octokit client against the github stars simulator', () => {
     const { simulator, star } = open({ token: 'secret' })
     star(25)
     await using server = await serve(simulator)
-    const client = request.defaults({ baseUrl: server.url, headers: { authorization: 'token secret', accept: STAR_JSON } })
+    const client = request.defaults({
+      baseUrl: server.url,
+      headers: { authorization: 'token secret', accept: STAR_JSON },
+    })
     const seen: string[] = []
     let url: string | undefined = '/user/starred?per_page=10'
     while (url !== undefined) {
@@ -57,21 +62,40 @@ describe('the octokit client against the github stars simulator', () => {
     await using server = await serve(simulator)
     const client = request.defaults({ baseUrl: server.url, headers: { authorization: 'token secret' } })
     simulator.faults.plan({ kind: 'rate-limit' })
-    await expect(client('GET /user/starred')).rejects.toMatchObject({ status: 403, response: { headers: { 'x-ratelimit-remaining': '0' }, data: { message: 'API rate limit exceeded for user ID 583231.' } } })
+    await expect(client('GET /user/starred')).rejects.toMatchObject({
+      status: 403,
+      response: {
+        headers: { 'x-ratelimit-remaining': '0' },
+        data: { message: 'API rate limit exceeded for user ID 583231.' },
+      },
+    })
     simulator.faults.plan({ kind: 'rate-limit', secondary: true, retryAfter: '60' })
-    await expect(client('GET /user/starred')).rejects.toMatchObject({ status: 403, response: { headers: { 'retry-after': '60' } } })
+    await expect(client('GET /user/starred')).rejects.toMatchObject({
+      status: 403,
+      response: { headers: { 'retry-after': '60' } },
+    })
     const { headers } = await client('GET /user/starred')
-    await expect(client('GET /user/starred', { headers: { 'if-none-match': headers.etag! } })).rejects.toMatchObject({ status: 304 })
-    await expect(client('GET /user/starred', { headers: { authorization: 'token other' } })).rejects.toMatchObject({ status: 401, response: { data: { message: 'Bad credentials' } } })
+    await expect(client('GET /user/starred', { headers: { 'if-none-match': headers.etag! } })).rejects.toMatchObject({
+      status: 304,
+    })
+    await expect(client('GET /user/starred', { headers: { authorization: 'token other' } })).rejects.toMatchObject({
+      status: 401,
+      response: { data: { message: 'Bad credentials' } },
+    })
   })
 })
 
 describe('a starred repository', () => {
   test('has every field that GitHub publishes as required', async () => {
-    const published = readFileSync(join(import.meta.dirname, '../../node_modules/@octokit/openapi-types/types.d.ts'), 'utf8')
+    const published = readFileSync(
+      join(import.meta.dirname, '../../node_modules/@octokit/openapi-types/types.d.ts'),
+      'utf8',
+    )
     const requiredOf = (schema: string) => {
       const from = published.indexOf(`\n    ${schema}: {\n`)
-      return [...published.slice(from, published.indexOf('\n    };\n', from)).matchAll(/\n {6}(\w+): /g)].map(([, name]) => name!)
+      return [...published.slice(from, published.indexOf('\n    };\n', from)).matchAll(/\n {6}(\w+): /g)].map(
+        ([, name]) => name!,
+      )
     }
     expect(requiredOf('repository').length).toBeGreaterThan(60)
     const { list, star } = open()
@@ -87,7 +111,10 @@ describe('a starred repository', () => {
     const [id] = star(1)
     clock.advance(60_000)
     simulator.update('star', id!, { description: 'changed', pushed_at: '2026-01-01T00:01:01Z' })
-    expect((await list())[0]).toMatchObject({ starred_at: '2026-01-01T00:00:01Z', repo: { full_name: 'acme/r0', description: 'changed', updated_at: '2026-01-01T00:01:01Z' } })
+    expect((await list())[0]).toMatchObject({
+      starred_at: '2026-01-01T00:00:01Z',
+      repo: { full_name: 'acme/r0', description: 'changed', updated_at: '2026-01-01T00:01:01Z' },
+    })
     const plain = (await (await get(undefined, { accept: 'application/json' })).json()) as object[]
     expect(plain[0]).toMatchObject({ full_name: 'acme/r0' })
     expect(plain[0]).not.toHaveProperty('starred_at')
@@ -100,7 +127,10 @@ describe('a starred repository', () => {
     expect(await names()).toEqual(['r2', 'r1'])
     clock.advance(10_000)
     simulator.starAgain(first!)
-    expect((await list())[0]).toMatchObject({ starred_at: '2026-01-01T00:00:13Z', repo: { name: 'r0', created_at: '2026-01-01T00:00:01Z' } })
+    expect((await list())[0]).toMatchObject({
+      starred_at: '2026-01-01T00:00:13Z',
+      repo: { name: 'r0', created_at: '2026-01-01T00:00:01Z' },
+    })
   })
 })
 
@@ -120,7 +150,12 @@ describe('the list of stars', () => {
     expect([(await list()).length, (await list('/user/starred?per_page=500')).length]).toEqual([30, 100])
     const at = (page: number) => `https://api.github.com/user/starred?per_page=100&page=${page}`
     expect(await rels('/user/starred?per_page=100')).toEqual({ next: at(2), last: at(3) })
-    expect(await rels('/user/starred?per_page=100&page=2')).toEqual({ prev: at(1), next: at(3), last: at(3), first: at(1) })
+    expect(await rels('/user/starred?per_page=100&page=2')).toEqual({
+      prev: at(1),
+      next: at(3),
+      last: at(3),
+      first: at(1),
+    })
     expect(await rels('/user/starred?per_page=100&page=3')).toEqual({ prev: at(2), first: at(1) })
     expect(await list('/user/starred?per_page=100&page=4')).toEqual([])
   })
@@ -190,7 +225,11 @@ describe('refusals of the github stars simulator', () => {
     await get()
     await get()
     const refused = await get()
-    expect([refused.status, refused.headers.get('x-ratelimit-remaining'), refused.headers.get('retry-after')]).toEqual([403, '0', null])
+    expect([refused.status, refused.headers.get('x-ratelimit-remaining'), refused.headers.get('retry-after')]).toEqual([
+      403,
+      '0',
+      null,
+    ])
     expect(Number(refused.headers.get('x-ratelimit-reset')) * 1_000).toBe(opening + 3_600_000)
     clock.advance(3_600_000)
     expect((await get()).status).toBe(200)
@@ -202,7 +241,11 @@ describe('refusals of the github stars simulator', () => {
     clock.advance(10_000)
     await get()
     const refused = await get()
-    expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('x-ratelimit-remaining')]).toEqual([403, '50', '4998'])
+    expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('x-ratelimit-remaining')]).toEqual([
+      403,
+      '50',
+      '4998',
+    ])
     expect(await refused.json()).toMatchObject({ message: expect.stringContaining('secondary rate limit') })
     clock.advance(50_000)
     expect((await get()).status).toBe(200)
@@ -212,7 +255,11 @@ describe('refusals of the github stars simulator', () => {
     const { simulator, get } = open({ forbidden: true })
     expect((await createSimulatorFetch(simulator)('https://api.github.com/user/starred')).status).toBe(401)
     const refused = await get()
-    expect([refused.status, refused.headers.get('x-accepted-github-permissions'), await refused.json()]).toMatchObject([403, 'starring=read', { message: 'Resource not accessible by personal access token' }])
+    expect([refused.status, refused.headers.get('x-accepted-github-permissions'), await refused.json()]).toMatchObject([
+      403,
+      'starring=read',
+      { message: 'Resource not accessible by personal access token' },
+    ])
     expect(await (await get('/user')).json()).toMatchObject({ login: 'octocat', id: 583231 })
   })
 })
@@ -222,7 +269,10 @@ describe('faults of the github stars simulator', () => {
     const { simulator, list, rels, star } = open()
     star(3)
     simulator.faults.plan({ kind: 'end-flag', value: 'end' })
-    expect(await rels('/user/starred?per_page=1&page=2')).toEqual({ prev: expect.any(String), first: expect.any(String) })
+    expect(await rels('/user/starred?per_page=1&page=2')).toEqual({
+      prev: expect.any(String),
+      first: expect.any(String),
+    })
     simulator.faults.plan({ kind: 'end-flag', value: 'more' })
     const { next } = await rels('/user/starred')
     expect(next).toBe('https://api.github.com/user/starred?page=2')

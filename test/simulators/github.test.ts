@@ -32,8 +32,17 @@ function open(options: GithubOptions = {}) {
   const ports = portsOf()
   const simulator = new GithubSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const post = (query: string, variables: object = {}) => fetch('https://api.github.com/graphql', { method: 'POST', headers: { authorization: 'bearer t' }, body: JSON.stringify({ query, variables }) })
-  const ask = async (query: string, variables: object = {}) => (await (await post(query, variables)).json()) as { data: Data | null; errors?: Array<{ type?: string; message: string; path?: unknown[] }> }
+  const post = (query: string, variables: object = {}) =>
+    fetch('https://api.github.com/graphql', {
+      method: 'POST',
+      headers: { authorization: 'bearer t' },
+      body: JSON.stringify({ query, variables }),
+    })
+  const ask = async (query: string, variables: object = {}) =>
+    (await (await post(query, variables)).json()) as {
+      data: Data | null
+      errors?: Array<{ type?: string; message: string; path?: unknown[] }>
+    }
   const fill = (repositories: number, issues: number) =>
     Array.from({ length: repositories }, (_, r) => {
       const id = simulator.create('repository', { name: `repo${r}` })
@@ -58,7 +67,10 @@ describe('the octokit client against the github simulator', () => {
       while ((open = open.filter(({ page }) => page.pageInfo.hasNextPage)).length > 0) {
         const next: typeof open = []
         for (const { id, page } of open) {
-          const { nodes }: Data = await client('query ($ids: [ID!]!, $after: String) { nodes(ids: $ids) { id ... on Repository { issues(first: 2, after: $after) { pageInfo { hasNextPage endCursor } nodes { id title } totalCount } } } }', { ids: [id], after: page.pageInfo.endCursor })
+          const { nodes }: Data = await client(
+            'query ($ids: [ID!]!, $after: String) { nodes(ids: $ids) { id ... on Repository { issues(first: 2, after: $after) { pageInfo { hasNextPage endCursor } nodes { id title } totalCount } } } }',
+            { ids: [id], after: page.pageInfo.endCursor },
+          )
           titles.push(...nodes[0]!.issues.nodes.map((issue) => issue!.title!))
           next.push({ id, page: nodes[0]!.issues })
         }
@@ -80,10 +92,18 @@ describe('the octokit client against the github simulator', () => {
     simulator.faults.plan({ kind: 'partial' })
     const partial = await client<Data>(NESTED, { first: 2 }).catch((error: unknown) => error)
     expect(partial).toBeInstanceOf(GraphqlResponseError)
-    expect((partial as GraphqlResponseError<Data>).data.viewer.repositories.nodes).toMatchObject([null, { name: 'repo1' }])
+    expect((partial as GraphqlResponseError<Data>).data.viewer.repositories.nodes).toMatchObject([
+      null,
+      { name: 'repo1' },
+    ])
     simulator.faults.plan({ kind: 'rate-limit', secondary: true })
-    await expect(client('{ viewer { login } }')).rejects.toMatchObject({ status: 403, response: { headers: { 'retry-after': '60' } } })
-    await expect(client('{ viewer { login } }', { headers: { authorization: 'token wrong' } })).rejects.toMatchObject({ status: 401 })
+    await expect(client('{ viewer { login } }')).rejects.toMatchObject({
+      status: 403,
+      response: { headers: { 'retry-after': '60' } },
+    })
+    await expect(client('{ viewer { login } }', { headers: { authorization: 'token wrong' } })).rejects.toMatchObject({
+      status: 401,
+    })
   })
 })
 
@@ -97,7 +117,10 @@ describe('the simulated schema', () => {
         const actual = known.getFields()[fieldName]
         expect(String(actual?.type), `${name}.${fieldName}`).toBe(field.type)
         for (const [argument, spelled] of Object.entries(field.args ?? {})) {
-          expect(String(actual?.args.find((candidate) => candidate.name === argument)?.type), `${name}.${fieldName}(${argument})`).toBe(spelled)
+          expect(
+            String(actual?.args.find((candidate) => candidate.name === argument)?.type),
+            `${name}.${fieldName}(${argument})`,
+          ).toBe(spelled)
         }
       }
     }
@@ -106,20 +129,48 @@ describe('the simulated schema', () => {
 
 describe('the limits of a github query', () => {
   test.each([
-    ['{ viewer { repositories(first: 101) { totalCount } } }', 'EXCESSIVE_PAGINATION', 'Requesting 101 records on the `repositories` connection exceeds the `first` limit of 100 records.'],
-    ['{ viewer { repositories { totalCount } } }', 'MISSING_PAGINATION_BOUNDARIES', 'You must provide a `first` or `last` value to properly paginate the `repositories` connection.'],
-    ['{ viewer { repositories(first: 1, after: "x") { totalCount } } }', 'INVALID_CURSOR_ARGUMENTS', '`x` does not appear to be a valid cursor.'],
+    [
+      '{ viewer { repositories(first: 101) { totalCount } } }',
+      'EXCESSIVE_PAGINATION',
+      'Requesting 101 records on the `repositories` connection exceeds the `first` limit of 100 records.',
+    ],
+    [
+      '{ viewer { repositories { totalCount } } }',
+      'MISSING_PAGINATION_BOUNDARIES',
+      'You must provide a `first` or `last` value to properly paginate the `repositories` connection.',
+    ],
+    [
+      '{ viewer { repositories(first: 1, after: "x") { totalCount } } }',
+      'INVALID_CURSOR_ARGUMENTS',
+      '`x` does not appear to be a valid cursor.',
+    ],
     ['{ user(login: "nobody") { login } }', 'NOT_FOUND', "Could not resolve to a User with the login of 'nobody'."],
-    [`{ nodes(ids: [${Array.from({ length: 101 }, () => '"x"').join(',')}]) { id } }`, 'ARGUMENT_LIMIT', 'You may not provide more than 100 node ids; you provided 101.'],
-    ['{ viewer { a: repositories(first: 100) { nodes { b: issues(first: 100) { nodes { repository { c: issues(first: 100) { totalCount } } } } } } } }', 'MAX_NODE_LIMIT_EXCEEDED', 'This query requests up to 1,010,100 possible nodes which exceeds the maximum limit of 500,000.'],
+    [
+      `{ nodes(ids: [${Array.from({ length: 101 }, () => '"x"').join(',')}]) { id } }`,
+      'ARGUMENT_LIMIT',
+      'You may not provide more than 100 node ids; you provided 101.',
+    ],
+    [
+      '{ viewer { a: repositories(first: 100) { nodes { b: issues(first: 100) { nodes { repository { c: issues(first: 100) { totalCount } } } } } } } }',
+      'MAX_NODE_LIMIT_EXCEEDED',
+      'This query requests up to 1,010,100 possible nodes which exceeds the maximum limit of 500,000.',
+    ],
   ])('%s answers %s', async (query, type, message) => {
     expect((await open().ask(query)).errors).toMatchObject([{ type, message }])
   })
 
   test('an unknown field, an unknown argument and a syntax error are distinguished', async () => {
     const { ask } = open()
-    expect((await ask('{ viewer { nothing } }')).errors).toMatchObject([{ message: "Field 'nothing' doesn't exist on type 'User'", path: ['query', 'viewer', 'nothing'], extensions: { code: 'undefinedField' } }])
-    expect((await ask('{ viewer(x: 1) { login } }')).errors).toMatchObject([{ extensions: { code: 'argumentNotAccepted' } }])
+    expect((await ask('{ viewer { nothing } }')).errors).toMatchObject([
+      {
+        message: "Field 'nothing' doesn't exist on type 'User'",
+        path: ['query', 'viewer', 'nothing'],
+        extensions: { code: 'undefinedField' },
+      },
+    ])
+    expect((await ask('{ viewer(x: 1) { login } }')).errors).toMatchObject([
+      { extensions: { code: 'argumentNotAccepted' } },
+    ])
     expect((await ask('{ viewer { login }')).errors).toHaveLength(1)
     expect((await ask('{ viewer }')).errors).toMatchObject([{ extensions: { code: 'selectionMismatch' } }])
   })
@@ -127,7 +178,9 @@ describe('the limits of a github query', () => {
   test('the cost is counted from the query: one point per hundred connections it may open', async () => {
     const { ask, fill } = open()
     fill(1, 1)
-    const { data } = await ask('{ viewer { repositories(first: 100) { nodes { issues(first: 50) { nodes { id } } } } } rateLimit { limit cost remaining nodeCount } }')
+    const { data } = await ask(
+      '{ viewer { repositories(first: 100) { nodes { issues(first: 50) { nodes { id } } } } } rateLimit { limit cost remaining nodeCount } }',
+    )
     expect(data!.rateLimit).toEqual({ limit: 5_000, cost: 1, remaining: 4_999, nodeCount: 5_100 })
   })
 
@@ -146,11 +199,17 @@ describe('the github simulator', () => {
   test('a cursor stays valid when its record is deleted, and unknown nodes are null with an error each', async () => {
     const { simulator, ask, fill } = open()
     const ids = fill(3, 0)
-    const first = (await ask('{ viewer { repositories(first: 1) { pageInfo { endCursor } } } }')).data!.viewer.repositories.pageInfo.endCursor
+    const first = (await ask('{ viewer { repositories(first: 1) { pageInfo { endCursor } } } }')).data!.viewer
+      .repositories.pageInfo.endCursor
     simulator.remove('repository', ids[0]!)
-    const rest = await ask('query ($after: String) { viewer { repositories(first: 5, after: $after) { nodes { id } } } }', { after: first })
+    const rest = await ask(
+      'query ($after: String) { viewer { repositories(first: 5, after: $after) { nodes { id } } } }',
+      { after: first },
+    )
     expect(rest.data!.viewer.repositories.nodes.map((node) => node!.id)).toEqual(ids.slice(1))
-    const { data, errors } = await ask('query ($ids: [ID!]!) { nodes(ids: $ids) { id __typename } }', { ids: [ids[0], ids[1]] })
+    const { data, errors } = await ask('query ($ids: [ID!]!) { nodes(ids: $ids) { id __typename } }', {
+      ids: [ids[0], ids[1]],
+    })
     expect(data!.nodes).toEqual([null, { id: ids[1], __typename: 'Repository' }])
     expect(errors).toMatchObject([{ type: 'NOT_FOUND', path: ['nodes', 0] }])
   })
@@ -161,7 +220,13 @@ describe('the github simulator', () => {
     const issues = simulator.truth('issue').map((issue) => String(issue['id']))
     clock.advance(60_000)
     simulator.update('issue', issues[0]!, { state: 'CLOSED' })
-    const list = async (args: string) => (await ask(`query ($id: ID!) { nodes: node(id: $id) { ... on Repository { issues(first: 10 ${args}) { nodes { id } } } } }`, { id: repository })).data!.nodes as unknown as { issues: Page }
+    const list = async (args: string) =>
+      (
+        await ask(
+          `query ($id: ID!) { nodes: node(id: $id) { ... on Repository { issues(first: 10 ${args}) { nodes { id } } } } }`,
+          { id: repository },
+        )
+      ).data!.nodes as unknown as { issues: Page }
     expect((await list('states: [CLOSED]')).issues.nodes).toEqual([{ id: issues[0] }])
     expect((await list('filterBy: { since: "2026-01-01T00:00:30Z" }')).issues.nodes).toEqual([{ id: issues[0] }])
     expect((await list('orderBy: { field: UPDATED_AT, direction: DESC }')).issues.nodes[0]).toEqual({ id: issues[0] })
@@ -170,14 +235,21 @@ describe('the github simulator', () => {
   test('variables have defaults, fields have aliases, and directives omit fields', async () => {
     const { ask, fill } = open()
     fill(2, 0)
-    const { data } = await ask('query q($n: Int = 1, $yes: Boolean = false) { me: viewer { login @skip(if: true) id @include(if: $yes) repositories(first: $n) { nodes { name } } } }')
+    const { data } = await ask(
+      'query q($n: Int = 1, $yes: Boolean = false) { me: viewer { login @skip(if: true) id @include(if: $yes) repositories(first: $n) { nodes { name } } } }',
+    )
     expect(data).toEqual({ me: { repositories: { nodes: [{ name: 'repo0' }] } } })
   })
 
   test('a page by last and before returns the other end', async () => {
     const { ask, fill } = open()
     fill(3, 0)
-    const { data } = await ask('{ viewer { repositories(last: 2) { nodes { name } pageInfo { hasPreviousPage hasNextPage } } } }')
-    expect(data!.viewer.repositories).toEqual({ nodes: [{ name: 'repo1' }, { name: 'repo2' }], pageInfo: { hasPreviousPage: true, hasNextPage: false } })
+    const { data } = await ask(
+      '{ viewer { repositories(last: 2) { nodes { name } pageInfo { hasPreviousPage hasNextPage } } } }',
+    )
+    expect(data!.viewer.repositories).toEqual({
+      nodes: [{ name: 'repo1' }, { name: 'repo2' }],
+      pageInfo: { hasPreviousPage: true, hasNextPage: false },
+    })
   })
 })

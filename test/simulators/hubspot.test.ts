@@ -2,7 +2,11 @@ import { Client } from '@hubspot/api-client'
 import { describe, expect, test } from 'vitest'
 import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
 import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { DOCUMENTED_LIMITS, HubspotSimulator, type HubspotOptions } from '../../src/testing/simulators/hubspot/simulator.ts'
+import {
+  DOCUMENTED_LIMITS,
+  HubspotSimulator,
+  type HubspotOptions,
+} from '../../src/testing/simulators/hubspot/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface Results {
@@ -17,8 +21,14 @@ function open(options: HubspotOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new HubspotSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (path: string) => fetch(`https://api.hubapi.com/crm/v3/objects/${path}`, { headers: { authorization: 'Bearer t' } })
-  const post = (body: unknown, type = 'contacts') => fetch(`https://api.hubapi.com/crm/v3/objects/${type}/search`, { method: 'POST', headers: { authorization: 'Bearer t', 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const get = (path: string) =>
+    fetch(`https://api.hubapi.com/crm/v3/objects/${path}`, { headers: { authorization: 'Bearer t' } })
+  const post = (body: unknown, type = 'contacts') =>
+    fetch(`https://api.hubapi.com/crm/v3/objects/${type}/search`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer t', 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
   const search = async (body: unknown) => (await (await post(body)).json()) as Results
   return { ...ports, simulator, get, post, search }
 }
@@ -30,7 +40,9 @@ describe('the hubspot client against the simulator', () => {
     await using server = await serve(simulator)
     const client = new Client({ accessToken: 'token', basePath: server.url })
     const all = await client.crm.contacts.getAll(10, undefined, ['email'])
-    expect(all.map((contact) => contact.properties['email'])).toEqual(Array.from({ length: 25 }, (_, n) => `c${n}@example.com`))
+    expect(all.map((contact) => contact.properties['email'])).toEqual(
+      Array.from({ length: 25 }, (_, n) => `c${n}@example.com`),
+    )
     expect(all[0]!.createdAt).toBeInstanceOf(Date)
     expect(server.requests).toBe(3)
   })
@@ -59,8 +71,13 @@ describe('the hubspot client against the simulator', () => {
     const client = new Client({ accessToken: 'token', basePath: server.url })
     const ask = (after: string) =>
       client.crm.contacts.searchApi.doSearch({
-        filterGroups: [{ filters: [{ propertyName: 'lastmodifieddate', operator: 'GTE' as never, value: String(since) }] }],
-        sorts: ['lastmodifieddate'], properties: ['email'], limit: 3, after,
+        filterGroups: [
+          { filters: [{ propertyName: 'lastmodifieddate', operator: 'GTE' as never, value: String(since) }] },
+        ],
+        sorts: ['lastmodifieddate'],
+        properties: ['email'],
+        limit: 3,
+        after,
       })
     const first = await ask('0')
     const second = await ask(first.paging!.next!.after)
@@ -73,7 +90,10 @@ describe('the hubspot client against the simulator', () => {
     simulator.faults.plan({ kind: 'rate-limit' })
     await using server = await serve(simulator)
     const client = new Client({ accessToken: 'token', basePath: server.url })
-    await expect(client.crm.contacts.basicApi.getPage()).rejects.toMatchObject({ code: 429, body: { category: 'RATE_LIMITS', policyName: 'TEN_SECONDLY_ROLLING' } })
+    await expect(client.crm.contacts.basicApi.getPage()).rejects.toMatchObject({
+      code: 429,
+      body: { category: 'RATE_LIMITS', policyName: 'TEN_SECONDLY_ROLLING' },
+    })
   })
 })
 
@@ -93,7 +113,11 @@ describe('the rules of hubspot search', () => {
     const ids = simulator.truth('contacts').map((contact) => String(contact['id']))
     expect(ids.some((id) => id.length === 5)).toBe(true)
     const after = ids.findLast((id) => id.length === 4)!
-    const found = await search({ filterGroups: [{ filters: [{ propertyName: 'hs_object_id', operator: 'GT', value: after }] }], sorts: [{ propertyName: 'hs_object_id', direction: 'ASCENDING' }], limit: 5 })
+    const found = await search({
+      filterGroups: [{ filters: [{ propertyName: 'hs_object_id', operator: 'GT', value: after }] }],
+      sorts: [{ propertyName: 'hs_object_id', direction: 'ASCENDING' }],
+      limit: 5,
+    })
     expect(found.results.map((contact) => contact.id)).toEqual(ids.slice(ids.indexOf(after) + 1).slice(0, 5))
   })
 
@@ -104,10 +128,25 @@ describe('the rules of hubspot search', () => {
       return simulator.create('contacts')
     })
     const at = clock.now() - 2
-    const filter = (operator: string, value: number) => ({ propertyName: 'lastmodifieddate', operator, value: String(value) })
-    const found = await search({ filterGroups: [{ filters: [filter('EQ', at)] }, { filters: [filter('GT', at), filter('LTE', at + 1)] }], sorts: SORT })
+    const filter = (operator: string, value: number) => ({
+      propertyName: 'lastmodifieddate',
+      operator,
+      value: String(value),
+    })
+    const found = await search({
+      filterGroups: [{ filters: [filter('EQ', at)] }, { filters: [filter('GT', at), filter('LTE', at + 1)] }],
+      sorts: SORT,
+    })
     expect(found.results.map((contact) => contact.id)).toEqual([ids[1], ids[2]])
-    const between = await search({ filterGroups: [{ filters: [{ propertyName: 'lastmodifieddate', operator: 'BETWEEN', value: String(at), highValue: String(at + 1) }] }] })
+    const between = await search({
+      filterGroups: [
+        {
+          filters: [
+            { propertyName: 'lastmodifieddate', operator: 'BETWEEN', value: String(at), highValue: String(at + 1) },
+          ],
+        },
+      ],
+    })
     expect(between.total).toBe(2)
   })
 
@@ -118,7 +157,11 @@ describe('the rules of hubspot search', () => {
     expect([last.total, last.results.length, last.paging]).toEqual([10_050, 200, { next: { after: '10000' } }])
     const refused = await post({ limit: 200, after: '10000' })
     expect(refused.status).toBe(400)
-    expect(await refused.json()).toMatchObject({ status: 'error', category: 'VALIDATION_ERROR', correlationId: expect.any(String) as string })
+    expect(await refused.json()).toMatchObject({
+      status: 'error',
+      category: 'VALIDATION_ERROR',
+      correlationId: expect.any(String) as string,
+    })
   })
 
   test.each([
@@ -126,7 +169,10 @@ describe('the rules of hubspot search', () => {
     ['two sorts', { sorts: [{ propertyName: 'createdate' }, { propertyName: 'hs_object_id' }] }],
     ['six groups', { filterGroups: Array.from({ length: 6 }, () => ({ filters: [] })) }],
     ['an unknown operator', { filterGroups: [{ filters: [{ propertyName: 'email', operator: 'OVER', value: '1' }] }] }],
-    ['an unknown property', { filterGroups: [{ filters: [{ propertyName: 'hs_lastmodifieddate', operator: 'GT', value: '1' }] }] }],
+    [
+      'an unknown property',
+      { filterGroups: [{ filters: [{ propertyName: 'hs_lastmodifieddate', operator: 'GT', value: '1' }] }] },
+    ],
     ['a cursor that is not an offset', { after: 'abc' }],
   ])('%s is refused', async (_what, body) => {
     expect((await open().post(body)).status).toBe(400)
@@ -152,7 +198,9 @@ describe('the hubspot simulator', () => {
   test('companies and contacts use different properties for the last change', async () => {
     const { simulator } = open()
     simulator.create('companies', { name: 'Acme' })
-    expect(Object.keys((simulator.truth('companies')[0] as { properties: object }).properties)).toContain('hs_lastmodifieddate')
+    expect(Object.keys((simulator.truth('companies')[0] as { properties: object }).properties)).toContain(
+      'hs_lastmodifieddate',
+    )
   })
 
   test('a list without further pages has no paging, and its limit is at most 100', async () => {

@@ -15,7 +15,11 @@ function open() {
   const simulator = new SalesforceSimulator(ports)
   for (let n = 0; n < 3; n++) simulator.create('Account')
   const fetch = createSimulatorFetch(simulator)
-  return { ...ports, simulator, get: (init: RequestInit = {}) => fetch(`https://org.example${PATH}`, { headers: HEADERS, ...init }) }
+  return {
+    ...ports,
+    simulator,
+    get: (init: RequestInit = {}) => fetch(`https://org.example${PATH}`, { headers: HEADERS, ...init }),
+  }
 }
 
 describe('faults', () => {
@@ -24,7 +28,9 @@ describe('faults', () => {
     simulator.faults.plan({ kind: 'truncated' }, { times: 2 })
     await expect((await get()).text()).rejects.toThrow('terminated')
     await using server = await serve(simulator)
-    await expect(fetch(`${server.url}${PATH}`, { headers: HEADERS }).then((response) => response.text())).rejects.toThrow('terminated')
+    await expect(
+      fetch(`${server.url}${PATH}`, { headers: HEADERS }).then((response) => response.text()),
+    ).rejects.toThrow('terminated')
     expect((await fetch(`${server.url}${PATH}`, { headers: HEADERS })).status).toBe(200)
   })
 
@@ -76,7 +82,10 @@ describe('faults', () => {
   test('faults at a rate affect about their share of the requests, the same ones for the same seed', async () => {
     const run = async () => {
       const { simulator, get } = open()
-      simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.2], [{ kind: 'server-error' }, 0.1]])
+      simulator.faults.injectAtRates([
+        [{ kind: 'rate-limit' }, 0.2],
+        [{ kind: 'server-error' }, 0.1],
+      ])
       const statuses: number[] = []
       for (let n = 0; n < 200; n++) statuses.push((await get()).status)
       return statuses

@@ -10,7 +10,14 @@ async function open() {
   const ports = portsOf()
   const simulator = new KrakenSimulator(ports)
   const server = await serve(simulator)
-  return { ...ports, simulator, server, client: clientOf(server.url), clientOf: (secret: string) => clientOf(server.url, secret), [Symbol.asyncDispose]: () => server.close() }
+  return {
+    ...ports,
+    simulator,
+    server,
+    client: clientOf(server.url),
+    clientOf: (secret: string) => clientOf(server.url, secret),
+    [Symbol.asyncDispose]: () => server.close(),
+  }
 }
 
 function clientOf(url: string, secret = KRAKEN_CREDENTIALS.secret): Exchange {
@@ -36,9 +43,20 @@ describe('the ccxt client against the kraken simulator', () => {
       if (page.length === 0) break
       seen.push(...page.map((entry) => entry.id!))
     }
-    expect(seen.toSorted()).toEqual(simulator.truth('ledger').map((entry) => String(entry['id'])).toSorted())
+    expect(seen.toSorted()).toEqual(
+      simulator
+        .truth('ledger')
+        .map((entry) => String(entry['id']))
+        .toSorted(),
+    )
     const [entry] = await client.fetchLedger('BTC', undefined, 1)
-    expect(entry).toMatchObject({ currency: 'BTC', amount: 40, direction: 'in', type: 'trade', timestamp: Date.UTC(2026, 0, 1) + 40_000 })
+    expect(entry).toMatchObject({
+      currency: 'BTC',
+      amount: 40,
+      direction: 'in',
+      type: 'trade',
+      timestamp: Date.UTC(2026, 0, 1) + 40_000,
+    })
   })
 
   test('ccxt reads trades of the account and of the market', async () => {
@@ -59,7 +77,9 @@ describe('the ccxt client against the kraken simulator', () => {
     await client.loadMarkets()
     simulator.faults.plan({ kind: 'rate-limit' })
     await expect(client.fetchLedger()).rejects.toBeInstanceOf(ccxt.DDoSProtection)
-    await expect(kraken.clientOf(Buffer.from('wrong').toString('base64')).fetchLedger()).rejects.toThrow('EAPI:Invalid signature')
+    await expect(kraken.clientOf(Buffer.from('wrong').toString('base64')).fetchLedger()).rejects.toThrow(
+      'EAPI:Invalid signature',
+    )
     simulator.faults.plan({ kind: 'unauthorized' })
     await expect(client.fetchLedger()).rejects.toBeInstanceOf(ccxt.AuthenticationError)
     simulator.faults.plan({ kind: 'server-error', status: 520 })

@@ -1,12 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { KRAKEN_CREDENTIALS, KrakenSimulator, type KrakenOptions } from '../../src/testing/simulators/kraken/simulator.ts'
+import {
+  KRAKEN_CREDENTIALS,
+  KrakenSimulator,
+  type KrakenOptions,
+} from '../../src/testing/simulators/kraken/simulator.ts'
 import { krakenSignature } from '../../src/testing/simulators/kraken/signature.ts'
 import { portsOf } from './ports.ts'
 
 interface Answer {
   error: string[]
-  result?: { ledger: Record<string, Record<string, unknown>>; trades: Record<string, Record<string, unknown>>; count?: number }
+  result?: {
+    ledger: Record<string, Record<string, unknown>>
+    trades: Record<string, Record<string, unknown>>
+    count?: number
+  }
 }
 
 function open(options: KrakenOptions = {}, seed = 1) {
@@ -14,16 +22,29 @@ function open(options: KrakenOptions = {}, seed = 1) {
   const simulator = new KrakenSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
   let nonce = 1_000
-  const post = (method: string, params: Record<string, string> = {}, { key = KRAKEN_CREDENTIALS.key, secret = KRAKEN_CREDENTIALS.secret } = {}) => {
+  const post = (
+    method: string,
+    params: Record<string, string> = {},
+    { key = KRAKEN_CREDENTIALS.key, secret = KRAKEN_CREDENTIALS.secret } = {},
+  ) => {
     const path = `/0/private/${method}`
     const body = new URLSearchParams({ nonce: String(++nonce), ...params }).toString()
     const sign = krakenSignature(path, new URLSearchParams(body).get('nonce')!, body, secret)
-    return fetch(`https://api.kraken.com${path}`, { method: 'POST', body, headers: { 'api-key': key, 'api-sign': sign, 'content-type': 'application/x-www-form-urlencoded' } })
+    return fetch(`https://api.kraken.com${path}`, {
+      method: 'POST',
+      body,
+      headers: { 'api-key': key, 'api-sign': sign, 'content-type': 'application/x-www-form-urlencoded' },
+    })
   }
-  const ask = async (method: string, params?: Record<string, string>) => (await (await post(method, params)).json()) as Answer
+  const ask = async (method: string, params?: Record<string, string>) =>
+    (await (await post(method, params)).json()) as Answer
   const refused = async (method: string, params?: Record<string, string>) => (await ask(method, params)).error
   const ledgers = async (params?: Record<string, string>) => Object.keys((await ask('Ledgers', params)).result!.ledger)
-  const get = async (path: string) => (await (await fetch(`https://api.kraken.com/0/public/${path}`)).json()) as { error: string[]; result?: Record<string, unknown> }
+  const get = async (path: string) =>
+    (await (await fetch(`https://api.kraken.com/0/public/${path}`)).json()) as {
+      error: string[]
+      result?: Record<string, unknown>
+    }
   /** One deposit per second, the last one newest. */
   const deposits = (count: number) =>
     Array.from({ length: count }, (_, n) => {
@@ -40,8 +61,22 @@ describe('the ledger', () => {
     const { ask, ledgers, deposits } = open()
     const ids = deposits(120)
     const first = await ask('Ledgers')
-    expect([Object.keys(first.result!.ledger), first.result!.count, first.error]).toEqual([ids.slice(70).toReversed(), 120, []])
-    expect(first.result!.ledger[ids[119]!]).toEqual({ refid: expect.stringMatching(/^T/), time: START + 120, type: 'deposit', subtype: '', aclass: 'currency', asset: 'ZUSD', amount: '119.0000', fee: '0.0000', balance: '0.0000' })
+    expect([Object.keys(first.result!.ledger), first.result!.count, first.error]).toEqual([
+      ids.slice(70).toReversed(),
+      120,
+      [],
+    ])
+    expect(first.result!.ledger[ids[119]!]).toEqual({
+      refid: expect.stringMatching(/^T/),
+      time: START + 120,
+      type: 'deposit',
+      subtype: '',
+      aclass: 'currency',
+      asset: 'ZUSD',
+      amount: '119.0000',
+      fee: '0.0000',
+      balance: '0.0000',
+    })
     expect(ids[0]).toMatch(/^L[A-Z2-7]{5}-[A-Z2-7]{5}-[A-Z2-7]{6}$/)
     expect(await ledgers({ ofs: '50' })).toEqual(ids.slice(20, 70).toReversed())
     expect(await ledgers({ ofs: '100' })).toEqual(ids.slice(0, 20).toReversed())
@@ -62,7 +97,10 @@ describe('the ledger', () => {
     clock.advance(5_000)
     const { trade, ledgers: pair } = simulator.addFill({ type: 'buy', price: 200, vol: 2 })
     const both = (await ask('Ledgers')).result!.ledger
-    expect(pair.map((id) => both[id])).toMatchObject([{ refid: trade, asset: 'XXBT', amount: '2.0000000000', time: START + 5 }, { refid: trade, asset: 'ZUSD', amount: '-400.0000000000', time: START + 5 }])
+    expect(pair.map((id) => both[id])).toMatchObject([
+      { refid: trade, asset: 'XXBT', amount: '2.0000000000', time: START + 5 },
+      { refid: trade, asset: 'ZUSD', amount: '-400.0000000000', time: START + 5 },
+    ])
     expect(await ledgers({ start: String(START + 5) })).toEqual([])
     expect(await ledgers({ start: pair[0]! })).toEqual([pair[1]])
   })
@@ -86,7 +124,9 @@ describe('the ledger', () => {
   test('can be filtered by type and by asset, under either name', async () => {
     const { simulator, ledgers, deposits } = open()
     const [deposit] = deposits(1)
-    const { ledgers: [bitcoin, dollars] } = simulator.addFill()
+    const {
+      ledgers: [bitcoin, dollars],
+    } = simulator.addFill()
     expect(await ledgers({ type: 'deposit' })).toEqual([deposit])
     expect(await ledgers({ asset: 'XBT' })).toEqual([bitcoin])
     expect(await ledgers({ asset: 'ZUSD,ADA' })).toEqual([dollars, deposit])
@@ -113,7 +153,18 @@ describe('the history of trades', () => {
     })
     const { result } = await ask('TradesHistory')
     expect([Object.keys(result!.trades), result!.count]).toEqual([ids.slice(1).toReversed(), 51])
-    expect(result!.trades[ids[50]!]).toMatchObject({ ordertxid: expect.stringMatching(/^O/), pair: 'XXBTZUSD', time: START + 51, type: 'buy', ordertype: 'limit', price: '100.00000', cost: '100.00000', vol: '1.00000000', maker: true, trade_id: expect.any(Number) })
+    expect(result!.trades[ids[50]!]).toMatchObject({
+      ordertxid: expect.stringMatching(/^O/),
+      pair: 'XXBTZUSD',
+      time: START + 51,
+      type: 'buy',
+      ordertype: 'limit',
+      price: '100.00000',
+      cost: '100.00000',
+      vol: '1.00000000',
+      maker: true,
+      trade_id: expect.any(Number),
+    })
     expect(Object.keys((await ask('TradesHistory', { ofs: '50' })).result!.trades)).toEqual([ids[0]])
     expect((await ask('TradesHistory', { type: 'any position' })).result).toEqual({ trades: {}, count: 0 })
   })
@@ -128,11 +179,18 @@ describe('public trades', () => {
     }
     simulator.create('public-trade', { pair: 'XETHZUSD', price: '9.0' })
     const page = async (query: string) => {
-      const { XXBTZUSD, last } = (await get(`Trades?pair=xbtusd&count=2${query}`)).result as { XXBTZUSD: unknown[][]; last: string }
+      const { XXBTZUSD, last } = (await get(`Trades?pair=xbtusd&count=2${query}`)).result as {
+        XXBTZUSD: unknown[][]
+        last: string
+      }
       return { prices: XXBTZUSD.map(([price]) => price), last, first: XXBTZUSD[0] }
     }
     const first = await page('&since=0')
-    expect(first).toMatchObject({ prices: ['0.0', '1.0'], last: expect.stringMatching(/^\d{19}$/), first: ['0.0', '1.0', expect.any(Number), 'b', 'l', '', expect.any(Number)] })
+    expect(first).toMatchObject({
+      prices: ['0.0', '1.0'],
+      last: expect.stringMatching(/^\d{19}$/),
+      first: ['0.0', '1.0', expect.any(Number), 'b', 'l', '', expect.any(Number)],
+    })
     const second = await page(`&since=${first.last}`)
     const third = await page(`&since=${second.last}`)
     expect([second.prices, third.prices]).toEqual([['2.0', '3.0'], ['4.0']])
@@ -143,7 +201,8 @@ describe('public trades', () => {
 
   test('of one nanosecond are cut by a page, and the rest of them is lost to a reader that continues from last', async () => {
     const { simulator, get } = open()
-    for (const price of ['1.0', '2.0', '3.0']) simulator.create('public-trade', { price, timeNs: '1767225600000000001' })
+    for (const price of ['1.0', '2.0', '3.0'])
+      simulator.create('public-trade', { price, timeNs: '1767225600000000001' })
     const { last } = (await get('Trades?pair=XXBTZUSD&count=2&since=0')).result as { last: string }
     expect((await get(`Trades?pair=XXBTZUSD&since=${last}`)).result).toEqual({ XXBTZUSD: [], last })
   })
@@ -171,7 +230,9 @@ describe('refusals of kraken, with status 200', () => {
   test('an unknown key, a wrong signature, and a key without the permission', async () => {
     const { post, refused } = open({ permissions: ['trades'] })
     expect(await (await post('Ledgers', {}, { key: 'other' })).json()).toEqual({ error: ['EAPI:Invalid key'] })
-    expect(await (await post('Ledgers', {}, { secret: 'b3RoZXI=' })).json()).toEqual({ error: ['EAPI:Invalid signature'] })
+    expect(await (await post('Ledgers', {}, { secret: 'b3RoZXI=' })).json()).toEqual({
+      error: ['EAPI:Invalid signature'],
+    })
     expect(await refused('Ledgers')).toEqual(['EGeneral:Permission denied'])
     expect(await refused('TradesHistory')).toEqual([])
   })
@@ -190,13 +251,20 @@ describe('refusals of kraken, with status 200', () => {
     expect(await windowed.refused('Ledgers', { nonce: '4990' })).toEqual(['EAPI:Invalid nonce'])
   })
 
-  test.each([['starter', 7, 9_100], ['intermediate', 10, 8_000], ['pro', 10, 4_000]] as const)('the %s counter allows %i calls of history, and after a refusal one more %i ms later', async (tier, calls, laterMs) => {
-    const { clock, refused } = open({ tier })
-    for (let n = 0; n < calls; n++) expect(await refused('Ledgers')).toEqual([])
-    expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
-    clock.advance(laterMs)
-    expect(await refused('Ledgers')).toEqual([])
-  })
+  test.each([
+    ['starter', 7, 9_100],
+    ['intermediate', 10, 8_000],
+    ['pro', 10, 4_000],
+  ] as const)(
+    'the %s counter allows %i calls of history, and after a refusal one more %i ms later',
+    async (tier, calls, laterMs) => {
+      const { clock, refused } = open({ tier })
+      for (let n = 0; n < calls; n++) expect(await refused('Ledgers')).toEqual([])
+      expect(await refused('Ledgers')).toEqual(['EAPI:Rate limit exceeded'])
+      clock.advance(laterMs)
+      expect(await refused('Ledgers')).toEqual([])
+    },
+  )
 
   test('refused calls count too: a reader that keeps retrying is never admitted', async () => {
     const { clock, refused } = open({ tier: 'starter' })
@@ -237,7 +305,12 @@ describe('faults of the kraken simulator', () => {
   test('one seed gives one run, to the last byte, with late entries and faults', async () => {
     const run = async () => {
       const { simulator, clock, post } = open({ lag: { share: 0.3, maxMs: 20_000 } }, 11)
-      simulator.faults.injectAtRates([[{ kind: 'rate-limit' }, 0.1], [{ kind: 'server-error' }, 0.1], [{ kind: 'truncated', how: 'short' }, 0.1], [{ kind: 'duplicate-page' }, 0.1]])
+      simulator.faults.injectAtRates([
+        [{ kind: 'rate-limit' }, 0.1],
+        [{ kind: 'server-error' }, 0.1],
+        [{ kind: 'truncated', how: 'short' }, 0.1],
+        [{ kind: 'duplicate-page' }, 0.1],
+      ])
       const answers: string[] = []
       for (let n = 0; n < 30; n++) {
         simulator.addFill()

@@ -10,14 +10,21 @@ interface Page {
   pageInfo: { hasNextPage: boolean; endCursor: string | null }
 }
 
-const ISSUES = 'query ($first: Int, $after: String, $filter: IssueFilter, $all: Boolean) { issues(first: $first, after: $after, filter: $filter, includeArchived: $all) { nodes { id title identifier team { key } } pageInfo { hasNextPage endCursor } } }'
+const ISSUES =
+  'query ($first: Int, $after: String, $filter: IssueFilter, $all: Boolean) { issues(first: $first, after: $after, filter: $filter, includeArchived: $all) { nodes { id title identifier team { key } } pageInfo { hasNextPage endCursor } } }'
 
 function open(options: LinearOptions = {}) {
   const ports = portsOf()
   const simulator = new LinearSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const post = (query: string, variables: object = {}, authorization = 'lin_api_key') => fetch('https://api.linear.app/graphql', { method: 'POST', headers: { authorization, 'content-type': 'application/json' }, body: JSON.stringify({ query, variables }) })
-  const issues = async (variables: object = {}) => ((await (await post(ISSUES, variables)).json()) as { data: { issues: Page } }).data.issues
+  const post = (query: string, variables: object = {}, authorization = 'lin_api_key') =>
+    fetch('https://api.linear.app/graphql', {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    })
+  const issues = async (variables: object = {}) =>
+    ((await (await post(ISSUES, variables)).json()) as { data: { issues: Page } }).data.issues
   const team = simulator.create('team', { name: 'Engineering', key: 'ENG' })
   /** One issue a second, oldest first. */
   const fill = (count: number) =>
@@ -47,7 +54,11 @@ describe('the linear simulator', () => {
     simulator.update('issue', ids[1]!, { title: 'changed' })
     expect((await issues()).nodes).toHaveLength(2)
     expect((await issues({ all: true })).nodes).toHaveLength(3)
-    expect((await issues({ filter: { updatedAt: { gte: new Date(clock.now()).toISOString() } } })).nodes.map((issue) => issue.title)).toEqual(['changed'])
+    expect(
+      (await issues({ filter: { updatedAt: { gte: new Date(clock.now()).toISOString() } } })).nodes.map(
+        (issue) => issue.title,
+      ),
+    ).toEqual(['changed'])
   })
 
   test('complexity counts a tenth per property and one per object, times the page size', async () => {
@@ -64,7 +75,10 @@ describe('the linear simulator', () => {
     await post('{ viewer { id } }')
     await post('{ viewer { id } }')
     const refused = await post('{ viewer { id } }')
-    expect([refused.status, await refused.json()]).toMatchObject([400, { errors: [{ extensions: { code: 'RATELIMITED' } }] }])
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { errors: [{ extensions: { code: 'RATELIMITED' } }] },
+    ])
     expect(Number(refused.headers.get('x-ratelimit-requests-reset'))).toBe(clock.now() + 3_600_000)
     clock.advance(1_800_000)
     expect((await post('{ viewer { id } }')).status).toBe(200)
@@ -72,8 +86,12 @@ describe('the linear simulator', () => {
 
   test('a page above 250, an unknown field and a missing key are refused', async () => {
     const { post } = open()
-    expect(await (await post('{ issues(first: 251) { nodes { id } } }')).json()).toMatchObject({ errors: [{ extensions: { code: 'INVALID_INPUT' } }] })
-    expect(await (await post('{ nothing }')).json()).toMatchObject({ errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] })
+    expect(await (await post('{ issues(first: 251) { nodes { id } } }')).json()).toMatchObject({
+      errors: [{ extensions: { code: 'INVALID_INPUT' } }],
+    })
+    expect(await (await post('{ nothing }')).json()).toMatchObject({
+      errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
+    })
     expect((await post('{ viewer { id } }', {}, '')).status).toBe(401)
   })
 })
@@ -92,7 +110,12 @@ describe('the linear client against the simulator', () => {
     }
     expect(seen).toEqual(ids.toReversed())
     expect(server.requests).toBe(3)
-    expect(page.nodes[0]).toMatchObject({ identifier: 'ENG-25', title: 'i24', priorityLabel: 'No priority', createdAt: expect.any(Date) })
+    expect(page.nodes[0]).toMatchObject({
+      identifier: 'ENG-25',
+      title: 'i24',
+      priorityLabel: 'No priority',
+      createdAt: expect.any(Date),
+    })
   })
 
   test('the client recognises a refusal', async () => {

@@ -18,8 +18,10 @@ function open(options: SalesforceOptions = {}, seed = 1) {
   const ports = portsOf(seed)
   const simulator = new SalesforceSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (path: string, headers: Record<string, string> = {}) => fetch(`https://org.example${path}`, { headers: { authorization: 'Bearer t', ...headers } })
-  const query = async (soql: string, headers: Record<string, string> = {}) => (await (await get(`/services/data/v65.0/query?q=${encodeURIComponent(soql)}`, headers)).json()) as Answer
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`https://org.example${path}`, { headers: { authorization: 'Bearer t', ...headers } })
+  const query = async (soql: string, headers: Record<string, string> = {}) =>
+    (await (await get(`/services/data/v65.0/query?q=${encodeURIComponent(soql)}`, headers)).json()) as Answer
   const refusal = async (soql: string) => {
     const response = await get(`/services/data/v65.0/query?q=${encodeURIComponent(soql)}`)
     return { status: response.status, code: ((await response.json()) as Array<{ errorCode: string }>)[0]!.errorCode }
@@ -33,14 +35,21 @@ describe('jsforce against the salesforce simulator', () => {
     for (let n = 0; n < 450; n++) simulator.create('Account', { Name: `Account ${n}` })
     await using server = await serve(simulator)
     const connection = new jsforce.Connection({ instanceUrl: server.url, accessToken: 'token', version: '65.0' })
-    let page = await connection.query('SELECT Id, Name FROM Account ORDER BY Id', { headers: { 'Sforce-Query-Options': 'batchSize=200' } } as object)
+    let page = await connection.query('SELECT Id, Name FROM Account ORDER BY Id', {
+      headers: { 'Sforce-Query-Options': 'batchSize=200' },
+    } as object)
     const ids = page.records.map((record) => record['Id'] as string)
     while (!page.done) {
       page = await connection.queryMore(page.nextRecordsUrl!)
       ids.push(...page.records.map((record) => record['Id'] as string))
     }
     expect(page.totalSize).toBe(450)
-    expect(ids).toEqual(simulator.truth('Account').map((row) => String(row['Id'])).toSorted())
+    expect(ids).toEqual(
+      simulator
+        .truth('Account')
+        .map((row) => String(row['Id']))
+        .toSorted(),
+    )
     expect(server.requests).toBe(3)
   })
 
@@ -49,9 +58,15 @@ describe('jsforce against the salesforce simulator', () => {
     simulator.create('Account', { Name: 'Ann', Industry: 'Energy' })
     simulator.create('Account', { Name: 'Bob', Industry: 'Media' })
     await using server = await serve(simulator)
-    const connection = new jsforce.Connection({ loginUrl: server.url, instanceUrl: server.url, oauth2: { loginUrl: server.url, clientId: 'id', clientSecret: 'shh' } })
+    const connection = new jsforce.Connection({
+      loginUrl: server.url,
+      instanceUrl: server.url,
+      oauth2: { loginUrl: server.url, clientId: 'id', clientSecret: 'shh' },
+    })
     await connection.authorize({ grant_type: 'client_credentials' })
-    expect((await connection.sobject('Account').describe()).fields.map((field) => field.name)).toContain('SystemModstamp')
+    expect((await connection.sobject('Account').describe()).fields.map((field) => field.name)).toContain(
+      'SystemModstamp',
+    )
     const found = await connection.sobject('Account').find({ Industry: 'Media' }, 'Id, Name').sort('Name').limit(5)
     expect(found.map((record) => record['Name'])).toEqual(['Bob'])
   })
@@ -60,8 +75,12 @@ describe('jsforce against the salesforce simulator', () => {
     const { simulator } = open({ dailyRequests: 1 })
     await using server = await serve(simulator)
     const connection = new jsforce.Connection({ instanceUrl: server.url, accessToken: 'token' })
-    await expect(connection.query('SELECT Id FROM Account WHERE')).rejects.toMatchObject({ errorCode: 'MALFORMED_QUERY' })
-    await expect(connection.query('SELECT Id FROM Account')).rejects.toMatchObject({ errorCode: 'REQUEST_LIMIT_EXCEEDED' })
+    await expect(connection.query('SELECT Id FROM Account WHERE')).rejects.toMatchObject({
+      errorCode: 'MALFORMED_QUERY',
+    })
+    await expect(connection.query('SELECT Id FROM Account')).rejects.toMatchObject({
+      errorCode: 'REQUEST_LIMIT_EXCEEDED',
+    })
     expect(connection.limitInfo?.apiUsage).toEqual({ used: 1, limit: 1 })
   })
 })
@@ -84,14 +103,23 @@ describe('the rules of SOQL', () => {
   })
 
   test('a keyset predicate parses to OR of a comparison and a bracketed AND', () => {
-    expect(parseSoql("SELECT Id FROM A WHERE T > 2026-01-01T00:00:00.5Z OR (T = 2026-01-01T00:00:00+0000 AND Id > '') ORDER BY T, Id DESC LIMIT 3")).toEqual({
+    expect(
+      parseSoql(
+        "SELECT Id FROM A WHERE T > 2026-01-01T00:00:00.5Z OR (T = 2026-01-01T00:00:00+0000 AND Id > '') ORDER BY T, Id DESC LIMIT 3",
+      ),
+    ).toEqual({
       fields: ['Id'],
       count: false,
       from: 'A',
       where: {
         kind: 'or',
         all: [
-          { kind: 'compare', field: 'T', operator: '>', value: { kind: 'datetime', value: Date.UTC(2026, 0, 1, 0, 0, 0, 500) } },
+          {
+            kind: 'compare',
+            field: 'T',
+            operator: '>',
+            value: { kind: 'datetime', value: Date.UTC(2026, 0, 1, 0, 0, 0, 500) },
+          },
           {
             kind: 'and',
             all: [
@@ -101,7 +129,10 @@ describe('the rules of SOQL', () => {
           },
         ],
       },
-      orderBy: [{ field: 'T', descending: false, nullsLast: false }, { field: 'Id', descending: true, nullsLast: false }],
+      orderBy: [
+        { field: 'T', descending: false, nullsLast: false },
+        { field: 'Id', descending: true, nullsLast: false },
+      ],
       limit: 3,
       offset: 0,
     })
@@ -130,7 +161,10 @@ describe('the salesforce simulator', () => {
     const id = simulator.create('Account', { Name: 'a' })
     clock.advance(1_234)
     simulator.update('Account', id, { Name: 'b' })
-    expect((await query('SELECT CreatedDate, SystemModstamp FROM Account')).records[0]).toMatchObject({ CreatedDate: '2026-01-01T00:00:00.000+0000', SystemModstamp: '2026-01-01T00:00:01.234+0000' })
+    expect((await query('SELECT CreatedDate, SystemModstamp FROM Account')).records[0]).toMatchObject({
+      CreatedDate: '2026-01-01T00:00:00.000+0000',
+      SystemModstamp: '2026-01-01T00:00:01.234+0000',
+    })
   })
 
   test('a late write shows its old version until its delay is over, and a late new record shows nothing', async () => {
@@ -149,7 +183,9 @@ describe('the salesforce simulator', () => {
     const { simulator, get, query } = open()
     simulator.remove('Account', simulator.create('Account', { Name: 'gone' }))
     expect((await query('SELECT Id FROM Account')).totalSize).toBe(0)
-    const all = await get(`/services/data/v65.0/queryAll?q=${encodeURIComponent('SELECT Id, IsDeleted FROM Account WHERE IsDeleted = true')}`)
+    const all = await get(
+      `/services/data/v65.0/queryAll?q=${encodeURIComponent('SELECT Id, IsDeleted FROM Account WHERE IsDeleted = true')}`,
+    )
     expect(((await all.json()) as Answer).records).toMatchObject([{ IsDeleted: true }])
     expect(simulator.truth('Account')).toEqual([])
   })
@@ -157,19 +193,27 @@ describe('the salesforce simulator', () => {
   test('the batch size header is clamped between 200 and 2,000', async () => {
     const { simulator, query } = open()
     for (let n = 0; n < 2_100; n++) simulator.create('Account')
-    expect((await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=50' })).records).toHaveLength(200)
-    expect((await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=9999' })).records).toHaveLength(2_000)
+    expect((await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=50' })).records).toHaveLength(
+      200,
+    )
+    expect((await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=9999' })).records).toHaveLength(
+      2_000,
+    )
     expect(await query('SELECT Id FROM Account LIMIT 100')).toMatchObject({ totalSize: 100, done: true })
   })
 
   test('a locator expires after a quarter of an hour without use, and the eleventh cursor ends the oldest', async () => {
     const { simulator, clock, get, query } = open({ batchSizeMin: 1 })
     for (let n = 0; n < 5; n++) simulator.create('Account')
-    const first = async () => (await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=2' })).nextRecordsUrl!
+    const first = async () =>
+      (await query('SELECT Id FROM Account', { 'sforce-query-options': 'batchSize=2' })).nextRecordsUrl!
     const idle = await first()
     clock.advance(15 * 60_000 + 1)
     const refused = await get(idle)
-    expect([refused.status, await refused.json()]).toEqual([400, [{ message: 'invalid query locator', errorCode: 'INVALID_QUERY_LOCATOR' }]])
+    expect([refused.status, await refused.json()]).toEqual([
+      400,
+      [{ message: 'invalid query locator', errorCode: 'INVALID_QUERY_LOCATOR' }],
+    ])
     const oldest = await first()
     for (let n = 0; n < 10; n++) {
       clock.advance(1)
@@ -198,7 +242,12 @@ describe('the salesforce simulator', () => {
     await get('/services/data/v65.0/limits')
     const response = await get('/services/data/v65.0/query?q=SELECT%20Id%20FROM%20Account')
     expect(response.headers.get('sforce-limit-info')).toBe('api-usage=2/10')
-    expect(simulator.requests.entries.at(-1)).toMatchObject({ method: 'GET', path: '/services/data/v65.0/query', query: { q: 'SELECT Id FROM Account' }, status: 200 })
+    expect(simulator.requests.entries.at(-1)).toMatchObject({
+      method: 'GET',
+      path: '/services/data/v65.0/query',
+      query: { q: 'SELECT Id FROM Account' },
+      status: 200,
+    })
     expect(simulator.requests.count(/query$/)).toBe(1)
   })
 

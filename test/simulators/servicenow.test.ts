@@ -14,8 +14,12 @@ function open(options: ServicenowOptions = {}) {
   const ports = portsOf()
   const simulator = new ServicenowSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (table: string, params: Record<string, string> = {}) => fetch(`https://i.service-now.com/api/now/table/${table}?${new URLSearchParams(params).toString()}`, { headers: { authorization: 'Basic dTpw' } })
-  const list = async (params: Record<string, string> = {}, table = 'incident') => ((await (await get(table, params)).json()) as Answer).result
+  const get = (table: string, params: Record<string, string> = {}) =>
+    fetch(`https://i.service-now.com/api/now/table/${table}?${new URLSearchParams(params).toString()}`, {
+      headers: { authorization: 'Basic dTpw' },
+    })
+  const list = async (params: Record<string, string> = {}, table = 'incident') =>
+    ((await (await get(table, params)).json()) as Answer).result
   return { ...ports, simulator, get, list }
 }
 
@@ -23,9 +27,23 @@ describe('the encoded query', () => {
   test('NQ starts a new query, OR joins alternatives, and the order applies to all', () => {
     const fields = new Set(['a', 'b', 'c'])
     const query = parseEncodedQuery('a>1^ORb=2^c!=3^NQa=1^b>2^ORDERBYa^ORDERBYDESCb', fields)
-    expect(query.queries.map((conditions) => conditions.map((alternatives) => alternatives.map(({ field, operator, value }) => `${field}${operator}${value}`)))).toEqual([[['a>1', 'b=2'], ['c!=3']], [['a=1'], ['b>2']]])
-    expect(query.orderBy).toEqual([{ field: 'a', descending: false }, { field: 'b', descending: true }])
-    expect(parseEncodedQuery("a=x^^y^b>javascript:gs.dateGenerate('2026-01-01','00:00:05')", fields).queries[0]).toMatchObject([[{ value: 'x^y' }], [{ value: '2026-01-01 00:00:05' }]])
+    expect(
+      query.queries.map((conditions) =>
+        conditions.map((alternatives) =>
+          alternatives.map(({ field, operator, value }) => `${field}${operator}${value}`),
+        ),
+      ),
+    ).toEqual([
+      [['a>1', 'b=2'], ['c!=3']],
+      [['a=1'], ['b>2']],
+    ])
+    expect(query.orderBy).toEqual([
+      { field: 'a', descending: false },
+      { field: 'b', descending: true },
+    ])
+    expect(
+      parseEncodedQuery("a=x^^y^b>javascript:gs.dateGenerate('2026-01-01','00:00:05')", fields).queries[0],
+    ).toMatchObject([[{ value: 'x^y' }], [{ value: '2026-01-01 00:00:05' }]])
   })
 
   test('a keyset over the timestamp and the id reads every row once, however many share a second', async () => {
@@ -63,17 +81,40 @@ describe('the table api', () => {
     const id = simulator.create('incident', { number: 'INC1', active: true })
     clock.advance(60_000)
     simulator.update('incident', id, { state: 2 })
-    expect(await list()).toEqual([{ sys_id: id, number: 'INC1', short_description: '', state: '2', active: 'true', sys_created_on: '2026-01-01 00:00:01', sys_updated_on: '2026-01-01 00:01:01', sys_mod_count: '1' }])
+    expect(await list()).toEqual([
+      {
+        sys_id: id,
+        number: 'INC1',
+        short_description: '',
+        state: '2',
+        active: 'true',
+        sys_created_on: '2026-01-01 00:00:01',
+        sys_updated_on: '2026-01-01 00:01:01',
+        sys_mod_count: '1',
+      },
+    ])
   })
 
   test('pages by offset contain the total and links, and the requested fields only', async () => {
     const { simulator, get } = open()
     for (let n = 0; n < 5; n++) simulator.create('incident', { number: String(n) })
-    const response = await get('incident', { sysparm_limit: '2', sysparm_offset: '2', sysparm_query: 'ORDERBYnumber', sysparm_fields: 'number' })
+    const response = await get('incident', {
+      sysparm_limit: '2',
+      sysparm_offset: '2',
+      sysparm_query: 'ORDERBYnumber',
+      sysparm_fields: 'number',
+    })
     expect(await response.json()).toEqual({ result: [{ number: '2' }, { number: '3' }] })
     expect(response.headers.get('x-total-count')).toBe('5')
-    const rels = [...response.headers.get('link')!.matchAll(/sysparm_offset=(\d+)[^>]*>;rel="(\w+)"/g)].map(([, offset, rel]) => [rel, offset])
-    expect(rels).toEqual([['first', '0'], ['prev', '0'], ['next', '4'], ['last', '4']])
+    const rels = [...response.headers.get('link')!.matchAll(/sysparm_offset=(\d+)[^>]*>;rel="(\w+)"/g)].map(
+      ([, offset, rel]) => [rel, offset],
+    )
+    expect(rels).toEqual([
+      ['first', '0'],
+      ['prev', '0'],
+      ['next', '4'],
+      ['last', '4'],
+    ])
   })
 
   test('rows hidden from the reader make a page short though more follow', async () => {
@@ -81,7 +122,10 @@ describe('the table api', () => {
     for (let n = 0; n < 6; n++) simulator.create('incident', { number: String(n) })
     const response = await get('incident', { sysparm_limit: '4', sysparm_query: 'ORDERBYnumber' })
     expect(((await response.json()) as Answer).result.map((row) => row['number'])).toEqual(['3'])
-    expect([response.headers.get('x-total-count'), response.headers.get('link')?.includes('rel="next"')]).toEqual(['6', true])
+    expect([response.headers.get('x-total-count'), response.headers.get('link')?.includes('rel="next"')]).toEqual([
+      '6',
+      true,
+    ])
   })
 
   test('a deletion leaves a row in the audit, with its own second and id', async () => {
@@ -91,9 +135,14 @@ describe('the table api', () => {
     clock.advance(5_000)
     simulator.remove('incident', id)
     expect(await list()).toEqual([])
-    const deletes = await list({ sysparm_query: 'tablename=incident^fieldname=DELETED^ORDERBYsys_created_on^ORDERBYsys_id' }, 'sys_audit')
+    const deletes = await list(
+      { sysparm_query: 'tablename=incident^fieldname=DELETED^ORDERBYsys_created_on^ORDERBYsys_id' },
+      'sys_audit',
+    )
     expect(deletes).toMatchObject([{ documentkey: id, newvalue: 'DELETED', sys_created_on: '2026-01-01 00:00:05' }])
-    expect(await list({ sysparm_query: 'fieldname=state' }, 'sys_audit')).toMatchObject([{ oldvalue: '1', newvalue: '2' }])
+    expect(await list({ sysparm_query: 'fieldname=state' }, 'sys_audit')).toMatchObject([
+      { oldvalue: '1', newvalue: '2' },
+    ])
   })
 
   test('ties come in another order with every request', async () => {
@@ -109,7 +158,11 @@ describe('the table api', () => {
     simulator.faults.plan({ kind: 'partial' })
     const response = await get('incident')
     const body = (await response.json()) as Answer
-    expect([response.status, body.result.length, body.error?.message]).toEqual([200, 2, 'Transaction cancelled: maximum execution time exceeded'])
+    expect([response.status, body.result.length, body.error?.message]).toEqual([
+      200,
+      2,
+      'Transaction cancelled: maximum execution time exceeded',
+    ])
   })
 
   test('a rule of the instance limits requests by the hour and returns when to retry', async () => {
@@ -117,7 +170,12 @@ describe('the table api', () => {
     const first = await get('incident')
     clock.advance(60_000)
     const second = await get('incident')
-    expect([first.status, first.headers.get('x-ratelimit-limit'), second.status, second.headers.get('retry-after')]).toEqual([200, '1', 429, '3540'])
+    expect([
+      first.status,
+      first.headers.get('x-ratelimit-limit'),
+      second.status,
+      second.headers.get('retry-after'),
+    ]).toEqual([200, '1', 429, '3540'])
     expect(await second.json()).toMatchObject({ error: { message: 'Rate limit exceeded' }, status: 'failure' })
   })
 
@@ -127,6 +185,9 @@ describe('the table api', () => {
     expect((await get('nothing')).status).toBe(400)
     expect((await get('incident/abc')).status).toBe(404)
     const stranger = await fetch(`${server.url}/api/now/table/incident`)
-    expect([stranger.status, await stranger.json()]).toMatchObject([401, { error: { message: 'User Not Authenticated' } }])
+    expect([stranger.status, await stranger.json()]).toMatchObject([
+      401,
+      { error: { message: 'User Not Authenticated' } },
+    ])
   })
 })

@@ -10,7 +10,8 @@ import { SalesforceSimulator } from '../../src/testing/simulators/salesforce/sim
 import { ServicenowSimulator } from '../../src/testing/simulators/servicenow/simulator.ts'
 import { portsOf } from './ports.ts'
 
-const byChange = (a: RecordVersion, b: RecordVersion): number => a.modifiedAtMs - b.modifiedAtMs || (a.id < b.id ? -1 : 1)
+const byChange = (a: RecordVersion, b: RecordVersion): number =>
+  a.modifiedAtMs - b.modifiedAtMs || (a.id < b.id ? -1 : 1)
 const groupOf = ({ fields }: RecordVersion): string => String(Number(fields['n']) % 3)
 
 describe('a sorted view', () => {
@@ -25,13 +26,17 @@ describe('a sorted view', () => {
         const live = table.current('t')
         const chosen = live[Math.floor(draw.next() * live.length)]
         const kind = draw.next()
-        if (chosen === undefined || kind < 0.4) table.insert('t', `id${draw.next()}`, { n: Math.floor(draw.next() * 9) })
+        if (chosen === undefined || kind < 0.4)
+          table.insert('t', `id${draw.next()}`, { n: Math.floor(draw.next() * 9) })
         else if (kind < 0.8) table.update('t', chosen.id, { n: Math.floor(draw.next() * 9) })
         else table.remove('t', chosen.id)
       }
       clock.advance(Math.floor(draw.next() * 20))
       for (const group of ['0', '1', '2']) {
-        const anew = table.indexed('t').filter((version) => !version.deleted && groupOf(version) === group).toSorted(byChange)
+        const anew = table
+          .indexed('t')
+          .filter((version) => !version.deleted && groupOf(version) === group)
+          .toSorted(byChange)
         expect(table.sorted('t', view, group)).toEqual(anew)
       }
     }
@@ -42,7 +47,8 @@ describe('a sorted view', () => {
     const table = new VersionedRecords({ clock, random })
     let compared = 0
     const view: RecordView = {
-      reads: 'primary', includes: () => true,
+      reads: 'primary',
+      includes: () => true,
       order: (a, b) => {
         compared++
         return byChange(a, b)
@@ -59,7 +65,10 @@ describe('a sorted view', () => {
 
   test('a clock that was set back hides records it had shown', () => {
     let nowMs = 1_000
-    const table = new VersionedRecords({ clock: { now: () => nowMs, sleep: async () => {} }, random: new RandomStream(1, 'x') }, { share: 1, maxMs: 10 })
+    const table = new VersionedRecords(
+      { clock: { now: () => nowMs, sleep: async () => {} }, random: new RandomStream(1, 'x') },
+      { share: 1, maxMs: 10 },
+    )
     const view: RecordView = { reads: 'index', includes: () => true, order: byChange }
     table.insert('t', '1', {})
     nowMs = 1_010
@@ -77,7 +86,11 @@ describe('a sorted view', () => {
 })
 
 /** Many records per second, some changed, some deleted, some not visible yet. */
-function filled<Vendor extends HubspotSimulator | SalesforceSimulator | ServicenowSimulator>(make: (ports: { clock: ManualClock; random: RandomStream }) => Vendor, type: string, field: string) {
+function filled<Vendor extends HubspotSimulator | SalesforceSimulator | ServicenowSimulator>(
+  make: (ports: { clock: ManualClock; random: RandomStream }) => Vendor,
+  type: string,
+  field: string,
+) {
   const ports = portsOf(7)
   const simulator = make(ports)
   for (let round = 0; round < 12; round++) {
@@ -86,24 +99,50 @@ function filled<Vendor extends HubspotSimulator | SalesforceSimulator | Servicen
   }
   const fetch = createSimulatorFetch(simulator)
   const ask = async (path: string, body?: object): Promise<any> => {
-    const response = await fetch(`https://vendor.example${path}`, { headers: { authorization: 'Bearer t' }, ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }) })
+    const response = await fetch(`https://vendor.example${path}`, {
+      headers: { authorization: 'Bearer t' },
+      ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+    })
     return { ...((await response.json()) as object), count: response.headers.get('x-total-count') }
   }
-  return { simulator, ask, stamps: [...Array(8).keys()].map((n) => new Date(Date.UTC(2026, 0, 1) + n * 1_000 - 1_000).toISOString()) }
+  return {
+    simulator,
+    ask,
+    stamps: [...Array(8).keys()].map((n) => new Date(Date.UTC(2026, 0, 1) + n * 1_000 - 1_000).toISOString()),
+  }
 }
 
 describe('an index returns the same as a full scan', () => {
   test('salesforce: a keyset by timestamp and id', async () => {
-    const { ask, stamps, simulator } = filled((ports) => new SalesforceSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 }, granularityMs: 1_000 }), 'Account', 'Name')
-    const ids = simulator.records.latest('Account').map(({ id }) => id).toSorted()
-    const query = async (resource: string, where: string, order: string): Promise<unknown> => (await ask(`/services/data/v65.0/${resource}?q=${encodeURIComponent(`SELECT FIELDS(ALL) FROM Account${where} ORDER BY ${order} LIMIT 20`)}`)).records
+    const { ask, stamps, simulator } = filled(
+      (ports) => new SalesforceSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 }, granularityMs: 1_000 }),
+      'Account',
+      'Name',
+    )
+    const ids = simulator.records
+      .latest('Account')
+      .map(({ id }) => id)
+      .toSorted()
+    const query = async (resource: string, where: string, order: string): Promise<unknown> =>
+      (
+        await ask(
+          `/services/data/v65.0/${resource}?q=${encodeURIComponent(`SELECT FIELDS(ALL) FROM Account${where} ORDER BY ${order} LIMIT 20`)}`,
+        )
+      ).records
     expect(await query('query', '', 'CreatedDate, Id')).toHaveLength(20)
     for (const resource of ['query', 'queryAll']) {
       for (const stamp of ['CreatedDate', 'SystemModstamp']) {
         for (const time of stamps) {
-          for (const where of ['', ` WHERE ${stamp} >= ${time}`, ` WHERE (${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${ids[60]!}')) AND ${stamp} <= ${stamps.at(-2)!}`, ` WHERE NOT ${stamp} < ${time}`]) {
+          for (const where of [
+            '',
+            ` WHERE ${stamp} >= ${time}`,
+            ` WHERE (${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${ids[60]!}')) AND ${stamp} <= ${stamps.at(-2)!}`,
+            ` WHERE NOT ${stamp} < ${time}`,
+          ]) {
             // The third field changes nothing, but no index is sorted by it.
-            expect(await query(resource, where, `${stamp}, Id`)).toEqual(await query(resource, where, `${stamp}, Id, Name`))
+            expect(await query(resource, where, `${stamp}, Id`)).toEqual(
+              await query(resource, where, `${stamp}, Id, Name`),
+            )
           }
         }
       }
@@ -111,17 +150,39 @@ describe('an index returns the same as a full scan', () => {
   })
 
   test('servicenow: a keyset in two queries, and the total', async () => {
-    const { ask, stamps, simulator } = filled((ports) => new ServicenowSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }), 'incident', 'number')
-    const ids = simulator.records.latest('incident').map(({ id }) => id).toSorted()
-    const query = async (conditions: string, order: string, offset: number): Promise<unknown> => ask(`/api/now/table/incident?sysparm_limit=20&sysparm_suppress_pagination_header=true&sysparm_offset=${offset}&sysparm_query=${encodeURIComponent(`${conditions}${order}`)}`)
-    expect(await query('', 'ORDERBYsys_created_on^ORDERBYsys_id', 0)).toMatchObject({ count: String(simulator.records.indexed('incident').filter(({ deleted }) => !deleted).length), result: { length: 20 } })
+    const { ask, stamps, simulator } = filled(
+      (ports) => new ServicenowSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }),
+      'incident',
+      'number',
+    )
+    const ids = simulator.records
+      .latest('incident')
+      .map(({ id }) => id)
+      .toSorted()
+    const query = async (conditions: string, order: string, offset: number): Promise<unknown> =>
+      ask(
+        `/api/now/table/incident?sysparm_limit=20&sysparm_suppress_pagination_header=true&sysparm_offset=${offset}&sysparm_query=${encodeURIComponent(`${conditions}${order}`)}`,
+      )
+    expect(await query('', 'ORDERBYsys_created_on^ORDERBYsys_id', 0)).toMatchObject({
+      count: String(simulator.records.indexed('incident').filter(({ deleted }) => !deleted).length),
+      result: { length: 20 },
+    })
     for (const stamp of ['sys_created_on', 'sys_updated_on']) {
       for (const time of stamps.map((text) => text.slice(0, 19).replace('T', ' '))) {
         const until = stamps.at(-2)!.slice(0, 19).replace('T', ' ')
-        for (const conditions of ['', `${stamp}>=${time}^`, `${stamp}>${time}^${stamp}<=${until}^NQ${stamp}=${time}^sys_id>${ids[60]!}^${stamp}<=${until}^`, `${stamp}<${time}^NQ${stamp}>=${until}^`, `${stamp}>=${time}^numberISNOTEMPTY^`, `${stamp}>${time}^ORsys_id>${ids[60]!}^`]) {
+        for (const conditions of [
+          '',
+          `${stamp}>=${time}^`,
+          `${stamp}>${time}^${stamp}<=${until}^NQ${stamp}=${time}^sys_id>${ids[60]!}^${stamp}<=${until}^`,
+          `${stamp}<${time}^NQ${stamp}>=${until}^`,
+          `${stamp}>=${time}^numberISNOTEMPTY^`,
+          `${stamp}>${time}^ORsys_id>${ids[60]!}^`,
+        ]) {
           for (const offset of [0, 15]) {
             const order = `ORDERBY${stamp}^ORDERBYsys_id`
-            expect(await query(conditions, order, offset)).toEqual(await query(conditions, `${order}^ORDERBYnumber`, offset))
+            expect(await query(conditions, order, offset)).toEqual(
+              await query(conditions, `${order}^ORDERBYnumber`, offset),
+            )
           }
         }
       }
@@ -129,21 +190,60 @@ describe('an index returns the same as a full scan', () => {
   })
 
   test('hubspot: by time, and by id within one timestamp', async () => {
-    const { ask, simulator } = filled((ports) => new HubspotSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }), 'contacts', 'email')
+    const { ask, simulator } = filled(
+      (ports) => new HubspotSimulator(ports, { lag: { share: 0.3, maxMs: 3_000 } }),
+      'contacts',
+      'email',
+    )
     const times = [...new Set(simulator.records.latest('contacts').map(({ modifiedAtMs }) => modifiedAtMs))]
     const ids = simulator.records.latest('contacts').map(({ id }) => id)
-    const filter = (propertyName: string, operator: string, value: string | number, highValue?: number) => ({ propertyName, operator, value: String(value), ...(highValue !== undefined && { highValue: String(highValue) }) })
-    const found = async (filters: object[], sort: string): Promise<{ total: number; ids: string[]; times: string[] }> => {
-      const { total, results } = await ask('/crm/v3/objects/contacts/search', { filterGroups: [{ filters }], sorts: [{ propertyName: sort, direction: 'ASCENDING' }], limit: 200 })
-      return { total, ids: results.map(({ id }: { id: string }) => id).toSorted(), times: results.map(({ properties }: any) => properties.lastmodifieddate) }
+    const filter = (propertyName: string, operator: string, value: string | number, highValue?: number) => ({
+      propertyName,
+      operator,
+      value: String(value),
+      ...(highValue !== undefined && { highValue: String(highValue) }),
+    })
+    const found = async (
+      filters: object[],
+      sort: string,
+    ): Promise<{ total: number; ids: string[]; times: string[] }> => {
+      const { total, results } = await ask('/crm/v3/objects/contacts/search', {
+        filterGroups: [{ filters }],
+        sorts: [{ propertyName: sort, direction: 'ASCENDING' }],
+        limit: 200,
+      })
+      return {
+        total,
+        ids: results.map(({ id }: { id: string }) => id).toSorted(),
+        times: results.map(({ properties }: any) => properties.lastmodifieddate),
+      }
     }
     for (const from of times) {
       const until = times.at(-2)!
-      const indexed = await found([filter('lastmodifieddate', 'GTE', from), filter('lastmodifieddate', 'LTE', until)], 'lastmodifieddate')
+      const indexed = await found(
+        [filter('lastmodifieddate', 'GTE', from), filter('lastmodifieddate', 'LTE', until)],
+        'lastmodifieddate',
+      )
       expect(indexed).toEqual(await found([filter('lastmodifieddate', 'BETWEEN', from, until)], 'lastmodifieddate'))
       expect(indexed.times).toEqual(indexed.times.toSorted())
-      const within = await found([filter('lastmodifieddate', 'EQ', from), filter('hs_object_id', 'GT', ids[3]!), filter('hs_object_id', 'LTE', ids.at(-5)!)], 'hs_object_id')
-      expect(within).toEqual(await found([filter('lastmodifieddate', 'BETWEEN', from, from), filter('hs_object_id', 'GT', ids[3]!), filter('hs_object_id', 'LTE', ids.at(-5)!)], 'hs_object_id'))
+      const within = await found(
+        [
+          filter('lastmodifieddate', 'EQ', from),
+          filter('hs_object_id', 'GT', ids[3]!),
+          filter('hs_object_id', 'LTE', ids.at(-5)!),
+        ],
+        'hs_object_id',
+      )
+      expect(within).toEqual(
+        await found(
+          [
+            filter('lastmodifieddate', 'BETWEEN', from, from),
+            filter('hs_object_id', 'GT', ids[3]!),
+            filter('hs_object_id', 'LTE', ids.at(-5)!),
+          ],
+          'hs_object_id',
+        ),
+      )
     }
   })
 })

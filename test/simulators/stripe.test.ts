@@ -10,7 +10,9 @@ interface List {
   object: string
   has_more: boolean
   url: string
-  data: Array<{ id: string; created: number; type?: string; data?: { object: Record<string, unknown> } } & Record<string, unknown>>
+  data: Array<
+    { id: string; created: number; type?: string; data?: { object: Record<string, unknown> } } & Record<string, unknown>
+  >
 }
 
 function open(options: StripeOptions = {}, seed = 1) {
@@ -72,7 +74,11 @@ describe('the stripe client against the simulator', () => {
     const intents = await stripe.paymentIntents.list({ expand: ['data.payment_method'] })
     expect(intents.data[0]!.payment_method).toMatchObject({ id: method, object: 'payment_method' })
     const found = await stripe.invoices.retrieve(invoice)
-    expect([found.lines.data.length, found.lines.has_more, found.lines.url]).toEqual([10, true, `/v1/invoices/${invoice}/lines`])
+    expect([found.lines.data.length, found.lines.has_more, found.lines.url]).toEqual([
+      10,
+      true,
+      `/v1/invoices/${invoice}/lines`,
+    ])
     const amounts: number[] = []
     for await (const line of stripe.invoices.listLineItems(invoice, { limit: 10 })) amounts.push(line.amount)
     expect(amounts).toEqual(Array.from({ length: 25 }, (_, n) => n))
@@ -85,9 +91,19 @@ describe('the stripe client against the simulator', () => {
     const stripe = clientOf(server.url)
     simulator.faults.plan({ kind: 'rate-limit' })
     await expect(stripe.customers.list()).rejects.toBeInstanceOf(Stripe.errors.StripeRateLimitError)
-    await expect(stripe.customers.list({ starting_after: 'cus_none' })).rejects.toMatchObject({ type: 'StripeInvalidRequestError', code: 'resource_missing', param: 'starting_after', statusCode: 400 })
+    await expect(stripe.customers.list({ starting_after: 'cus_none' })).rejects.toMatchObject({
+      type: 'StripeInvalidRequestError',
+      code: 'resource_missing',
+      param: 'starting_after',
+      statusCode: 400,
+    })
     const { hostname, port } = new URL(server.url)
-    const stranger = new Stripe('sk_wrong', { host: hostname, port: Number(port), protocol: 'http', maxNetworkRetries: 0 })
+    const stranger = new Stripe('sk_wrong', {
+      host: hostname,
+      port: Number(port),
+      protocol: 'http',
+      maxNetworkRetries: 0,
+    })
     await expect(stranger.customers.list()).rejects.toBeInstanceOf(Stripe.errors.StripeAuthenticationError)
   })
 })
@@ -126,8 +142,16 @@ describe('the rules of a stripe list', () => {
     ['/v1/customers?limit=101', 400, { code: 'parameter_invalid_integer', param: 'limit' }],
     ['/v1/customers?limit=ten', 400, { code: 'parameter_invalid_integer', param: 'limit' }],
     ['/v1/customers?page=2', 400, { code: 'parameter_unknown', param: 'page' }],
-    ['/v1/customers?ending_before=cus_x', 400, { code: 'resource_missing', param: 'ending_before', message: "No such customer: 'cus_x'" }],
-    ['/v1/customers?starting_after=a&ending_before=b', 400, { message: 'Received both starting_after and ending_before parameters. Please pass in only one.' }],
+    [
+      '/v1/customers?ending_before=cus_x',
+      400,
+      { code: 'resource_missing', param: 'ending_before', message: "No such customer: 'cus_x'" },
+    ],
+    [
+      '/v1/customers?starting_after=a&ending_before=b',
+      400,
+      { message: 'Received both starting_after and ending_before parameters. Please pass in only one.' },
+    ],
     ['/v1/customers/cus_x', 404, { code: 'resource_missing', param: 'id' }],
     ['/v1/nothing', 404, { type: 'invalid_request_error' }],
     ['/v1/payment_intents?expand[]=payment_method', 400, { type: 'invalid_request_error' }],
@@ -142,7 +166,9 @@ describe('the rules of a stripe list', () => {
     const { list, customers, clock } = open()
     const ids = customers(3)
     const second = Math.floor(clock.now() / 1_000)
-    expect((await list(`/v1/customers?created[gte]=${second - 1}&created[lt]=${second}`)).data.map((item) => item.id)).toEqual([ids[1]])
+    expect(
+      (await list(`/v1/customers?created[gte]=${second - 1}&created[lt]=${second}`)).data.map((item) => item.id),
+    ).toEqual([ids[1]])
   })
 })
 
@@ -169,7 +195,10 @@ describe('the stripe event log', () => {
     clock.advance(1)
     expect((await list('/v1/events')).data).toEqual([])
     const refused = await get(`/v1/events?ending_before=${id}`)
-    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'resource_missing', message: `No such event: '${id}'` } }])
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: 'resource_missing', message: `No such event: '${id}'` } },
+    ])
   })
 
   test('events can be filtered by type, by several types and by a pattern', async () => {
@@ -177,9 +206,13 @@ describe('the stripe event log', () => {
     const [id] = customers(1)
     simulator.update('customer', id!, { name: 'x' })
     simulator.create('product', { name: 'p' })
-    const types = async (query: string) => (await list(`/v1/events?${query}`)).data.map((event) => event.type).toSorted((a, b) => a!.localeCompare(b!))
+    const types = async (query: string) =>
+      (await list(`/v1/events?${query}`)).data.map((event) => event.type).toSorted((a, b) => a!.localeCompare(b!))
     expect(await types('type=customer.*')).toEqual(['customer.created', 'customer.updated'])
-    expect(await types('types[]=product.created&types[]=customer.updated')).toEqual(['customer.updated', 'product.created'])
+    expect(await types('types[]=product.created&types[]=customer.updated')).toEqual([
+      'customer.updated',
+      'product.created',
+    ])
   })
 
   test('replaying the events in timestamp order gives the existing records', async () => {
@@ -212,7 +245,11 @@ describe('faults of the stripe simulator', () => {
 
   test('a window of requests is refused with 429 until it opens again', async () => {
     const { clock, get } = open({ rateLimit: { requests: 2, perMs: 1_000 } })
-    const statuses = [(await get('/v1/customers')).status, (await get('/v1/customers')).status, (await get('/v1/customers')).status]
+    const statuses = [
+      (await get('/v1/customers')).status,
+      (await get('/v1/customers')).status,
+      (await get('/v1/customers')).status,
+    ]
     clock.advance(1_000)
     expect([...statuses, (await get('/v1/customers')).status]).toEqual([200, 200, 429, 200])
   })
@@ -222,11 +259,19 @@ describe('subscriptions and prices', () => {
   test('items beyond the first ten are listed by the id of their subscription, each with its whole price', async () => {
     const { simulator, get, list } = open()
     const price = simulator.create('price', { unit_amount: 900 })
-    const id = simulator.create('subscription', { items: Array.from({ length: 12 }, (_, n) => ({ price, quantity: n })) })
-    const { items } = (await (await get(`/v1/subscriptions/${id}`)).json()) as { items: { data: { id: string; price: object }[]; has_more: boolean; url: string } }
+    const id = simulator.create('subscription', {
+      items: Array.from({ length: 12 }, (_, n) => ({ price, quantity: n })),
+    })
+    const { items } = (await (await get(`/v1/subscriptions/${id}`)).json()) as {
+      items: { data: { id: string; price: object }[]; has_more: boolean; url: string }
+    }
     expect(items).toMatchObject({ has_more: true, total_count: 12, url: `/v1/subscription_items?subscription=${id}` })
     expect(items.data).toHaveLength(10)
-    expect(items.data[0]).toMatchObject({ object: 'subscription_item', subscription: id, price: { id: price, object: 'price', unit_amount: 900 } })
+    expect(items.data[0]).toMatchObject({
+      object: 'subscription_item',
+      subscription: id,
+      price: { id: price, object: 'price', unit_amount: 900 },
+    })
     const rest = await list(`${items.url}&starting_after=${items.data[9]!.id}`)
     expect([rest.data.length, rest.has_more]).toEqual([2, false])
     expect((await get('/v1/subscription_items')).status).toBe(400)
@@ -237,12 +282,15 @@ describe('subscriptions and prices', () => {
     const { simulator, list, get } = open()
     const ids = [simulator.create('subscription'), simulator.create('subscription')]
     simulator.remove('subscription', ids[0]!)
-    const listed = async (query: string) => (await list(`/v1/subscriptions${query}`)).data.map(({ id }) => id).toSorted()
+    const listed = async (query: string) =>
+      (await list(`/v1/subscriptions${query}`)).data.map(({ id }) => id).toSorted()
     expect(await listed('')).toEqual([ids[1]])
     expect(await listed('?status=all')).toEqual(ids.toSorted())
     expect(await listed('?status=canceled')).toEqual([ids[0]])
     expect(await (await get(`/v1/subscriptions/${ids[0]}`)).json()).toMatchObject({ status: 'canceled' })
-    expect((await list('/v1/events?type=customer.subscription.deleted')).data).toMatchObject([{ data: { object: { id: ids[0], status: 'canceled' } } }])
+    expect((await list('/v1/events?type=customer.subscription.deleted')).data).toMatchObject([
+      { data: { object: { id: ids[0], status: 'canceled' } } },
+    ])
   })
 
   test('the stripe client pages through the items of a subscription automatically', async () => {
@@ -251,7 +299,8 @@ describe('subscriptions and prices', () => {
     const id = simulator.create('subscription', { items: Array.from({ length: 25 }, () => ({ price })) })
     await using server = await serve(simulator)
     const items: string[] = []
-    for await (const item of clientOf(server.url).subscriptionItems.list({ subscription: id, limit: 10 })) items.push(item.price.id)
+    for await (const item of clientOf(server.url).subscriptionItems.list({ subscription: id, limit: 10 }))
+      items.push(item.price.id)
     expect(items).toEqual(Array.from({ length: 25 }, () => price))
   })
 })

@@ -16,7 +16,14 @@ function open(options: XOptions = {}) {
   const ports = portsOf()
   const simulator = new XSimulator(ports, options)
   const fetch = createSimulatorFetch(simulator)
-  const get = (params: Record<string, string> = {}, path = `/2/users/${simulator.user.id}/bookmarks`, token = 'user-token') => fetch(`https://api.x.com${path}?${new URLSearchParams(params).toString()}`, { headers: { authorization: `Bearer ${token}` } })
+  const get = (
+    params: Record<string, string> = {},
+    path = `/2/users/${simulator.user.id}/bookmarks`,
+    token = 'user-token',
+  ) =>
+    fetch(`https://api.x.com${path}?${new URLSearchParams(params).toString()}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
   const list = async (params: Record<string, string> = {}) => (await (await get(params)).json()) as Page
   const texts = (page: Page) => page.data?.map((post) => post.text) ?? []
   /** The texts of every page from the newest to the end. */
@@ -31,7 +38,8 @@ function open(options: XOptions = {}) {
     return pages
   }
   /** Bookmarks t0 to t(count - 1), the last one newest. */
-  const bookmark = (count: number) => Array.from({ length: count }, (_, n) => simulator.create('bookmark', { text: `t${n}` }))
+  const bookmark = (count: number) =>
+    Array.from({ length: count }, (_, n) => simulator.create('bookmark', { text: `t${n}` }))
   return { ...ports, simulator, get, list, texts, walk, bookmark }
 }
 
@@ -43,7 +51,14 @@ describe('the xdk client against the x simulator', () => {
     const client = new Client({ baseUrl: server.url, accessToken: 'user-token' })
     const me = await client.users.getMe()
     expect(me.data).toEqual({ id: '2244994945', name: 'Reader', username: 'reader' })
-    const paginator = new PostPaginator(async (token) => client.users.getBookmarks(me.data!.id!, { maxResults: 10, postFields: ['created_at'], ...(token !== undefined && { paginationToken: token }) }) as never)
+    const paginator = new PostPaginator(
+      async (token) =>
+        client.users.getBookmarks(me.data!.id!, {
+          maxResults: 10,
+          postFields: ['created_at'],
+          ...(token !== undefined && { paginationToken: token }),
+        }) as never,
+    )
     while (!paginator.done) await paginator.fetchNext()
     expect(paginator.items.map((post) => post.id)).toEqual(ids.toReversed())
     expect(paginator.items[0]).toMatchObject({ text: 't24', createdAt: expect.stringMatching(/^\d{4}-.*Z$/) })
@@ -57,11 +72,24 @@ describe('the xdk client against the x simulator', () => {
     simulator.faults.plan({ kind: 'rate-limit' })
     const limited: unknown = await client.users.getBookmarks('2244994945').catch((error: unknown) => error)
     expect(limited).toBeInstanceOf(ApiError)
-    expect(limited).toMatchObject({ status: 429, data: { title: 'Too Many Requests', type: 'about:blank', status: 429 } })
+    expect(limited).toMatchObject({
+      status: 429,
+      data: { title: 'Too Many Requests', type: 'about:blank', status: 429 },
+    })
     expect((limited as ApiError).headers.get('x-rate-limit-remaining')).toBe('0')
-    await expect(client.users.getBookmarks('1')).rejects.toMatchObject({ status: 400, data: { errors: [{ message: 'The `id` query parameter value [1] must be the same as the authenticating user [2244994945]' }] } })
+    await expect(client.users.getBookmarks('1')).rejects.toMatchObject({
+      status: 400,
+      data: {
+        errors: [
+          { message: 'The `id` query parameter value [1] must be the same as the authenticating user [2244994945]' },
+        ],
+      },
+    })
     const stranger = new Client({ baseUrl: server.url, accessToken: 'other' })
-    await expect(stranger.users.getBookmarks('2244994945')).rejects.toMatchObject({ status: 401, data: { title: 'Unauthorized' } })
+    await expect(stranger.users.getBookmarks('2244994945')).rejects.toMatchObject({
+      status: 401,
+      data: { title: 'Unauthorized' },
+    })
   })
 })
 
@@ -84,7 +112,10 @@ describe('the list of bookmarks', () => {
     simulator.remove('bookmark', ids[4]!)
     simulator.create('bookmark', { text: 'late' })
     const second = await list({ max_results: '2', pagination_token: first.meta.next_token! })
-    expect([texts(first), texts(second)]).toEqual([['t5', 't4'], ['t3', 't2']])
+    expect([texts(first), texts(second)]).toEqual([
+      ['t5', 't4'],
+      ['t3', 't2'],
+    ])
     const back = await list({ max_results: '2', pagination_token: second.meta.previous_token! })
     expect([texts(back), back.meta.previous_token === undefined]).toEqual([['late', 't5'], true])
     const last = await list({ max_results: '2', pagination_token: second.meta.next_token! })
@@ -142,14 +173,30 @@ describe('refusals of the x simulator', () => {
     [{ max_results: '0' }, 'max_results', 'The `max_results` query parameter value [0] is not between 1 and 100'],
     [{ max_results: '101' }, 'max_results', 'The `max_results` query parameter value [101] is not between 1 and 100'],
     [{ max_results: 'ten' }, 'max_results', 'The `max_results` query parameter value [ten] is not between 1 and 100'],
-    [{ pagination_token: 'rubbish' }, 'pagination_token', 'The `pagination_token` query parameter value [rubbish] is not valid'],
-    [{ since_id: '1' }, 'since_id', expect.stringContaining('The query parameter [since_id] is not one of [id,expansions,max_results,')],
-    [{ 'tweet.fields': 'nothing' }, 'tweet.fields', expect.stringContaining('The `tweet.fields` query parameter value [nothing] is not one of [')],
+    [
+      { pagination_token: 'rubbish' },
+      'pagination_token',
+      'The `pagination_token` query parameter value [rubbish] is not valid',
+    ],
+    [
+      { since_id: '1' },
+      'since_id',
+      expect.stringContaining('The query parameter [since_id] is not one of [id,expansions,max_results,'),
+    ],
+    [
+      { 'tweet.fields': 'nothing' },
+      'tweet.fields',
+      expect.stringContaining('The `tweet.fields` query parameter value [nothing] is not one of ['),
+    ],
   ])('%j answers 400', async (params, parameter, message) => {
     const response = await open().get(params as Record<string, string>)
     expect(response.status).toBe(400)
     expect(response.headers.get('content-type')).toBe('application/problem+json')
-    expect(await response.json()).toMatchObject({ title: 'Invalid Request', type: 'https://api.twitter.com/2/problems/invalid-request', errors: [{ parameters: { [parameter]: [Object.values(params)[0]] }, message }] })
+    expect(await response.json()).toMatchObject({
+      title: 'Invalid Request',
+      type: 'https://api.twitter.com/2/problems/invalid-request',
+      errors: [{ parameters: { [parameter]: [Object.values(params)[0]] }, message }],
+    })
   })
 
   test('an app-only token is not accepted as a user token', async () => {
@@ -165,7 +212,11 @@ describe('refusals of the x simulator', () => {
     clock.advance(1_000)
     for (let n = 0; n < 180; n++) expect((await get()).headers.get('x-rate-limit-remaining')).toBe(String(179 - n))
     const refused = await get()
-    expect([refused.status, refused.headers.get('x-rate-limit-limit'), refused.headers.get('x-rate-limit-remaining')]).toEqual([429, '180', '0'])
+    expect([
+      refused.status,
+      refused.headers.get('x-rate-limit-limit'),
+      refused.headers.get('x-rate-limit-remaining'),
+    ]).toEqual([429, '180', '0'])
     expect(Number(refused.headers.get('x-rate-limit-reset')) * 1_000).toBe(opening + 1_000 + 15 * 60_000)
     expect((await get({}, '/2/users/me')).status).toBe(200)
     clock.advance(15 * 60_000)
@@ -210,7 +261,10 @@ describe('faults of the x simulator', () => {
     simulator.faults.plan({ kind: 'expired-token' })
     expect((await get({ pagination_token: meta.next_token! })).status).toBe(400)
     simulator.faults.plan({ kind: 'short-page' })
-    expect(await walk({ max_results: '4' })).toEqual([['t3', 't2'], ['t1', 't0']])
+    expect(await walk({ max_results: '4' })).toEqual([
+      ['t3', 't2'],
+      ['t1', 't0'],
+    ])
     simulator.faults.plan({ kind: 'partial' })
     const partial = await list()
     expect(texts(partial)).toEqual(['t2', 't1', 't0'])

@@ -13,13 +13,18 @@ beforeEach(async () => {
 })
 afterEach(() => stage.close())
 
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('Tasks', { Name: `t${n}` }))
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('Tasks', { Name: `t${n}` }))
 
 test('N73 N74: every cycle reads the complete list by offset and sweeps deleted records', async () => {
   const ids = fill(250)
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 250 } })
   const asked = stage.asked()
-  expect(asked.map(({ path, query }) => `${path} ${Object.keys(query).join(' ')}`)).toEqual(['/v0/appX/Tasks pageSize', '/v0/appX/Tasks pageSize offset', '/v0/appX/Tasks pageSize offset'])
+  expect(asked.map(({ path, query }) => `${path} ${Object.keys(query).join(' ')}`)).toEqual([
+    '/v0/appX/Tasks pageSize',
+    '/v0/appX/Tasks pageSize offset',
+    '/v0/appX/Tasks pageSize offset',
+  ])
   expect(await stage.rows()).toEqual(stage.truth('Tasks'))
   vendor.remove('Tasks', ids[3]!)
   vendor.update('Tasks', ids[4]!, { Name: null })
@@ -34,7 +39,10 @@ test('T7: the last page of another listing does not end a list, and no row is sw
   fill(150)
   await stage.backfill()
   let asked = 0
-  const result = await stage.backfill({ allowDeletes: true, spoil: (body) => (++asked === 1 ? { records: body.records.slice(-50) } : body) })
+  const result = await stage.backfill({
+    allowDeletes: true,
+    spoil: (body) => (++asked === 1 ? { records: body.records.slice(-50) } : body),
+  })
   expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
   expect(await stage.rows()).toEqual(stage.truth('Tasks'))
 })
@@ -48,7 +56,9 @@ test('an expired iteration is restarted', async () => {
 })
 
 test.each([
-  ['a rate limit', { kind: 'rate-limit' }], ['a server error', { kind: 'server-error', status: 503 }], ['half a body', { kind: 'truncated', how: 'short' }],
+  ['a rate limit', { kind: 'rate-limit' }],
+  ['a server error', { kind: 'server-error', status: 503 }],
+  ['half a body', { kind: 'truncated', how: 'short' }],
 ] as const)('%s is asked again, and nothing is swept', async (_, fault) => {
   fill(150)
   await stage.backfill()

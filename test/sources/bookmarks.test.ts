@@ -16,7 +16,8 @@ async function open(options: XOptions = {}): Promise<void> {
 beforeEach(() => open())
 afterEach(() => stage.close())
 
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('bookmark', { text: `t${n}` }))
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('bookmark', { text: `t${n}` }))
 const truth = (): unknown => stage.truth('bookmark')
 const reopen = async (options: XOptions): Promise<void> => {
   await stage.close()
@@ -26,11 +27,20 @@ const reopen = async (options: XOptions): Promise<void> => {
 describe('X bookmarks', () => {
   test('S9 S20: the first pass reads all bookmarks, later passes one page', async () => {
     fill(250)
-    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', pages: 4, counts: { created: 250 } })
+    expect(await stage.delta()).toMatchObject({
+      stopReason: 'complete',
+      endReason: 'end_of_data',
+      pages: 4,
+      counts: { created: 250 },
+    })
     expect(stage.asked().map(({ query }) => query.max_results)).toEqual(['90', '90', '90', '90'])
     expect(await stage.rows()).toEqual(truth())
     fill(3)
-    expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 3, unchanged: 87 } })
+    expect(await stage.delta()).toMatchObject({
+      endReason: 'reached_since',
+      pages: 1,
+      counts: { created: 3, unchanged: 87 },
+    })
     expect(await stage.rows()).toEqual(truth())
   })
 
@@ -76,13 +86,15 @@ describe('X bookmarks', () => {
     vendor.hidePost(ids[40]!)
     await stage.delta()
     expect(Object.keys(await stage.rows())).toHaveLength(200)
-    expect(await stage.backfill({
-      onRequest(request) {
-        if (request !== 3) return
-        vendor.remove('bookmark', ids[3]!)
-        vendor.bookmarkAgain(ids[3]!)
-      },
-    })).toMatchObject({ stopReason: 'complete', counts: { swept: 2 } })
+    expect(
+      await stage.backfill({
+        onRequest(request) {
+          if (request !== 3) return
+          vendor.remove('bookmark', ids[3]!)
+          vendor.bookmarkAgain(ids[3]!)
+        },
+      }),
+    ).toMatchObject({ stopReason: 'complete', counts: { swept: 2 } })
     expect(await stage.rows()).toEqual(truth())
   })
 
@@ -91,7 +103,10 @@ describe('X bookmarks', () => {
     await stage.delta()
     fill(50)
     await stage.delta()
-    expect(await stage.backfill()).toMatchObject({ stopReason: 'error', error: { code: 'SYNC_INVALID', message: expect.stringContaining('newest 800') as string } })
+    expect(await stage.backfill()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SYNC_INVALID', message: expect.stringContaining('newest 800') as string },
+    })
     expect(Object.keys(await stage.rows())).toHaveLength(840)
   })
 
@@ -125,7 +140,13 @@ describe('X bookmarks', () => {
 
   test('the copy equals the list after failures of every kind', async () => {
     fill(250)
-    vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.1], [{ kind: 'expired-token' }, 0.05], [{ kind: 'rate-limit', retryAfter: '1' }, 0.1]])
+    vendor.faults.injectAtRates([
+      [{ kind: 'server-error' }, 0.1],
+      [{ kind: 'truncated' }, 0.1],
+      [{ kind: 'html' }, 0.1],
+      [{ kind: 'expired-token' }, 0.05],
+      [{ kind: 'rate-limit', retryAfter: '1' }, 0.1],
+    ])
     for (let run = 0; run < 40; run++) {
       if (run % 5 === 0) fill(7)
       await stage.delta({ afterMs: 20 * MINUTE, retriesMax: 1 })

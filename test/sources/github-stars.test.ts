@@ -17,11 +17,16 @@ async function open(options: GithubStarsOptions = {}): Promise<void> {
 beforeEach(() => open())
 afterEach(() => stage.close())
 
-const fill = (count: number, everyMs = 2 * SECOND): string[] => Array.from({ length: count }, () => {
-  stage.pass(everyMs)
-  return vendor.create('star')
-})
-const truth = (): string[] => vendor.truth('star').map(({ repo }) => String((repo as { id: number }).id)).toSorted()
+const fill = (count: number, everyMs = 2 * SECOND): string[] =>
+  Array.from({ length: count }, () => {
+    stage.pass(everyMs)
+    return vendor.create('star')
+  })
+const truth = (): string[] =>
+  vendor
+    .truth('star')
+    .map(({ repo }) => String((repo as { id: number }).id))
+    .toSorted()
 const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
 const restar = (id: string): void => {
   vendor.remove('star', id)
@@ -32,8 +37,18 @@ const restar = (id: string): void => {
 describe('GitHub stars', () => {
   test('S9 S20: the first pass reads all stars in overlapping pages, later passes one page', async () => {
     fill(250)
-    expect(await stage.delta()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 250 } })
-    expect(stage.asked().map(({ query }) => [query.per_page, query.page, query.sort, query.direction])).toEqual([['100', '1', 'created', 'desc'], ['99', '2', 'created', 'desc'], ['98', '3', 'created', 'desc'], ['83', '4', 'created', 'desc'], ['83', '4', 'created', 'desc']])
+    expect(await stage.delta()).toMatchObject({
+      stopReason: 'complete',
+      endReason: 'end_of_data',
+      counts: { created: 250 },
+    })
+    expect(stage.asked().map(({ query }) => [query.per_page, query.page, query.sort, query.direction])).toEqual([
+      ['100', '1', 'created', 'desc'],
+      ['99', '2', 'created', 'desc'],
+      ['98', '3', 'created', 'desc'],
+      ['83', '4', 'created', 'desc'],
+      ['83', '4', 'created', 'desc'],
+    ])
     expect(await keys()).toEqual(truth())
     fill(3)
     expect(await stage.delta()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 3 } })
@@ -45,26 +60,35 @@ describe('GitHub stars', () => {
   test('the record is the repository with the time of the star', async () => {
     const [id] = fill(1)
     await stage.delta()
-    expect((await stage.rows())[id!]).toMatchObject({ id: Number(id), full_name: 'acme/repository-1', starred_at: expect.stringMatching(/Z$/) })
+    expect((await stage.rows())[id!]).toMatchObject({
+      id: Number(id),
+      full_name: 'acme/repository-1',
+      starred_at: expect.stringMatching(/Z$/),
+    })
   })
 
   test('stars removed during the read hide no other star', async () => {
     const ids = fill(400)
     const chance = new RandomStream(1, 'unstar')
-    expect(await stage.delta({
-      onRequest(request) {
-        if (request === 1 || request > 8) return
-        // Above the current page, so that everything below moves up.
-        for (let count = chance.int(1, 40); count > 0; count--) vendor.remove('star', ids.splice(ids.length - 1 - chance.int(0, 60), 1)[0]!)
-      },
-    })).toMatchObject({ stopReason: 'complete' })
+    expect(
+      await stage.delta({
+        onRequest(request) {
+          if (request === 1 || request > 8) return
+          // Above the current page, so that everything below moves up.
+          for (let count = chance.int(1, 40); count > 0; count--)
+            vendor.remove('star', ids.splice(ids.length - 1 - chance.int(0, 60), 1)[0]!)
+        },
+      }),
+    ).toMatchObject({ stopReason: 'complete' })
     expect(await keys()).toEqual(expect.arrayContaining(truth()))
   })
 
   test('new stars, and stars of the same second, hide no other star', async () => {
     fill(150)
     fill(120, 0)
-    expect(await stage.delta({ onRequest: (request) => void (request > 1 && fill(30, request % 2 === 0 ? 0 : SECOND)) })).toMatchObject({ stopReason: 'complete' })
+    expect(
+      await stage.delta({ onRequest: (request) => void (request > 1 && fill(30, request % 2 === 0 ? 0 : SECOND)) }),
+    ).toMatchObject({ stopReason: 'complete' })
     await stage.delta()
     expect(await keys()).toEqual(truth())
   })
@@ -91,13 +115,17 @@ describe('GitHub stars', () => {
     const ids = fill(330)
     await stage.delta()
     for (const at of [10, 100, 329]) vendor.remove('star', ids[at]!)
-    expect(await stage.backfill({ onRequest: (request) => void (request === 4 && restar(ids[3]!)) })).toMatchObject({ stopReason: 'complete', counts: { swept: 3 } })
+    expect(await stage.backfill({ onRequest: (request) => void (request === 4 && restar(ids[3]!)) })).toMatchObject({
+      stopReason: 'complete',
+      counts: { swept: 3 },
+    })
     expect(await keys()).toEqual(truth())
   })
 
   test('SD4: a short page, or a page without a next link, is not the end', async () => {
     fill(260)
-    for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', value: 'end' }] as const) vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
+    for (const fault of [{ kind: 'short-page' }, { kind: 'end-flag', value: 'end' }] as const)
+      vendor.faults.plan(fault, { on: ({ url }) => !url.endsWith('page=1') })
     await stage.delta()
     expect(await keys()).toEqual(truth())
   })
@@ -108,13 +136,14 @@ describe('GitHub stars', () => {
     const flaky = githubStars({ token: 'GITHUB_TOKEN' })
     stage.track({
       ...flaky,
-      delta: (state, context) => flaky.delta(state, {
-        ...context,
-        fetch: async (...asked) => {
-          const response = await context.fetch(...asked)
-          return ++request === 1 ? new Response('[]', { headers: { 'content-type': 'application/json' } }) : response
-        },
-      }),
+      delta: (state, context) =>
+        flaky.delta(state, {
+          ...context,
+          fetch: async (...asked) => {
+            const response = await context.fetch(...asked)
+            return ++request === 1 ? new Response('[]', { headers: { 'content-type': 'application/json' } }) : response
+          },
+        }),
     })
     expect(await stage.delta()).toMatchObject({ stopReason: 'complete', counts: { created: 60 } })
     expect(await keys()).toEqual(truth())
@@ -142,14 +171,21 @@ describe('GitHub stars', () => {
   test('with failures and changes at every request nothing is missing, and after a backfill nothing is left over', async () => {
     const chance = new RandomStream(7, 'stars')
     fill(320)
-    vendor.faults.injectAtRates([[{ kind: 'server-error' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.05]])
+    vendor.faults.injectAtRates([
+      [{ kind: 'server-error' }, 0.1],
+      [{ kind: 'truncated' }, 0.1],
+      [{ kind: 'html' }, 0.05],
+      [{ kind: 'short-page' }, 0.05],
+    ])
     const onRequest = (): void => {
       const ids = truth()
-      for (let count = chance.int(0, 3); count > 0; count--) vendor.remove('star', ids.splice(chance.int(0, ids.length - 1), 1)[0]!)
+      for (let count = chance.int(0, 3); count > 0; count--)
+        vendor.remove('star', ids.splice(chance.int(0, ids.length - 1), 1)[0]!)
       if (chance.chance(0.3)) restar(chance.pick(ids))
       if (chance.chance(0.3)) fill(chance.int(1, 30))
     }
-    for (let run = 0; run < 40; run++) await stage.delta({ onRequest, pagesMax: chance.int(1, 4), afterMs: 20 * MINUTE })
+    for (let run = 0; run < 40; run++)
+      await stage.delta({ onRequest, pagesMax: chance.int(1, 4), afterMs: 20 * MINUTE })
     vendor.faults.clear()
     for (let run = 0; run < 3; run++) await stage.delta({ afterMs: 20 * MINUTE })
     expect(await keys()).toEqual(expect.arrayContaining(truth()))
@@ -162,13 +198,19 @@ test('every window contains the requested position and at least fifty after it',
   for (let position = 1; position < 5_000; position++) {
     const { page, perPage, start } = chooseWindow(position)
     expect(start).toBe((page - 1) * perPage + 1)
-    if (start > position || (position >= 100 && page * perPage - position < 50) || perPage > 100) expect.fail(`${position}: page ${page} of ${perPage}`)
+    if (start > position || (position >= 100 && page * perPage - position < 50) || perPage > 100)
+      expect.fail(`${position}: page ${page} of ${perPage}`)
   }
 })
 
 test('a window overlaps if it contains the last star, a newer one, or the top of the list; an equal time proves nothing', () => {
   const place = { position: 200, id: 'a', starredAt: '2026-01-01T00:00:10Z' }
-  const shows = (...stars: Array<[string, number]>): boolean => overlapsCursor(stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })), { page: 3, perPage: 98, start: 197 }, place)
+  const shows = (...stars: Array<[string, number]>): boolean =>
+    overlapsCursor(
+      stars.map(([id, second]) => ({ id, starredAt: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z` })),
+      { page: 3, perPage: 98, start: 197 },
+      place,
+    )
   expect(shows(['b', 9], ['a', 10])).toBe(true)
   expect(shows(['b', 11], ['c', 9])).toBe(true)
   expect(shows(['b', 10], ['c', 9])).toBe(false)

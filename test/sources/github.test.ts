@@ -13,11 +13,18 @@ beforeEach(async () => {
 afterEach(() => stage.close())
 
 const source = (): ReturnType<typeof github> => github({ token: 'GITHUB_TOKEN', owner: 'acme', repositoriesPerPage: 3 })
-const repositories = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('repository', { name: `r${n}`, owner: 'acme' }))
-const issues = (repository: string, count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('issue', { repository, title: `i${n}` }))
+const repositories = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('repository', { name: `r${n}`, owner: 'acme' }))
+const issues = (repository: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('issue', { repository, title: `i${n}` }))
 const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
-const known = (type: string): string[] => vendor.truth(type).map(({ id }) => String(id)).toSorted()
-const titles = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
+const known = (type: string): string[] =>
+  vendor
+    .truth(type)
+    .map(({ id }) => String(id))
+    .toSorted()
+const titles = async (): Promise<unknown> =>
+  Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
 
 test('N60: repositories are read by end cursor in pages of a hundred', async () => {
   repositories(250)
@@ -37,8 +44,13 @@ test('N61 N62 N63 N65: issues are read on two levels, and only repositories with
   stage.list(source().issues)
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
   const asked = stage.asked().map(({ body }) => JSON.parse(body))
-  expect(asked.map(({ query, variables }) => (query.includes('owner:') ? 'outer' : Object.values(variables).filter((value) => value === first || value === second).length)))
-    .toEqual(['outer', 2, 1, 'outer', 'outer'])
+  expect(
+    asked.map(({ query, variables }) =>
+      query.includes('owner:')
+        ? 'outer'
+        : Object.values(variables).filter((value) => value === first || value === second).length,
+    ),
+  ).toEqual(['outer', 2, 1, 'outer', 'outer'])
   expect(await titles()).toEqual(Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title])))
   expect(await stage.state()).toBeNull()
 })
@@ -46,9 +58,18 @@ test('N61 N62 N63 N65: issues are read on two levels, and only repositories with
 test('XC16: a rejected cursor restarts the cycle and does not stop the sync', async () => {
   repositories(250)
   stage.list(source().repositories)
-  vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: (request) => request.method === 'POST' && stage.vendor.requests.entries.length > 1 })
+  vendor.faults.plan(
+    { kind: 'expired-token' },
+    { times: 1, on: (request) => request.method === 'POST' && stage.vendor.requests.entries.length > 1 },
+  )
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
-  expect(stage.asked().map(({ body }) => JSON.parse(body).variables.after === null)).toEqual([true, false, true, false, false])
+  expect(stage.asked().map(({ body }) => JSON.parse(body).variables.after === null)).toEqual([
+    true,
+    false,
+    true,
+    false,
+    false,
+  ])
   expect(await keys()).toEqual(known('repository'))
 })
 
@@ -81,9 +102,12 @@ test('changes during a read arrive with the next cycle, and issues are deleted w
 })
 
 test.each([
-  ['a primary limit', { kind: 'rate-limit' }, 'RATE_LIMITED'], ['a secondary limit', { kind: 'rate-limit', secondary: true, retryAfter: '3' }, 'RATE_LIMITED'],
-  ['a server error', { kind: 'server-error', status: 502 }, 'SOURCE_UNAVAILABLE'], ['half a body', { kind: 'truncated', how: 'short' }, 'SOURCE_INVALID'],
-  ['a body cut off', { kind: 'truncated', how: 'cut-off' }, 'SOURCE_INVALID'], ['NX9: a partial answer', { kind: 'partial' }, 'SOURCE_INVALID'],
+  ['a primary limit', { kind: 'rate-limit' }, 'RATE_LIMITED'],
+  ['a secondary limit', { kind: 'rate-limit', secondary: true, retryAfter: '3' }, 'RATE_LIMITED'],
+  ['a server error', { kind: 'server-error', status: 502 }, 'SOURCE_UNAVAILABLE'],
+  ['half a body', { kind: 'truncated', how: 'short' }, 'SOURCE_INVALID'],
+  ['a body cut off', { kind: 'truncated', how: 'cut-off' }, 'SOURCE_INVALID'],
+  ['NX9: a partial answer', { kind: 'partial' }, 'SOURCE_INVALID'],
 ] as const)('%s is asked again, and nothing is taken for deleted', async (_, fault, code) => {
   const [first] = repositories(4)
   issues(first!, 150)
@@ -98,19 +122,29 @@ test.each([
 
 test.each([
   ['no error', [], 'SOURCE_INVALID'],
-  ['an error that says something else', [{ type: 'FORBIDDEN', path: ['p0'], message: 'Resource not accessible.' }], 'AUTH_REJECTED'],
-])('NX9: a repository that is left out of the pages that follow with %s is not taken for deleted', async (_, errors, code) => {
-  const [first] = repositories(2)
-  issues(first!, 250)
-  stage.list(source().issues)
-  await stage.backfill()
-  const { error } = await stage.backfill({
-    allowDeletes: true,
-    spoil: (body) => (body.data.p0 === undefined ? body : { ...body, data: { ...body.data, p0: null }, ...(errors.length > 0 && { errors }) }),
-  })
-  expect(error).toMatchObject({ code })
-  expect(await keys()).toEqual(known('issue'))
-})
+  [
+    'an error that says something else',
+    [{ type: 'FORBIDDEN', path: ['p0'], message: 'Resource not accessible.' }],
+    'AUTH_REJECTED',
+  ],
+])(
+  'NX9: a repository that is left out of the pages that follow with %s is not taken for deleted',
+  async (_, errors, code) => {
+    const [first] = repositories(2)
+    issues(first!, 250)
+    stage.list(source().issues)
+    await stage.backfill()
+    const { error } = await stage.backfill({
+      allowDeletes: true,
+      spoil: (body) =>
+        body.data.p0 === undefined
+          ? body
+          : { ...body, data: { ...body.data, p0: null }, ...(errors.length > 0 && { errors }) },
+    })
+    expect(error).toMatchObject({ code })
+    expect(await keys()).toEqual(known('issue'))
+  },
+)
 
 test('a missing owner is an error, not an empty list', async () => {
   repositories(2)

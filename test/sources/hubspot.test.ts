@@ -16,14 +16,22 @@ async function open(options: ConstructorParameters<typeof HubspotSimulator>[1] =
 beforeEach(() => open())
 afterEach(() => stage.close())
 
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('contacts', { email: `c${n}@example.com` }))
-const bodies = (): any[] => stage.asked().filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(body))
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('contacts', { email: `c${n}@example.com` }))
+const bodies = (): any[] =>
+  stage
+    .asked()
+    .filter(({ method }) => method === 'POST')
+    .map(({ body }) => JSON.parse(body))
 const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> => {
   for (let half = 0; half < 2; half++) expect(await stage.delta(choices)).toMatchObject({ stopReason: 'complete' })
 }
 
 /** The requests since the last call. */
-const kinds = (): string[] => stage.asked().map(({ method, query }) => (method === 'POST' ? 'search' : query.archived === 'true' ? 'archive' : 'list'))
+const kinds = (): string[] =>
+  stage
+    .asked()
+    .map(({ method, query }) => (method === 'POST' ? 'search' : query.archived === 'true' ? 'archive' : 'list'))
 
 describe('the backfill', () => {
   test('N45 N46 N47: sends tokens back unchanged until there is no paging', async () => {
@@ -32,7 +40,10 @@ describe('the backfill', () => {
     const lists = stage.asked().filter(({ method }) => method === 'GET')
     expect(lists).toHaveLength(3)
     expect(lists[0]!.path).toBe('/crm/v3/objects/contacts')
-    expect(lists[0]!.query).toEqual({ limit: '100', properties: 'email,firstname,lastname,createdate,lastmodifieddate,hs_object_id' })
+    expect(lists[0]!.query).toEqual({
+      limit: '100',
+      properties: 'email,firstname,lastname,createdate,lastmodifieddate,hs_object_id',
+    })
     expect(lists[1]!.query.after).toMatch(/./)
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
@@ -42,7 +53,10 @@ describe('the backfill', () => {
     fill(150)
     await stage.backfill()
     let asked = 0
-    const result = await stage.backfill({ allowDeletes: true, spoil: (body) => (++asked === 1 ? { results: body.results.slice(-50) } : body) })
+    const result = await stage.backfill({
+      allowDeletes: true,
+      spoil: (body) => (++asked === 1 ? { results: body.results.slice(-50) } : body),
+    })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
@@ -52,7 +66,9 @@ describe('the backfill', () => {
     await stage.backfill()
     vendor.remove('contacts', first!)
     await stage.delta()
-    const { error } = await stage.backfill({ spoil: (body) => ({ ...body, results: body.results.map((item: object) => ({ ...item, archived: true })) }) })
+    const { error } = await stage.backfill({
+      spoil: (body) => ({ ...body, results: body.results.map((item: object) => ({ ...item, archived: true })) }),
+    })
     expect(error).toMatchObject({ code: 'SOURCE_INVALID' })
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
   })
@@ -78,10 +94,14 @@ describe('the delta', () => {
     expect(again.filterGroups[0].filters[0]).toEqual(first.filterGroups[0].filters[0])
     expect(more).toEqual([])
     expect(first).toEqual({
-      filterGroups: [{ filters: [
-        { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(now - 5 * MINUTE) },
-        { propertyName: 'lastmodifieddate', operator: 'LTE', value: String(now - 10 * SECOND) },
-      ] }],
+      filterGroups: [
+        {
+          filters: [
+            { propertyName: 'lastmodifieddate', operator: 'GTE', value: String(now - 5 * MINUTE) },
+            { propertyName: 'lastmodifieddate', operator: 'LTE', value: String(now - 10 * SECOND) },
+          ],
+        },
+      ],
       sorts: [{ propertyName: 'lastmodifieddate', direction: 'ASCENDING' }],
       properties: ['email', 'firstname', 'lastname', 'createdate', 'lastmodifieddate', 'hs_object_id'],
       limit: 100,
@@ -95,7 +115,14 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'contacts', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ email: `r${request}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, {
+          type: 'contacts',
+          writes: 25,
+          random: new RandomStream(request, 'churn'),
+          fields: (n) => ({ email: `r${request}-${n}@example.com` }),
+          updates: 0.5,
+          deletes: 0.2,
+        })
       },
     })
     await both()
@@ -119,26 +146,30 @@ describe('the delta', () => {
     expect((await stage.state()).states.changes).toEqual({ phase: 'delta', cursorMs: Math.max(...times) })
   })
 
-  test.each([100, 250])('N53 N54 N55 N56 N57: %i records of one millisecond are read by ascending id', async (count) => {
-    fill(5)
-    await stage.backfill()
-    stage.pass(SECOND)
-    fill(count)
-    const tieMs = stage.scene.clock.now()
-    stage.pass(SECOND)
-    fill(3)
-    stage.asked()
-    await stage.delta()
-    const asked = bodies()
-    const tied = asked.filter(({ sorts }) => sorts[0].propertyName === 'hs_object_id')
-    expect(tied[0].filterGroups[0].filters).toEqual([
-      { propertyName: 'lastmodifieddate', operator: 'EQ', value: String(tieMs) }, { propertyName: 'hs_object_id', operator: 'GT', value: '0' },
-    ])
-    // The tie ends when a page has the count that the previous page left; a single page has no previous one.
-    expect(tied).toHaveLength(Math.max(2, Math.ceil(count / 100)))
-    expect(asked.at(-1).filterGroups[0].filters[0].value).toBe(String(tieMs + 1))
-    expect(await stage.rows()).toEqual(stage.truth('contacts'))
-  })
+  test.each([100, 250])(
+    'N53 N54 N55 N56 N57: %i records of one millisecond are read by ascending id',
+    async (count) => {
+      fill(5)
+      await stage.backfill()
+      stage.pass(SECOND)
+      fill(count)
+      const tieMs = stage.scene.clock.now()
+      stage.pass(SECOND)
+      fill(3)
+      stage.asked()
+      await stage.delta()
+      const asked = bodies()
+      const tied = asked.filter(({ sorts }) => sorts[0].propertyName === 'hs_object_id')
+      expect(tied[0].filterGroups[0].filters).toEqual([
+        { propertyName: 'lastmodifieddate', operator: 'EQ', value: String(tieMs) },
+        { propertyName: 'hs_object_id', operator: 'GT', value: '0' },
+      ])
+      // The tie ends when a page has the count that the previous page left; a single page has no previous one.
+      expect(tied).toHaveLength(Math.max(2, Math.ceil(count / 100)))
+      expect(asked.at(-1).filterGroups[0].filters[0].value).toBe(String(tieMs + 1))
+      expect(await stage.rows()).toEqual(stage.truth('contacts'))
+    },
+  )
 
   test('N58: a short page with a single time is not a tie', async () => {
     fill(1)
@@ -166,7 +197,14 @@ describe('the delta', () => {
     fill(20)
     await stage.backfill()
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'contacts', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ email: `${round}-${n}@example.com` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, {
+        type: 'contacts',
+        writes: 12,
+        random: new RandomStream(round, 'late'),
+        fields: (n) => ({ email: `${round}-${n}@example.com` }),
+        updates: 0.5,
+        deletes: 0.2,
+      })
       await stage.delta({ afterMs: 1_700 })
     }
     await both({ afterMs: 6 * MINUTE })
@@ -200,7 +238,8 @@ describe('the delta', () => {
     const result = await stage.delta({
       afterMs: 10 * MINUTE,
       // The last page of the previous listing, before anything was archived.
-      spoil: (body, { searchParams }) => (searchParams.get('archived') === 'true' && ++asked === 1 ? { results: [] } : body),
+      spoil: (body, { searchParams }) =>
+        searchParams.get('archived') === 'true' && ++asked === 1 ? { results: [] } : body,
     })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { deleted: 120 } })
     expect(Date.parse(result.tidemark!)).toBe(result.startedAt - 10 * SECOND - 1)
@@ -215,7 +254,8 @@ describe('the delta', () => {
     let asked = 0
     const result = await stage.delta({
       afterMs: 10 * MINUTE,
-      spoil: (body, { searchParams }) => (searchParams.get('archived') === 'true' && ++asked === 1 ? { results: body.results.slice(-20) } : body),
+      spoil: (body, { searchParams }) =>
+        searchParams.get('archived') === 'true' && ++asked === 1 ? { results: body.results.slice(-20) } : body,
     })
     expect(result).toMatchObject({ stopReason: 'complete', counts: { deleted: 120 } })
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
@@ -245,7 +285,10 @@ describe('the delta', () => {
     stage.asked()
     await stage.untilComplete('delta')
     // Every attempt lands its page, and the next one continues from there.
-    const pages = stage.asked().filter(({ query }) => query.archived === 'true').map(({ query }) => query.after ?? null)
+    const pages = stage
+      .asked()
+      .filter(({ query }) => query.archived === 'true')
+      .map(({ query }) => query.after ?? null)
     expect(new Set(pages).size).toBe(4)
     expect(pages.length).toBeLessThanOrEqual(2 * 4)
     expect(await stage.rows()).toEqual(stage.truth('contacts'))
@@ -265,14 +308,24 @@ describe('the delta', () => {
 })
 
 test.each([
-  ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 502 }],
-  ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+  ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }],
+  ['a server error', { kind: 'server-error', status: 502 }],
+  ['a body cut off', { kind: 'truncated', how: 'cut-off' }],
+  ['half a body', { kind: 'truncated', how: 'short' }],
+  ['a page of HTML', { kind: 'html' }],
 ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
   fill(150)
   vendor.faults.plan(fault, { times: 2 })
   expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
   stage.pass(SECOND)
-  churn(vendor, { type: 'contacts', writes: 60, random: new RandomStream(3, 'churn'), fields: (n) => ({ email: `x${n}@example.com` }), deletes: 0.3, updates: 0.3 })
+  churn(vendor, {
+    type: 'contacts',
+    writes: 60,
+    random: new RandomStream(3, 'churn'),
+    fields: (n) => ({ email: `x${n}@example.com` }),
+    deletes: 0.3,
+    updates: 0.3,
+  })
   vendor.faults.plan(fault, { times: 2 })
   await both({ retriesMax: 5 })
   expect(await stage.rows()).toEqual(stage.truth('contacts'))

@@ -3,7 +3,8 @@ import { CallCounter, TIERS, type KrakenTier } from '../../src/sources/kraken/ca
 
 const NOW = 1_700_000_000_000
 const tiers = Object.keys(TIERS) as KrakenTier[]
-const waits = (counter: CallCounter, calls: number, now = NOW): number[] => Array.from({ length: calls }, () => counter.reserveCall(now))
+const waits = (counter: CallCounter, calls: number, now = NOW): number[] =>
+  Array.from({ length: calls }, () => counter.reserveCall(now))
 
 describe('XD1 the call counter of a Kraken key', () => {
   test.each(tiers)('%s: lets calls of two points through up to its maximum', (tier) => {

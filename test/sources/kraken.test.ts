@@ -12,7 +12,11 @@ afterEach(() => stage?.close())
 
 const SECRETS = { apiKey: new Secret(KRAKEN_CREDENTIALS.key), apiSecret: new Secret(KRAKEN_CREDENTIALS.secret) }
 
-async function open(stream: 'ledgers' | 'trades' = 'ledgers', options: Partial<KrakenOptions> = {}, sim: ConstructorParameters<typeof KrakenSimulator>[1] = {}): Promise<KrakenSimulator> {
+async function open(
+  stream: 'ledgers' | 'trades' = 'ledgers',
+  options: Partial<KrakenOptions> = {},
+  sim: ConstructorParameters<typeof KrakenSimulator>[1] = {},
+): Promise<KrakenSimulator> {
   stage = await VendorFixture.open((ports) => new KrakenSimulator(ports, sim))
   stage.list(kraken({ ...SECRETS, ...options })[stream])
   return stage.vendor
@@ -32,8 +36,12 @@ const fill = (vendor: KrakenSimulator, fills: number, apartMs = SECOND): void =>
 describe('kraken', () => {
   test('the signature matches the documentation', () => {
     const form = new URLSearchParams('nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25')
-    const secret = new Secret('kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==')
-    expect(signRequest('/0/private/AddOrder', form, secret)).toBe('4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==')
+    const secret = new Secret(
+      'kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==',
+    )
+    expect(signRequest('/0/private/AddOrder', form, secret)).toBe(
+      '4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==',
+    )
   })
 
   test('E42 E43 E44 the cursor is a time, the offset is kept beside it, and an empty batch ends the list', async () => {
@@ -41,12 +49,19 @@ describe('kraken', () => {
     fill(vendor, 60)
     expect((await stage.backfill({ pagesMax: 2 })).stopReason).toBe('max_pages')
     const under = JSON.parse((await stage.scene.checkpoint()).inflight!.state!) as FailoverState
-    expect(under.cursors.ledger).toMatchObject({ primary: { type: 'timestamp', value: 0 }, metadata: { offset: 100, isComplete: false } })
+    expect(under.cursors.ledger).toMatchObject({
+      primary: { type: 'timestamp', value: 0 },
+      metadata: { offset: 100, isComplete: false },
+    })
     const last = await stage.backfill()
     expect(last.stopReason).toBe('complete')
     expect(await rows()).toEqual(truth())
     const { cursors } = await state()
-    expect(cursors.ledger).toMatchObject({ primary: { type: 'timestamp' }, totalFetched: 120, metadata: { offset: 0, isComplete: true } })
+    expect(cursors.ledger).toMatchObject({
+      primary: { type: 'timestamp' },
+      totalFetched: 120,
+      metadata: { offset: 0, isComplete: true },
+    })
     expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '120'])
   })
 
@@ -87,7 +102,11 @@ describe('kraken', () => {
     const vendor = await open()
     fill(vendor, 60)
     const late = stage.scene.clock.now() / 1_000 - 10
-    await stage.backfill({ onRequest: (request) => { if (request === 3) vendor.create('ledger', { time: late }) } })
+    await stage.backfill({
+      onRequest: (request) => {
+        if (request === 3) vendor.create('ledger', { time: late })
+      },
+    })
     expect(await rows()).toEqual(truth())
     expect(forms().map((form) => form.get('ofs'))).toEqual(['0', '50', '100', '0', '50', '100', '121'])
   })
@@ -110,13 +129,16 @@ describe('kraken', () => {
     expect(await rows()).toEqual(truth('trade'))
   })
 
-  test.each(['starter', 'intermediate', 'pro'] as const)('NX2 within the counter of the %s tier no call is rejected', async (tier) => {
-    const vendor = await open('ledgers', { tier }, { tier })
-    fill(vendor, 600)
-    expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete', retries: 0 })
-    expect(await rows()).toEqual(truth())
-    expect(stage.asked().length).toBe(25)
-  })
+  test.each(['starter', 'intermediate', 'pro'] as const)(
+    'NX2 within the counter of the %s tier no call is rejected',
+    async (tier) => {
+      const vendor = await open('ledgers', { tier }, { tier })
+      fill(vendor, 600)
+      expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete', retries: 0 })
+      expect(await rows()).toEqual(truth())
+      expect(stage.asked().length).toBe(25)
+    },
+  )
 
   test('NX2 a counter that others have filled is waited for once, and landed entries stay', async () => {
     // The source assumes a faster tier than the account has, as if others used its key.
@@ -161,7 +183,11 @@ describe('kraken', () => {
     const vendor = await open()
     fill(vendor, 90)
     vendor.faults.injectAtRates([
-      [{ kind: 'server-error' }, 0.1], [{ kind: 'rate-limit' }, 0.1], [{ kind: 'truncated' }, 0.1], [{ kind: 'html' }, 0.05], [{ kind: 'short-page' }, 0.1],
+      [{ kind: 'server-error' }, 0.1],
+      [{ kind: 'rate-limit' }, 0.1],
+      [{ kind: 'truncated' }, 0.1],
+      [{ kind: 'html' }, 0.05],
+      [{ kind: 'short-page' }, 0.1],
     ])
     for (let round = 0; round < 80; round++) {
       await stage.backfill({ pagesMax: 1 + (round % 3), afterMs: MINUTE })

@@ -16,8 +16,10 @@ beforeEach(async () => {
 })
 afterEach(() => stage.close())
 
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('issue', { team, title: `i${n}` }))
-const rows = async (): Promise<unknown> => Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('issue', { team, title: `i${n}` }))
+const rows = async (): Promise<unknown> =>
+  Object.fromEntries(Object.entries(await stage.rows()).map(([key, row]) => [key, (row as { title: string }).title]))
 const truth = (): unknown => Object.fromEntries(vendor.truth('issue').map(({ id, title }) => [id, title]))
 
 test('N73: every cycle reads the complete list and sweeps deleted records', async () => {
@@ -36,7 +38,9 @@ test('XC16: a rejected cursor restarts the cycle and does not stop the sync', as
   fill(250)
   vendor.faults.plan({ kind: 'expired-token' }, { times: 1, on: () => vendor.requests.entries.length > 1 })
   expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
-  expect(stage.asked().map(({ body }) => (JSON.parse(body) as { variables: { after: unknown } }).variables.after === null)).toEqual([true, false, true, false, false])
+  expect(
+    stage.asked().map(({ body }) => (JSON.parse(body) as { variables: { after: unknown } }).variables.after === null),
+  ).toEqual([true, false, true, false, false])
   expect(await rows()).toEqual(truth())
 })
 
@@ -47,7 +51,9 @@ test('teams are a separate list', async () => {
 })
 
 test.each([
-  ['a rate limit', { kind: 'rate-limit' }], ['a server error', { kind: 'server-error', status: 503 }], ['half a body', { kind: 'truncated', how: 'short' }],
+  ['a rate limit', { kind: 'rate-limit' }],
+  ['a server error', { kind: 'server-error', status: 503 }],
+  ['half a body', { kind: 'truncated', how: 'short' }],
   ['a partial answer', { kind: 'partial' }],
 ] as const)('%s sweeps nothing, and is asked again', async (_, fault) => {
   fill(150)
@@ -78,7 +84,10 @@ test('RATE_LIMITED if both budgets are exhausted, the later reset decides the wa
   await stage.backfill({
     spoil: (body, _url, headers) => {
       const nowMs = Date.parse(headers.get('date')!)
-      for (const [budget, waitMs] of [['requests', 600_000], ['complexity', 60_000]] as const) {
+      for (const [budget, waitMs] of [
+        ['requests', 600_000],
+        ['complexity', 60_000],
+      ] as const) {
         headers.set(`x-ratelimit-${budget}-remaining`, '0')
         headers.set(`x-ratelimit-${budget}-reset`, String(nowMs + waitMs))
       }

@@ -13,7 +13,14 @@ import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { sql } from '../../src/sources/sql/source.ts'
 import { stripe } from '../../src/sources/stripe/source.ts'
-import { ACCOUNTS, createSimulatorFetch, fillAccount, ManualClock, RandomStream, type AccountName } from '../../src/testing/index.ts'
+import {
+  ACCOUNTS,
+  createSimulatorFetch,
+  fillAccount,
+  ManualClock,
+  RandomStream,
+  type AccountName,
+} from '../../src/testing/index.ts'
 
 type Asked = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
 
@@ -24,13 +31,35 @@ const STREAMS: Record<string, readonly [AccountName, string, Asked]> = {
   hubspot: ['hubspot', 'contacts', hubspot({ accessToken: 'K' }).contacts],
   'linear issues': ['linear', 'issue', linear({ apiKey: 'K' }).issues],
   'linear teams': ['linear', 'team', linear({ apiKey: 'K' }).teams],
-  rest: ['stripe', 'customer', rest({
-    baseUrl: 'https://api.stripe.com/v1',
-    streams: [{ name: 'customers', path: '/customers', records: 'data', key: 'id', deleted: 'deleted', page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' }, lookup: { path: '/customers/{key}' } }],
-    auth: bearer('K'),
-  }).customers],
-  salesforce: ['salesforce', 'Account', salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'K' }).object('Account')],
-  servicenow: ['servicenow', 'incident', servicenow({ instanceUrl: 'https://example.service-now.com', user: 'K', password: 'K' }).table('incident')],
+  rest: [
+    'stripe',
+    'customer',
+    rest({
+      baseUrl: 'https://api.stripe.com/v1',
+      streams: [
+        {
+          name: 'customers',
+          path: '/customers',
+          records: 'data',
+          key: 'id',
+          deleted: 'deleted',
+          page: { kind: 'token', parameter: 'starting_after', next: { last: 'id' }, more: 'has_more' },
+          lookup: { path: '/customers/{key}' },
+        },
+      ],
+      auth: bearer('K'),
+    }).customers,
+  ],
+  salesforce: [
+    'salesforce',
+    'Account',
+    salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'K' }).object('Account'),
+  ],
+  servicenow: [
+    'servicenow',
+    'incident',
+    servicenow({ instanceUrl: 'https://example.service-now.com', user: 'K', password: 'K' }).table('incident'),
+  ],
   stripe: ['stripe', 'customer', stripe({ apiKey: 'K' }).customers],
 }
 
@@ -57,8 +86,12 @@ test('sql: finds a row by a key of one or several columns', async () => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const file = join(folder, 'shop.db')
   const database = new DatabaseSync(file)
-  database.exec("create table people (id integer primary key, name text); insert into people values (1, 'Ada'), (2, 'Grace'), (20, 'Joan')")
-  database.exec("create table lines (shop text not null, line integer not null, name text, primary key (shop, line)); insert into lines values ('a', 1, 'one'), ('a', 2, 'two')")
+  database.exec(
+    "create table people (id integer primary key, name text); insert into people values (1, 'Ada'), (2, 'Grace'), (20, 'Joan')",
+  )
+  database.exec(
+    "create table lines (shop text not null, line integer not null, name text, primary key (shop, line)); insert into lines values ('a', 1, 'one'), ('a', 2, 'two')",
+  )
   database.close()
   const context = contextOf(fetch, new ManualClock())
   const { lookup } = sql({ url: `sqlite:${file}` }).listing('people')
@@ -80,7 +113,13 @@ async function changesOf(execute: Execute<any>, context: SyncContext): Promise<C
 function contextOf(ask: typeof fetch, clock: ManualClock): SyncContext {
   const quiet = (): void => {}
   return {
-    fetch: ask as SyncContext['fetch'], clock, random: new RandomStream(1, 'context'), signal: new AbortController().signal, log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    pacer: { wait: async () => {} }, secrets: { get: () => 'secret' }, cycle: { id: 1, mode: 'replace', startedAt: clock.now(), page: 1 },
+    fetch: ask as SyncContext['fetch'],
+    clock,
+    random: new RandomStream(1, 'context'),
+    signal: new AbortController().signal,
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    pacer: { wait: async () => {} },
+    secrets: { get: () => 'secret' },
+    cycle: { id: 1, mode: 'replace', startedAt: clock.now(), page: 1 },
   }
 }

@@ -10,9 +10,17 @@ const DAY = 86_400_000
 
 /** The last complete cycle did not see a change that became visible `lagMs` late. */
 test.each([
-  ['Salesforce: the recycle bin', salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account').delta, 15 * DAY],
+  [
+    'Salesforce: the recycle bin',
+    salesforce({ instanceUrl: 'https://x.example', accessToken: 'T' }).object('Account').delta,
+    15 * DAY,
+  ],
   ['HubSpot: the archive', hubspot({ accessToken: 'T' }).contacts.delta, 90 * DAY],
-  ['ServiceNow: the audit, as far as nobody says otherwise', servicenow({ instanceUrl: 'https://x.example', user: 'U', password: 'P' }).table('incident').delta, 30 * DAY],
+  [
+    'ServiceNow: the audit, as far as nobody says otherwise',
+    servicenow({ instanceUrl: 'https://x.example', user: 'U', password: 'P' }).table('incident').delta,
+    30 * DAY,
+  ],
   ['Stripe: the events', stripe({ apiKey: 'K' }).customers.delta, 30 * DAY],
 ])('XC32 %s: the delta declares how far back it can look, less its lag', (_, delta, keptMs) => {
   expect(delta.retentionMs).toBeLessThan(keptMs)
@@ -21,12 +29,24 @@ test.each([
 
 test('XC32 rest: the shortest retention of the stream, its events and its deletions', () => {
   const window = { kind: 'window', since: 'since', page: { kind: 'none' } } as const
-  const shared = { path: '/x', key: 'id', updatedAt: 'at', page: { kind: 'none' }, follow: window, lagMs: 1_000 } as const
+  const shared = {
+    path: '/x',
+    key: 'id',
+    updatedAt: 'at',
+    page: { kind: 'none' },
+    follow: window,
+    lagMs: 1_000,
+  } as const
   const source = rest({
     baseUrl: 'https://x.example',
     streams: [
       { ...shared, name: 'marked', deleted: 'gone', retentionMs: 10 * DAY },
-      { ...shared, name: 'apart', retentionMs: 10 * DAY, deletes: { path: '/gone', key: 'id', updatedAt: 'at', follow: window, retentionMs: 7 * DAY } },
+      {
+        ...shared,
+        name: 'apart',
+        retentionMs: 10 * DAY,
+        deletes: { path: '/gone', key: 'id', updatedAt: 'at', follow: window, retentionMs: 7 * DAY },
+      },
       { ...shared, name: 'kept', deleted: 'gone' },
     ],
   })

@@ -13,12 +13,20 @@ async function open(options: ConstructorParameters<typeof ServicenowSimulator>[1
   vendor = stage.vendor
   stage.track(table())
 }
-const table = () => servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident')
+const table = () =>
+  servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table(
+    'incident',
+  )
 beforeEach(() => open())
 afterEach(() => stage.close())
 
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('incident', { short_description: `i${n}` }))
-const queries = (): string[] => stage.asked().filter(({ path }) => !/sys_(?:db_object|dictionary)$/.test(path)).map(({ path, query }) => `${path.split('/').at(-1)}: ${query.sysparm_query}`)
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('incident', { short_description: `i${n}` }))
+const queries = (): string[] =>
+  stage
+    .asked()
+    .filter(({ path }) => !/sys_(?:db_object|dictionary)$/.test(path))
+    .map(({ path, query }) => `${path.split('/').at(-1)}: ${query.sysparm_query}`)
 const truth = (): unknown => stage.truth('incident', 'sys_id')
 const literal = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> => {
@@ -35,7 +43,9 @@ describe('the backfill', () => {
     expect(asked[0]).toBe('incident: ORDERBYsys_created_on^ORDERBYsys_id')
     expect(asked[1]).toBe(asked[0])
     const [, id] = /sys_id>(\w{32})/.exec(asked[2]!)!
-    expect(asked[2]).toBe(`incident: sys_created_on>${at}^NQsys_created_on=${at}^sys_id>${id}^ORDERBYsys_created_on^ORDERBYsys_id`)
+    expect(asked[2]).toBe(
+      `incident: sys_created_on>${at}^NQsys_created_on=${at}^sys_id>${id}^ORDERBYsys_created_on^ORDERBYsys_id`,
+    )
     expect(await stage.rows()).toEqual(truth())
   })
 
@@ -64,7 +74,11 @@ describe('the backfill', () => {
     stage.list({ mode: 'replace', execute: table().backfill })
     await stage.backfill()
     // Half-way: rows up to this cursor were read by modification time, so the oldest one was not.
-    const execute = async () => ({ changes: [], hasMore: true, nextState: { cursorTimestamp: new Date(stage.scene.clock.now()).toISOString(), cursorId: 'f' } })
+    const execute = async () => ({
+      changes: [],
+      hasMore: true,
+      nextState: { cursorTimestamp: new Date(stage.scene.clock.now()).toISOString(), cursorId: 'f' },
+    })
     stage.list({ mode: 'replace', execute })
     await stage.backfill({ pagesMax: 1 })
     stage.list({ mode: 'replace', execute: table().backfill })
@@ -74,10 +88,15 @@ describe('the backfill', () => {
 
   test('a column requested for the order only is not part of the record', async () => {
     fill(3)
-    const { backfill } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident', { fields: ['state'] })
+    const { backfill } = servicenow({
+      instanceUrl: 'https://example.service-now.com',
+      user: 'SN_USER',
+      password: 'SN_PASSWORD',
+    }).table('incident', { fields: ['state'] })
     stage.list({ mode: 'replace', execute: backfill })
     await stage.backfill()
-    for (const row of Object.values(await stage.rows())) expect(Object.keys(row as object).toSorted()).toEqual(['state', 'sys_id', 'sys_updated_on'])
+    for (const row of Object.values(await stage.rows()))
+      expect(Object.keys(row as object).toSorted()).toEqual(['state', 'sys_id', 'sys_updated_on'])
   })
 
   test('each page reports how many rows remain', async () => {
@@ -91,12 +110,19 @@ describe('the backfill', () => {
     fill(30)
     await stage.backfill()
     let asked = 0
-    await stage.backfill({ allowDeletes: true, spoil: (body, { pathname }) => (pathname.endsWith('/incident') && ++asked === 2 ? { result: body.result.slice(20) } : body) })
+    await stage.backfill({
+      allowDeletes: true,
+      spoil: (body, { pathname }) =>
+        pathname.endsWith('/incident') && ++asked === 2 ? { result: body.result.slice(20) } : body,
+    })
     expect(await stage.rows()).toEqual(truth())
-    const { error } = await stage.backfill({ allowDeletes: true, spoil: ({ result }) => {
-      const lost = ++asked % 7
-      return { result: result.filter((_: unknown, at: number) => at % 7 !== lost) }
-    } })
+    const { error } = await stage.backfill({
+      allowDeletes: true,
+      spoil: ({ result }) => {
+        const lost = ++asked % 7
+        return { result: result.filter((_: unknown, at: number) => at % 7 !== lost) }
+      },
+    })
     expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringMatching(/fewer rows than its count/) })
     expect(await stage.rows()).toEqual(truth())
   })
@@ -104,7 +130,8 @@ describe('the backfill', () => {
   test('T7: two empty responses do not skip rows that the instance counts', async () => {
     fill(230)
     let asked = 0
-    const isNext = ({ pathname, searchParams }: URL): boolean => pathname.endsWith('/incident') && searchParams.get('sysparm_query')!.includes('sys_id>')
+    const isNext = ({ pathname, searchParams }: URL): boolean =>
+      pathname.endsWith('/incident') && searchParams.get('sysparm_query')!.includes('sys_id>')
     const result = await stage.backfill({ spoil: (body, url) => (isNext(url) && ++asked <= 2 ? { result: [] } : body) })
     expect(asked).toBeGreaterThan(2)
     expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 230 } })
@@ -115,8 +142,15 @@ describe('the backfill', () => {
     fill(101)
     await stage.backfill()
     // Half of one row is none.
-    vendor.faults.plan({ kind: 'partial' }, { on: (request) => request.url.includes('sys_id') && request.url.includes('/incident') })
-    expect(await stage.backfill()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' }, counts: { swept: 0 } })
+    vendor.faults.plan(
+      { kind: 'partial' },
+      { on: (request) => request.url.includes('sys_id') && request.url.includes('/incident') },
+    )
+    expect(await stage.backfill()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID' },
+      counts: { swept: 0 },
+    })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
     expect(await stage.rows()).toEqual(truth())
   })
@@ -141,7 +175,14 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'incident', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ short_description: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, {
+          type: 'incident',
+          writes: 25,
+          random: new RandomStream(request, 'churn'),
+          fields: (n) => ({ short_description: `r${request}-${n}` }),
+          updates: 0.5,
+          deletes: 0.2,
+        })
       },
     })
     await both()
@@ -158,17 +199,35 @@ describe('the delta', () => {
     const until = literal(stage.scene.clock.now() - 15 * SECOND)
     const [first, again, second, ...more] = queries().filter((query) => query.startsWith('incident'))
     expect(again).toBe(first)
-    expect(first).toMatch(new RegExp(`^incident: sys_updated_on>=[^^]+\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`))
-    expect(second).toMatch(new RegExp(`^incident: sys_updated_on>([^^]+)\\^sys_updated_on<=${until}\\^NQsys_updated_on=\\1\\^sys_id>\\w{32}\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`))
+    expect(first).toMatch(
+      new RegExp(
+        `^incident: sys_updated_on>=[^^]+\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`,
+      ),
+    )
+    expect(second).toMatch(
+      new RegExp(
+        `^incident: sys_updated_on>([^^]+)\\^sys_updated_on<=${until}\\^NQsys_updated_on=\\1\\^sys_id>\\w{32}\\^sys_updated_on<=${until}\\^ORDERBYsys_updated_on\\^ORDERBYsys_id$`,
+      ),
+    )
     expect(more).toEqual([])
     expect(await stage.rows()).toEqual(truth())
   })
 
   test('an anchor is a whole second like the timestamps of the rows, so that no row of that second is skipped', async () => {
-    const { anchor } = servicenow({ instanceUrl: 'https://example.service-now.com', user: 'SN_USER', password: 'SN_PASSWORD' }).table('incident')
+    const { anchor } = servicenow({
+      instanceUrl: 'https://example.service-now.com',
+      user: 'SN_USER',
+      password: 'SN_PASSWORD',
+    }).table('incident')
     const startedAt = stage.scene.clock.now() + 700
     // Without a Date header the horizon is the runner's clock, which has milliseconds.
-    const context = { signal: new AbortController().signal, cycle: { startedAt }, clock: { now: () => startedAt, sleep: () => Promise.resolve() }, secrets: { get: () => 'x' }, fetch: () => Promise.resolve(Response.json({ result: [] })) } as unknown as Parameters<typeof anchor>[0]
+    const context = {
+      signal: new AbortController().signal,
+      cycle: { startedAt },
+      clock: { now: () => startedAt, sleep: () => Promise.resolve() },
+      secrets: { get: () => 'x' },
+      fetch: () => Promise.resolve(Response.json({ result: [] })),
+    } as unknown as Parameters<typeof anchor>[0]
     const { changes, deletes } = (await anchor(context))!.states
     expect(Date.parse(changes!.cursorTimestamp!) % SECOND).toBe(0)
     expect(Date.parse(changes!.cursorTimestamp!)).toBe(startedAt - 700 - 15 * SECOND)
@@ -184,8 +243,13 @@ describe('the delta', () => {
     await stage.delta()
     const asked = queries()
     expect(asked.map((query) => query.split(':')[0])).toEqual(['incident', 'incident', 'sys_audit', 'sys_audit'])
-    expect(asked[2]).toMatch(/^sys_audit: sys_created_on>=[^^]+\^tablename=incident\^fieldname=DELETED\^sys_created_on<=[^^]+\^ORDERBYsys_created_on\^ORDERBYsys_id$/)
-    expect(await stage.state()).toEqual({ states: { changes: expect.any(Object), deletes: expect.any(Object) }, tidemarks: expect.any(Object) })
+    expect(asked[2]).toMatch(
+      /^sys_audit: sys_created_on>=[^^]+\^tablename=incident\^fieldname=DELETED\^sys_created_on<=[^^]+\^ORDERBYsys_created_on\^ORDERBYsys_id$/,
+    )
+    expect(await stage.state()).toEqual({
+      states: { changes: expect.any(Object), deletes: expect.any(Object) },
+      tidemarks: expect.any(Object),
+    })
     expect(await stage.rows()).toEqual(truth())
   })
 
@@ -206,22 +270,27 @@ describe('the delta', () => {
   test.each([
     ['empty', () => ({ result: [] }), '0'],
     ['the end of another list', ({ result }: { result: unknown[] }) => ({ result: result.slice(-1) }), '1'],
-  ])('T7: a first answer that is %s passes nothing over, and states no tidemark that is not true', async (_, spoiled, total) => {
-    fill(3)
-    await stage.backfill()
-    stage.pass(SECOND)
-    for (let n = 0; n < 5; n++) {
-      fill(1)
+  ])(
+    'T7: a first answer that is %s passes nothing over, and states no tidemark that is not true',
+    async (_, spoiled, total) => {
+      fill(3)
+      await stage.backfill()
       stage.pass(SECOND)
-    }
-    let asked = 0
-    await stage.delta({ spoil: (body, { pathname }, headers) => {
-      if (!pathname.endsWith('/incident') || ++asked !== 1) return body
-      headers.set('x-total-count', total)
-      return spoiled(body)
-    } })
-    expect(await stage.rows()).toEqual(truth())
-  })
+      for (let n = 0; n < 5; n++) {
+        fill(1)
+        stage.pass(SECOND)
+      }
+      let asked = 0
+      await stage.delta({
+        spoil: (body, { pathname }, headers) => {
+          if (!pathname.endsWith('/incident') || ++asked !== 1) return body
+          headers.set('x-total-count', total)
+          return spoiled(body)
+        },
+      })
+      expect(await stage.rows()).toEqual(truth())
+    },
+  )
 
   test('T7: a response whose count differs from the previous page is not accepted as the next page', async () => {
     for (let n = 0; n < 350; n++) {
@@ -232,13 +301,16 @@ describe('the delta', () => {
     await stage.backfill()
     let asked = 0
     let ahead: any
-    const result = await stage.backfill({ allowDeletes: true, spoil: (body, { pathname }, headers) => {
-      // The fourth request is for the third hundred; a cache returns the last fifty.
-      if (!pathname.endsWith('/incident') || ++asked !== 4) return body
-      headers.set('x-total-count', '50')
-      ahead = { result: body.result.slice(-50) }
-      return ahead
-    } })
+    const result = await stage.backfill({
+      allowDeletes: true,
+      spoil: (body, { pathname }, headers) => {
+        // The fourth request is for the third hundred; a cache returns the last fifty.
+        if (!pathname.endsWith('/incident') || ++asked !== 4) return body
+        headers.set('x-total-count', '50')
+        ahead = { result: body.result.slice(-50) }
+        return ahead
+      },
+    })
     expect(ahead.result).toHaveLength(50)
     expect(result).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
   })
@@ -249,7 +321,14 @@ describe('the delta', () => {
     fill(20)
     await stage.backfill({ afterMs: 60 * SECOND })
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'incident', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ short_description: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, {
+        type: 'incident',
+        writes: 12,
+        random: new RandomStream(round, 'late'),
+        fields: (n) => ({ short_description: `${round}-${n}` }),
+        updates: 0.5,
+        deletes: 0.2,
+      })
       await stage.delta({ afterMs: 1_700 })
     }
     await both({ afterMs: 60 * SECOND })
@@ -259,14 +338,24 @@ describe('the delta', () => {
 
 describe('faults', () => {
   test.each([
-    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 500 }],
-    ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }],
+    ['a server error', { kind: 'server-error', status: 500 }],
+    ['a body cut off', { kind: 'truncated', how: 'cut-off' }],
+    ['half a body', { kind: 'truncated', how: 'short' }],
+    ['a page of HTML', { kind: 'html' }],
   ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
     fill(150)
     vendor.faults.plan(fault, { times: 2 })
     expect(await stage.backfill({ retriesMax: 5 })).toMatchObject({ stopReason: 'complete' })
     stage.pass(SECOND)
-    churn(vendor, { type: 'incident', writes: 60, random: new RandomStream(3, 'churn'), fields: (n) => ({ short_description: `x${n}` }), deletes: 0.3, updates: 0.3 })
+    churn(vendor, {
+      type: 'incident',
+      writes: 60,
+      random: new RandomStream(3, 'churn'),
+      fields: (n) => ({ short_description: `x${n}` }),
+      deletes: 0.3,
+      updates: 0.3,
+    })
     vendor.faults.plan(fault, { times: 2 })
     await both({ retriesMax: 5 })
     expect(await stage.rows()).toEqual(truth())

@@ -13,9 +13,12 @@ beforeEach(async () => {
 })
 afterEach(() => stage.close())
 
-const source = (options: Partial<StripeOptions> = {}): ReturnType<typeof stripe> => stripe({ apiKey: 'STRIPE_KEY', ...options })
-const fill = (count: number): void => void Array.from({ length: count }, (_, n) => vendor.create('customer', { name: `c${n}` }))
-const changeAll = (times: number): void => vendor.updateAll('customer', times, (id, round) => ({ name: `${id} ${round}` }))
+const source = (options: Partial<StripeOptions> = {}): ReturnType<typeof stripe> =>
+  stripe({ apiKey: 'STRIPE_KEY', ...options })
+const fill = (count: number): void =>
+  void Array.from({ length: count }, (_, n) => vendor.create('customer', { name: `c${n}` }))
+const changeAll = (times: number): void =>
+  vendor.updateAll('customer', times, (id, round) => ({ name: `${id} ${round}` }))
 
 describe('many objects that change several times within one second', () => {
   test.each([
@@ -50,9 +53,11 @@ describe('many objects that change several times within one second', () => {
     stage.asked()
     let runs = 0
     for (;;) {
-      const result = await stage.delta({ onRequest: (request) => {
-        if (request > 6) throw new Error('broken off')
-      } })
+      const result = await stage.delta({
+        onRequest: (request) => {
+          if (request > 6) throw new Error('broken off')
+        },
+      })
       runs++
       if (result.stopReason === 'complete') break
       expect(runs).toBeLessThan(20)
@@ -60,7 +65,9 @@ describe('many objects that change several times within one second', () => {
     expect(runs).toBeGreaterThan(5)
     expect(await stage.rows()).toEqual(stage.truth('customer'))
     // Only the interrupted page is read again.
-    expect(stage.asked().filter(({ path }) => path.startsWith('/v1/customers/')).length).toBeLessThanOrEqual(30 + 4 * runs)
+    expect(stage.asked().filter(({ path }) => path.startsWith('/v1/customers/')).length).toBeLessThanOrEqual(
+      30 + 4 * runs,
+    )
   })
 
   test('are read in batches if there are more than a state can hold', async () => {
@@ -89,7 +96,9 @@ describe('many objects that change several times within one second', () => {
       for (let cycle = 0; cycle < 3; cycle++) {
         for (let second = 0; second < 3; second++) {
           stage.pass(SECOND)
-          vendor.updateAll('customer', 3, (_id, round) => ({ name: String(cycle * 100 + second * 10 + round).padStart(4, '0') }))
+          vendor.updateAll('customer', 3, (_id, round) => ({
+            name: String(cycle * 100 + second * 10 + round).padStart(4, '0'),
+          }))
         }
         await stage.delta({ afterMs: cycle * 11 * SECOND })
       }
@@ -107,12 +116,18 @@ describe('many objects that change several times within one second', () => {
 })
 
 describe('objects inside objects', () => {
-  const lines = (count: number, note = ''): object[] => Array.from({ length: count }, (_, n) => ({ amount: n, description: `line ${n} ${note}` }))
+  const lines = (count: number, note = ''): object[] =>
+    Array.from({ length: count }, (_, n) => ({ amount: n, description: `line ${n} ${note}` }))
   /** The expected rows of a nested database. */
-  const wholeLines = (): Record<string, unknown> => Object.fromEntries(vendor.records.current('invoice').flatMap(({ id, fields }) => (fields['lines'] as object[]).map((line, at) => {
-    const key = `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`
-    return [key, { id: key, object: 'line_item', ...line }]
-  })))
+  const wholeLines = (): Record<string, unknown> =>
+    Object.fromEntries(
+      vendor.records.current('invoice').flatMap(({ id, fields }) =>
+        (fields['lines'] as object[]).map((line, at) => {
+          const key = `il_${id.slice('in_'.length)}${String(at).padStart(4, '0')}`
+          return [key, { id: key, object: 'line_item', ...line }]
+        }),
+      ),
+    )
 
   test('N43 a page whose lists exceed the request budget is split and always makes progress', async () => {
     for (let n = 0; n < 31; n++) vendor.create('invoice', { number: `i${n}`, lines: lines(250) })
@@ -164,17 +179,25 @@ describe('objects inside objects', () => {
       let isChanged = false
       await stage[half]({
         onRequest() {
-          const isListed = stage.vendor.requests.entries.some(({ path }) => path.endsWith(`/${id}`) || path.endsWith('/invoices'))
+          const isListed = stage.vendor.requests.entries.some(
+            ({ path }) => path.endsWith(`/${id}`) || path.endsWith('/invoices'),
+          )
           if (!isListed || isChanged) return
           isChanged = true
           change(id)
         },
       })
     }
-    const landed = async (): Promise<unknown[]> => (await stage.scene.feed()).filter(({ text }) => text !== null).map(({ text }) => {
-      const { number, lines: { data } } = JSON.parse(text!) as { number: string; lines: { data: Array<{ description: string }> } }
-      return [number, data.length, [...new Set(data.map(({ description }) => description.split(' ')[2]))]]
-    })
+    const landed = async (): Promise<unknown[]> =>
+      (await stage.scene.feed())
+        .filter(({ text }) => text !== null)
+        .map(({ text }) => {
+          const {
+            number,
+            lines: { data },
+          } = JSON.parse(text!) as { number: string; lines: { data: Array<{ description: string }> } }
+          return [number, data.length, [...new Set(data.map(({ description }) => description.split(' ')[2]))]]
+        })
 
     test.each(['backfill', 'delta'] as const)('lands complete in one of its versions, in the %s', async (half) => {
       const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
@@ -185,7 +208,8 @@ describe('objects inside objects', () => {
       stage.asked()
       await read(half, () => vendor.update('invoice', id, { number: 'last', lines: lines(12, 'last') }))
       expect((await landed()).at(-1)).toEqual(['last', 12, ['last']])
-      for (const version of await landed()) expect(version).toEqual([expect.anything(), expect.anything(), [(version as unknown[])[0]]])
+      for (const version of await landed())
+        expect(version).toEqual([expect.anything(), expect.anything(), [(version as unknown[])[0]]])
     })
 
     test('is omitted when it is deleted', async () => {
@@ -213,7 +237,10 @@ describe('objects inside objects', () => {
     stage.asked()
     await stage.delta()
     const byKey = stage.truth('payment_method')
-    expect(await stage.rows('payment_methods')).toEqual({ [methods[0]!]: byKey[methods[0]!], [methods[1]!]: byKey[methods[1]!] })
+    expect(await stage.rows('payment_methods')).toEqual({
+      [methods[0]!]: byKey[methods[0]!],
+      [methods[1]!]: byKey[methods[1]!],
+    })
     expect(await stage.rows()).toEqual(stage.truth('payment_intent'))
     // Nothing to expand, so no request.
     expect(stage.asked().filter(({ path }) => path.endsWith(plain))).toHaveLength(0)
@@ -235,9 +262,14 @@ describe('objects inside objects', () => {
 
   test('N42 an object nested in others that change within the same second lands in its current version', async () => {
     const price = vendor.create('price', { unit_amount: 1 })
-    const subscriptions = Array.from({ length: 6 }, () => vendor.create('subscription', { items: [{ price, quantity: 1 }] }))
+    const subscriptions = Array.from({ length: 6 }, () =>
+      vendor.create('subscription', { items: [{ price, quantity: 1 }] }),
+    )
     stage.pass(MINUTE)
-    stage.track(source({ nested: { subscription_item: 'items', price: 'prices' }, limit: 4 }).subscriptions, ['items', 'prices'])
+    stage.track(source({ nested: { subscription_item: 'items', price: 'prices' }, limit: 4 }).subscriptions, [
+      'items',
+      'prices',
+    ])
     await stage.backfill()
     for (let cycle = 0; cycle < 4; cycle++) {
       subscriptions.forEach((id, at) => {
@@ -257,7 +289,14 @@ describe('objects inside objects', () => {
     stage.track(invoices)
     await stage.backfill()
     const [[key, row]] = Object.entries(await stage.rows()) as [[string, unknown]]
-    const context = { ...stage.scene.ports, fetch: (url: string | URL, init?: RequestInit) => vendor.handle(new Request(url, init)), signal: new AbortController().signal, secrets: { get: () => 'key' }, pacer: { wait: async () => {} }, cycle: { id: 1, mode: 'replace', startedAt: 0, page: 1 } } as const
+    const context = {
+      ...stage.scene.ports,
+      fetch: (url: string | URL, init?: RequestInit) => vendor.handle(new Request(url, init)),
+      signal: new AbortController().signal,
+      secrets: { get: () => 'key' },
+      pacer: { wait: async () => {} },
+      cycle: { id: 1, mode: 'replace', startedAt: 0, page: 1 },
+    } as const
     expect(await invoices.lookup(key, context)).toMatchObject({ type: 'upsert', key, record: row })
   })
 })

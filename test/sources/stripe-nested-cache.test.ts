@@ -16,7 +16,8 @@ beforeEach(async () => {
 afterEach(() => stage.close())
 
 const isNested = ({ url }: Request): boolean => url.includes('/lines')
-const lines = (count: number, note: string): object[] => Array.from({ length: count }, (_, n) => ({ amount: n, description: note }))
+const lines = (count: number, note: string): object[] =>
+  Array.from({ length: count }, (_, n) => ({ amount: n, description: note }))
 
 interface Invoice {
   readonly number: string
@@ -26,24 +27,33 @@ interface Invoice {
 /** All published versions of each record, as its number and the notes of its lines. */
 async function published(): Promise<unknown[]> {
   return (await stage.scene.feed()).map(({ text }) => {
-    const { number, lines: { data } } = JSON.parse(text!) as Invoice
+    const {
+      number,
+      lines: { data },
+    } = JSON.parse(text!) as Invoice
     return [number, data.length, [...new Set(data.map(({ description }) => description))]]
   })
 }
 
 describe('a cached page of a nested list', () => {
-  test.each(['backfill', 'delta'] as const)('N43 is not joined to a newer version of the object, in the %s', async (half) => {
-    const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
-    stage.pass(MINUTE)
-    await stage.backfill()
-    vendor.update('invoice', id, { number: 'two', lines: lines(25, 'two') })
-    vendor.conditions = { isCached: isNested }
-    expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID' })
-    expect(await published()).toEqual([['one', 25, ['one']]])
-    vendor.conditions = {}
-    expect(await stage[half]()).toMatchObject({ stopReason: 'complete' })
-    expect(await published()).toEqual([['one', 25, ['one']], ['two', 25, ['two']]])
-  })
+  test.each(['backfill', 'delta'] as const)(
+    'N43 is not joined to a newer version of the object, in the %s',
+    async (half) => {
+      const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
+      stage.pass(MINUTE)
+      await stage.backfill()
+      vendor.update('invoice', id, { number: 'two', lines: lines(25, 'two') })
+      vendor.conditions = { isCached: isNested }
+      expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID' })
+      expect(await published()).toEqual([['one', 25, ['one']]])
+      vendor.conditions = {}
+      expect(await stage[half]()).toMatchObject({ stopReason: 'complete' })
+      expect(await published()).toEqual([
+        ['one', 25, ['one']],
+        ['two', 25, ['two']],
+      ])
+    },
+  )
 
   test('N43 is not accepted as the complete list after lines were added', async () => {
     const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'same') })
@@ -54,15 +64,22 @@ describe('a cached page of a nested list', () => {
     expect((await stage.backfill()).error).toMatchObject({ code: 'SOURCE_INVALID' })
     vendor.conditions = {}
     await stage.backfill()
-    expect(await published()).toEqual([['one', 25, ['same']], ['two', 26, ['same']]])
+    expect(await published()).toEqual([
+      ['one', 25, ['same']],
+      ['two', 26, ['same']],
+    ])
   })
 
   test('N43 is read again with the event of a change that it does not contain yet', async () => {
     const id = vendor.create('invoice', { number: 'one', lines: lines(25, '') })
     const other = vendor.create('invoice', { number: 'other', lines: [] })
-    const change = (number: string): void => vendor.update('invoice', id, { number, lines: lines(25, '').with(20, { amount: 20, description: number }) })
+    const change = (number: string): void =>
+      vendor.update('invoice', id, { number, lines: lines(25, '').with(20, { amount: 20, description: number }) })
     const landed = async (): Promise<unknown[]> => {
-      const { number, lines: { data } } = (await stage.rows())[id] as unknown as Invoice
+      const {
+        number,
+        lines: { data },
+      } = (await stage.rows())[id] as unknown as Invoice
       return [number, data[20]!.description]
     }
     stage.pass(MINUTE)
@@ -87,15 +104,19 @@ describe('a cached page of a nested list', () => {
 })
 
 test('N43 the first items of a list may be expanded although later ones are not', async () => {
-  vendor.create('invoice', { lines: Array.from({ length: 25 }, (_, n) => ({ amount: n, price: `price_${n}`, description: 'x' })) })
+  vendor.create('invoice', {
+    lines: Array.from({ length: 25 }, (_, n) => ({ amount: n, price: `price_${n}`, description: 'x' })),
+  })
   stage.pass(MINUTE)
   const result = await stage.backfill({
     spoil(body) {
-      const expand = ({ lines: list }: any): void => list.data.forEach((line: any) => {
-        line.price = { id: line.price, object: 'price', tiers: [] }
-        line.only_on_request = 'sent'
-      })
-      for (const invoice of body.object === 'invoice' ? [body] : (body.data ?? [])) if (invoice.lines !== undefined) expand(invoice)
+      const expand = ({ lines: list }: any): void =>
+        list.data.forEach((line: any) => {
+          line.price = { id: line.price, object: 'price', tiers: [] }
+          line.only_on_request = 'sent'
+        })
+      for (const invoice of body.object === 'invoice' ? [body] : (body.data ?? []))
+        if (invoice.lines !== undefined) expand(invoice)
       return body
     },
   })

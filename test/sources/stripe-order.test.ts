@@ -40,7 +40,7 @@ const HEADERS: ReadonlyArray<readonly [string, (nowMs: number) => number | null]
   ['is five seconds behind', (nowMs) => nowMs - 5 * SECOND],
   ['is an hour behind', (nowMs) => nowMs - HOUR],
   ['is a year behind', (nowMs) => nowMs - 365 * 24 * HOUR],
-  ['jumps by an hour every few seconds', (nowMs) => nowMs + (Math.floor(nowMs / 7_000) % 3 - 1) * HOUR],
+  ['jumps by an hour every few seconds', (nowMs) => nowMs + ((Math.floor(nowMs / 7_000) % 3) - 1) * HOUR],
   ['stands still', () => Date.UTC(2026, 2, 1)],
   ['is missing', () => null],
 ]
@@ -195,13 +195,17 @@ describe('a page that is served twice', () => {
     const ids = fill(40)
     stage.pass(MINUTE)
     track(10)
-    vendor.faults.plan({ kind: 'duplicate-page' }, { on: ({ url }) => new URL(url).pathname === path && new URL(url).searchParams.has('starting_after'), times: 2 })
+    vendor.faults.plan(
+      { kind: 'duplicate-page' },
+      { on: ({ url }) => new URL(url).pathname === path && new URL(url).searchParams.has('starting_after'), times: 2 },
+    )
     await stage.backfill({ retriesMax: 3 })
     for (const id of ids) change(id)
     stage.pass(SECOND)
     for (const id of ids) change(id)
     let pages = 0
-    const isLog = ({ url }: Request): boolean => new URL(url).pathname === path && new URL(url).searchParams.has('ending_before')
+    const isLog = ({ url }: Request): boolean =>
+      new URL(url).pathname === path && new URL(url).searchParams.has('ending_before')
     vendor.faults.plan({ kind: 'duplicate-page' }, { on: (request) => isLog(request) && ++pages > 1, times: 2 })
     await stage.delta({ retriesMax: 3 })
     await stage.delta()
@@ -223,6 +227,7 @@ describe('a page that is served twice', () => {
 })
 
 test('SYNC_INVALID a page size that Stripe rejects is rejected at declaration', () => {
-  for (const limit of [0, 101, 1.5, Number.NaN]) expect(() => stripe({ apiKey: 'STRIPE_KEY', limit })).toThrow('Stripe returns 1 to 100 records a page')
+  for (const limit of [0, 101, 1.5, Number.NaN])
+    expect(() => stripe({ apiKey: 'STRIPE_KEY', limit })).toThrow('Stripe returns 1 to 100 records a page')
   expect(() => stripe({ apiKey: 'STRIPE_KEY', limit: 100 })).not.toThrow()
 })

@@ -15,10 +15,13 @@ async function open(options: ConstructorParameters<typeof StripeSimulator>[1] = 
 beforeEach(() => open())
 afterEach(() => stage.close())
 
-const source = (options: Partial<Parameters<typeof stripe>[0]> = {}): ReturnType<typeof stripe> => stripe({ apiKey: 'STRIPE_KEY', ...options })
+const source = (options: Partial<Parameters<typeof stripe>[0]> = {}): ReturnType<typeof stripe> =>
+  stripe({ apiKey: 'STRIPE_KEY', ...options })
 const customers = (options?: Partial<Parameters<typeof stripe>[0]>): void => void stage.track(source(options).customers)
-const fill = (count: number): string[] => Array.from({ length: count }, (_, n) => vendor.create('customer', { name: `c${n}` }))
-const queries = (): string[] => stage.asked().map(({ path, query }) => `${path}?${new URLSearchParams(query).toString()}`)
+const fill = (count: number): string[] =>
+  Array.from({ length: count }, (_, n) => vendor.create('customer', { name: `c${n}` }))
+const queries = (): string[] =>
+  stage.asked().map(({ path, query }) => `${path}?${new URLSearchParams(query).toString()}`)
 
 describe('the backfill', () => {
   test('N32 N33 N34 N35: takes the anchor first, then follows the last id until has_more is false', async () => {
@@ -102,7 +105,14 @@ describe('the delta', () => {
       onRequest(request) {
         if (request === 1) return
         stage.pass(2 * SECOND)
-        churn(vendor, { type: 'customer', writes: 25, random: new RandomStream(request, 'churn'), fields: (n) => ({ name: `r${request}-${n}` }), updates: 0.5, deletes: 0.2 })
+        churn(vendor, {
+          type: 'customer',
+          writes: 25,
+          random: new RandomStream(request, 'churn'),
+          fields: (n) => ({ name: `r${request}-${n}` }),
+          updates: 0.5,
+          deletes: 0.2,
+        })
         vendor.update('customer', vendor.records.current('customer')[request]!.id, { name: `touched ${request}` })
       },
     })
@@ -147,7 +157,14 @@ describe('the delta', () => {
     customers()
     await stage.backfill()
     for (let round = 0; round < 25; round++) {
-      churn(vendor, { type: 'customer', writes: 12, random: new RandomStream(round, 'late'), fields: (n) => ({ name: `${round}-${n}` }), updates: 0.5, deletes: 0.2 })
+      churn(vendor, {
+        type: 'customer',
+        writes: 12,
+        random: new RandomStream(round, 'late'),
+        fields: (n) => ({ name: `${round}-${n}` }),
+        updates: 0.5,
+        deletes: 0.2,
+      })
       await stage.delta({ afterMs: 1_700 })
     }
     await stage.delta({ afterMs: 30 * SECOND })
@@ -200,8 +217,11 @@ describe('the delta', () => {
 
 describe('faults', () => {
   test.each([
-    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }], ['a server error', { kind: 'server-error', status: 503 }],
-    ['a body cut off', { kind: 'truncated', how: 'cut-off' }], ['half a body', { kind: 'truncated', how: 'short' }], ['a page of HTML', { kind: 'html' }],
+    ['a rate limit', { kind: 'rate-limit', retryAfter: '3' }],
+    ['a server error', { kind: 'server-error', status: 503 }],
+    ['a body cut off', { kind: 'truncated', how: 'cut-off' }],
+    ['half a body', { kind: 'truncated', how: 'short' }],
+    ['a page of HTML', { kind: 'html' }],
   ] as const)('%s is asked again, and nothing is lost', async (_, fault) => {
     fill(150)
     customers()
@@ -214,13 +234,22 @@ describe('faults', () => {
     expect(await stage.rows()).toEqual(stage.truth('customer'))
   })
 
-  test.each(['backfill', 'delta'] as const)('SOURCE_INVALID an empty page of the %s with has_more is not the end', async (half) => {
-    fill(half === 'delta' ? 3 : 0)
-    customers()
-    if (half === 'delta') await stage.backfill()
-    vendor.faults.plan({ kind: 'end-flag', value: 'more' }, { times: 9, on: ({ url }) => /customers|ending_before/.test(url) })
-    expect((await stage[half]()).error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('empty page') })
-  })
+  test.each(['backfill', 'delta'] as const)(
+    'SOURCE_INVALID an empty page of the %s with has_more is not the end',
+    async (half) => {
+      fill(half === 'delta' ? 3 : 0)
+      customers()
+      if (half === 'delta') await stage.backfill()
+      vendor.faults.plan(
+        { kind: 'end-flag', value: 'more' },
+        { times: 9, on: ({ url }) => /customers|ending_before/.test(url) },
+      )
+      expect((await stage[half]()).error).toMatchObject({
+        code: 'SOURCE_INVALID',
+        message: expect.stringContaining('empty page'),
+      })
+    },
+  )
 
   test('rejected credentials are not retried', async () => {
     fill(1)
@@ -235,7 +264,11 @@ describe('faults', () => {
     customers()
     expect(await stage.untilComplete('backfill')).toBeGreaterThan(4)
     expect(await stage.rows()).toEqual(stage.truth('customer'))
-    expect(queries().filter((text) => text.startsWith('/v1/customers')).filter((text, index, all) => all.indexOf(text) !== index)).toEqual([])
+    expect(
+      queries()
+        .filter((text) => text.startsWith('/v1/customers'))
+        .filter((text, index, all) => all.indexOf(text) !== index),
+    ).toEqual([])
     stage.pass(SECOND)
     fill(350)
     expect(await stage.untilComplete('delta')).toBeGreaterThan(3)
@@ -283,19 +316,31 @@ describe('objects inside objects', () => {
 
   test('N42 N43: the items of a subscription and their prices, which have their own endpoint, are read from the list and from events', async () => {
     const prices = [vendor.create('price', { unit_amount: 500 }), vendor.create('price', { unit_amount: 900 })]
-    const subscription = vendor.create('subscription', { items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n })) })
+    const subscription = vendor.create('subscription', {
+      items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n })),
+    })
     const ended = vendor.create('subscription', { items: [{ price: prices[0]!, quantity: 1 }] })
     stage.track(source({ nested: { subscription_item: 'items', price: 'prices' } }).subscriptions, ['items', 'prices'])
     const landed = async (): Promise<unknown> => {
       const [rows, items] = [(await stage.rows()) as any, (await stage.rows('items')) as any]
-      return [rows[subscription].items.data.length, rows[ended]?.status, Object.keys(items).length, [...new Set(rows[subscription].items.data.map((id: string) => items[id].price))], items[rows[subscription].items.data[24]].quantity]
+      return [
+        rows[subscription].items.data.length,
+        rows[ended]?.status,
+        Object.keys(items).length,
+        [...new Set(rows[subscription].items.data.map((id: string) => items[id].price))],
+        items[rows[subscription].items.data[24]].quantity,
+      ]
     }
     await stage.backfill()
-    expect(queries().filter((text) => text.startsWith(`/v1/subscription_items?subscription=${subscription}&`))).toHaveLength(1)
+    expect(
+      queries().filter((text) => text.startsWith(`/v1/subscription_items?subscription=${subscription}&`)),
+    ).toHaveLength(1)
     expect(await landed()).toEqual([25, 'active', 26, prices, 24])
     expect(await stage.rows('prices')).toEqual(stage.truth('price'))
 
-    vendor.update('subscription', subscription, { items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n * 10 })) })
+    vendor.update('subscription', subscription, {
+      items: Array.from({ length: 25 }, (_, n) => ({ price: prices[n % 2]!, quantity: n * 10 })),
+    })
     vendor.remove('subscription', ended)
     await stage.delta()
     expect(await landed()).toEqual([25, 'canceled', 26, prices, 240])

@@ -3,7 +3,13 @@ import type { TrackSource } from '../../src/worker/track-options.ts'
 import type { Execute, Mode } from '../../src/contract/index.ts'
 import type { CycleResult, CycleProgress } from '../../src/engine/cycle-options.ts'
 import type { SyncLimits, SyncPlan } from '../../src/engine/sync-plan.ts'
-import { createSimulatorFetch, type ApiSimulator, type Fields, type LoggedRequest, type SimulatorPorts } from '../../src/testing/simulators/index.ts'
+import {
+  createSimulatorFetch,
+  type ApiSimulator,
+  type Fields,
+  type LoggedRequest,
+  type SimulatorPorts,
+} from '../../src/testing/simulators/index.ts'
 import { toRequestError } from '../../src/platform/request-error.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { DATABASE, MINUTE, ref, EngineFixture, WORKER } from '../engine/engine-fixture.ts'
@@ -37,7 +43,10 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     this.vendor = vendor
   }
 
-  static async open<Vendor extends VendorWithTruth>(make: (ports: SimulatorPorts) => Vendor, seed = 1): Promise<VendorFixture<Vendor>> {
+  static async open<Vendor extends VendorWithTruth>(
+    make: (ports: SimulatorPorts) => Vendor,
+    seed = 1,
+  ): Promise<VendorFixture<Vendor>> {
     const scene = await EngineFixture.open()
     return new VendorFixture(scene, make({ clock: scene.clock, random: new RandomStream(seed, 'vendor') }))
   }
@@ -45,7 +54,11 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
   track(source: TrackSource, databases: readonly string[] = []): this {
     const worker = new Worker({ name: WORKER })
     const handles = databases.map((name) => worker.database(name))
-    const { backfill, delta } = worker.track('sync', { database: worker.database(DATABASE), databases: handles, source })
+    const { backfill, delta } = worker.track('sync', {
+      database: worker.database(DATABASE),
+      databases: handles,
+      source,
+    })
     this.#plans = { backfill: worker.plan(backfill), delta: worker.plan(delta) }
     return this
   }
@@ -79,13 +92,27 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     throw new Error('it does not end')
   }
 
-  async #run(plan: SyncPlan, { afterMs = 5 * MINUTE, pagesMax = 1_000, retriesMax = 0, onRequest, onProgress, spoil, allowDeletes = false }: RunOverrides): Promise<CycleResult> {
+  async #run(
+    plan: SyncPlan,
+    {
+      afterMs = 5 * MINUTE,
+      pagesMax = 1_000,
+      retriesMax = 0,
+      onRequest,
+      onProgress,
+      spoil,
+      allowDeletes = false,
+    }: RunOverrides,
+  ): Promise<CycleResult> {
     this.scene.clock.step(afterMs)
     const ask = createSimulatorFetch(this.vendor)
     let requests = 0
     const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
       onRequest?.(++requests)
-      const response = spoil === undefined ? await ask(input, init) : await corruptResponse(await ask(input, init), (body, headers) => spoil(body, new URL(input), headers))
+      const response =
+        spoil === undefined
+          ? await ask(input, init)
+          : await corruptResponse(await ask(input, init), (body, headers) => spoil(body, new URL(input), headers))
       return response.body === null ? response : new Response(failing(response.body, new URL(input)), response)
     }
     const limits: SyncLimits = { ...plan.limits, retriesMax, pagesMax }
@@ -107,8 +134,16 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
     const taken = await store.acquire(ref(sync), { holder: 'operator', ttlMs: MINUTE, at: clock.now() })
     if (taken.kind !== 'acquired') throw new Error('the sync is held')
     await store.commit({
-      lease: taken.lease, version: taken.checkpoint.version, at: clock.now(), owner: 'operator', landings: [], quarantined: [], columns: {},
-      readAtSequence: 0, upstreamToleranceMs: 0, transition: { kind: 'set', state: JSON.stringify(state), actor: 'operator', reason: 'test' },
+      lease: taken.lease,
+      version: taken.checkpoint.version,
+      at: clock.now(),
+      owner: 'operator',
+      landings: [],
+      quarantined: [],
+      columns: {},
+      readAtSequence: 0,
+      upstreamToleranceMs: 0,
+      transition: { kind: 'set', state: JSON.stringify(state), actor: 'operator', reason: 'test' },
     })
     await store.release(taken.lease)
   }
@@ -148,7 +183,10 @@ function failing(body: ReadableStream<Uint8Array>, url: URL): ReadableStream<Uin
   })
 }
 
-async function corruptResponse(response: Response, spoil: (body: unknown, headers: Headers) => unknown): Promise<Response> {
+async function corruptResponse(
+  response: Response,
+  spoil: (body: unknown, headers: Headers) => unknown,
+): Promise<Response> {
   const headers = new Headers(response.headers)
   headers.delete('content-length')
   return new Response(JSON.stringify(spoil(await response.json(), headers)), { status: response.status, headers })

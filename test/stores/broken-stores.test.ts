@@ -31,7 +31,11 @@ function casesNamed(beginning: string): StoreCase[] {
   return found
 }
 
-async function failureOf(storeCase: StoreCase, modules: SqliteModules, wrap: (store: Store) => Store = (store) => store): Promise<unknown> {
+async function failureOf(
+  storeCase: StoreCase,
+  modules: SqliteModules,
+  wrap: (store: Store) => Store = (store) => store,
+): Promise<unknown> {
   const open = async (): Promise<StoreHarness> => {
     const harness = await openHarnessOf(modules)
     return { ...harness, store: wrap(harness.store), reopen: async () => wrap(await harness.reopen()) }

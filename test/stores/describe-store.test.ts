@@ -12,7 +12,8 @@ interface Registered {
 function recorder(): TestRunner & { readonly suites: string[]; readonly tests: Registered[] } {
   const [suites, tests]: [string[], Registered[]] = [[], []]
   return {
-    suites, tests,
+    suites,
+    tests,
     describe(name, body) {
       suites.push(name)
       body()
@@ -45,20 +46,28 @@ describe('describeStore', () => {
   test('skips only what the harness does not support, and says why', async () => {
     const runner = recorder()
     const print = vi.spyOn(console, 'info').mockImplementation(() => {})
-    describeStore('mine', async () => {
-      const { supports: _, ...harness } = await openHarness()
-      return harness
-    }, { runner })
+    describeStore(
+      'mine',
+      async () => {
+        const { supports: _, ...harness } = await openHarness()
+        return harness
+      },
+      { runner },
+    )
     const skipped: string[] = []
     try {
-      for (const { needs } of storeCases.filter((storeCase, n, all) => all.findIndex((other) => other.needs === storeCase.needs) === n)) {
+      for (const { needs } of storeCases.filter(
+        (storeCase, n, all) => all.findIndex((other) => other.needs === storeCase.needs) === n,
+      )) {
         const found = runner.tests[storeCases.findIndex((storeCase) => storeCase.needs === needs)]!
         await found.run({ skip: (reason: string) => skipped.push(reason) })
       }
       expect(skipped.toSorted()).toEqual([
         expect.stringContaining('the harness offers no `supports.crashDuringCommit`'),
         expect.stringContaining('the harness does not declare `supports.notifies`'),
-        expect.stringContaining('the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`'),
+        expect.stringContaining(
+          'the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`',
+        ),
         expect.stringContaining('the harness offers no `supports.select`'),
       ])
       expect(print).toHaveBeenCalledTimes(4)
@@ -68,11 +77,17 @@ describe('describeStore', () => {
   })
 
   test('skips the cases about kept rows for a store that does not keep any', async () => {
-    const reasons = await Promise.all(softDeleteCases.map((storeCase) => runStoreCase(storeCase, async () => {
-      const { store, ...harness } = await openHarness()
-      const { supportsSoftDeletes: _, ...without } = store
-      return { ...harness, store: without }
-    })))
-    expect(new Set(reasons)).toEqual(new Set([expect.stringContaining('the store does not declare `supportsSoftDeletes`')]))
+    const reasons = await Promise.all(
+      softDeleteCases.map((storeCase) =>
+        runStoreCase(storeCase, async () => {
+          const { store, ...harness } = await openHarness()
+          const { supportsSoftDeletes: _, ...without } = store
+          return { ...harness, store: without }
+        }),
+      ),
+    )
+    expect(new Set(reasons)).toEqual(
+      new Set([expect.stringContaining('the store does not declare `supportsSoftDeletes`')]),
+    )
   })
 })

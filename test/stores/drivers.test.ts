@@ -9,7 +9,9 @@ const custom: StoreDriver = {
 }
 
 test('a registered store is found by each of its schemes, and opens like a built-in one', async () => {
-  expect(() => locateStore('my-db://host/data', '/')).toThrow('has the unsupported store type "my-db"; use one of sqlite, file, postgres, postgresql')
+  expect(() => locateStore('my-db://host/data', '/')).toThrow(
+    'has the unsupported store type "my-db"; use one of sqlite, file, postgres, postgresql',
+  )
   registerStore(custom)
   expect(locateStore('MY-DB://host/data', '/').describe('/')).toBe('MY-DB://host/data')
   const store = await openStore('mydb://host/data', { tenant: 'acme', environment: {} })
@@ -22,5 +24,7 @@ test('a registered store is found by each of its schemes, and opens like a built
 })
 
 test('a URL with an unknown scheme is refused without showing its password', () => {
-  expect(() => locateStore('nodb://u:hunter2@host/data', '/')).toThrow(expect.objectContaining({ code: 'STORE_URL_INVALID', message: expect.not.stringContaining('hunter2') as unknown }))
+  expect(() => locateStore('nodb://u:hunter2@host/data', '/')).toThrow(
+    expect.objectContaining({ code: 'STORE_URL_INVALID', message: expect.not.stringContaining('hunter2') as unknown }),
+  )
 })

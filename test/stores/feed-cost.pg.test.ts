@@ -33,7 +33,9 @@ describe.skipIf(server === '')('the cost of the feed on PostgreSQL', () => {
         return statements
       },
       async scansOf(statements) {
-        const client = new pg.Client({ connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href })
+        const client = new pg.Client({
+          connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href,
+        })
         await client.connect()
         // For small tables the planner would prefer a full scan.
         await client.query('set enable_seqscan = off; set plan_cache_mode = force_generic_plan')
@@ -41,7 +43,9 @@ describe.skipIf(server === '')('the cost of the feed on PostgreSQL', () => {
         for (const sql of statements.filter((text) => /^\s*select/.test(text) && /sequence/.test(text))) {
           const parameters = new Set(sql.match(/\$\d+/g))
           await client.query(`prepare page as ${sql}`)
-          const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute page${parameters.size === 0 ? '' : `(${[...parameters].map(() => 'null').join()})`}`)
+          const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+            `explain execute page${parameters.size === 0 ? '' : `(${[...parameters].map(() => 'null').join()})`}`,
+          )
           await client.query('deallocate page')
           scans.push(...rows.map((row) => row['QUERY PLAN']).filter((step) => /Seq Scan/.test(step)))
         }

@@ -22,20 +22,21 @@ describe('the cost of the feed on SQLite', () => {
         const { prepare, prepareArrays } = Connection.prototype
         const statements: string[] = []
         // Includes the number of rows that each returns: reading unneeded rows costs as well.
-        const counted = (method: typeof prepare): typeof prepare => function (this: Connection, sql) {
-          const statement = method.call(this, sql)
-          return {
-            all(...parameters: never[]) {
-              const rows = statement.all(...parameters)
-              statements.push(`${sql} -- ${rows.length <= 2 ? 'few' : rows.length} rows`)
-              return rows
-            },
-            get(...parameters: never[]) {
-              statements.push(sql)
-              return statement.get(...parameters)
-            },
-          } as unknown as typeof statement
-        }
+        const counted = (method: typeof prepare): typeof prepare =>
+          function (this: Connection, sql) {
+            const statement = method.call(this, sql)
+            return {
+              all(...parameters: never[]) {
+                const rows = statement.all(...parameters)
+                statements.push(`${sql} -- ${rows.length <= 2 ? 'few' : rows.length} rows`)
+                return rows
+              },
+              get(...parameters: never[]) {
+                statements.push(sql)
+                return statement.get(...parameters)
+              },
+            } as unknown as typeof statement
+          }
         Object.assign(Connection.prototype, { prepare: counted(prepare), prepareArrays: counted(prepareArrays) })
         try {
           await act()
@@ -46,7 +47,12 @@ describe('the cost of the feed on SQLite', () => {
       },
       async scansOf(statements) {
         const db = new DatabaseSync(file)
-        const plans = statements.flatMap((sql) => db.prepare(`explain query plan ${sql}`).all().map((step) => `${(step as { detail: string }).detail}: ${sql}`))
+        const plans = statements.flatMap((sql) =>
+          db
+            .prepare(`explain query plan ${sql}`)
+            .all()
+            .map((step) => `${(step as { detail: string }).detail}: ${sql}`),
+        )
         db.close()
         return plans.filter((step) => /^(?:SCAN(?! CONSTANT)|USE TEMP B-TREE)/.test(step))
       },

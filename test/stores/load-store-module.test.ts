@@ -10,7 +10,10 @@ beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'tidemark-store-modul
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test('the module named in the environment registers its store', async () => {
-  writeFileSync(join(folder, 'store.mjs'), "export default { schemes: ['fromfile'], locate: (url) => ({ product: 'FromFile', describe: () => url }) }")
+  writeFileSync(
+    join(folder, 'store.mjs'),
+    "export default { schemes: ['fromfile'], locate: (url) => ({ product: 'FromFile', describe: () => url }) }",
+  )
   await loadStoreModule({}, folder)
   expect(() => locateStore('fromfile:x', folder)).toThrow('unsupported store type')
   await loadStoreModule({ TIDEMARK_STORE_MODULE: './store.mjs' }, folder)
@@ -23,5 +26,8 @@ test.each([
   ['./empty.mjs', 'no store driver'],
 ])('%s is refused: %s', async (name, message) => {
   writeFileSync(join(folder, 'empty.mjs'), 'export default {}')
-  await expect(loadStoreModule({ TIDEMARK_STORE_MODULE: name }, folder)).rejects.toMatchObject({ code: 'PACKAGE_UNFIT', message: expect.stringContaining(message) as unknown })
+  await expect(loadStoreModule({ TIDEMARK_STORE_MODULE: name }, folder)).rejects.toMatchObject({
+    code: 'PACKAGE_UNFIT',
+    message: expect.stringContaining(message) as unknown,
+  })
 })

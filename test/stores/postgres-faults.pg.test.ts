@@ -39,13 +39,18 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     await dropDatabase(server, url)
   })
 
-  async function throughProxy(options: { statementTimeoutMs?: number } = {}): Promise<{ proxy: CuttingProxy; through: Store }> {
+  async function throughProxy(
+    options: { statementTimeoutMs?: number } = {},
+  ): Promise<{ proxy: CuttingProxy; through: Store }> {
     const proxy = await startCuttingProxy(url)
     closing.push(() => proxy.close())
     return { proxy, through: await open({ url: proxy.url, ...options }) }
   }
 
-  for (const [cut, landed] of [['before COMMIT', false], ['after COMMIT', true]] as const) {
+  for (const [cut, landed] of [
+    ['before COMMIT', false],
+    ['after COMMIT', true],
+  ] as const) {
     test(`XB4 a connection lost ${cut === 'after COMMIT' ? 'after the server applied COMMIT' : 'as COMMIT was sent'} is COMMIT_UNKNOWN, and a read shows the outcome`, async () => {
       const { proxy, through } = await throughProxy()
       const driver = await SyncDriver.acquire(through)
@@ -80,9 +85,16 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     const commit = await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])
     const answer = store.commit(commit)
     const failed = expect(answer).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    await expect.poll(async () => (await blocker.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tidemark' and datname = current_database() and wait_event_type = 'Lock'",
-    )).rowCount).toBe(1)
+    await expect
+      .poll(
+        async () =>
+          (
+            await blocker.query(
+              "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tidemark' and datname = current_database() and wait_event_type = 'Lock'",
+            )
+          ).rowCount,
+      )
+      .toBe(1)
     await failed
     await blocker.query('rollback')
     expect(await readSnapshot(store)).toEqual(before)
@@ -105,12 +117,18 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     const connection = new Connection({ url })
     closing.push(() => connection.close())
     await connection.write('', (transaction) => transaction.run('create table public.unsent (n integer)'))
-    const unsendable = { toPostgres: () => { throw new Error('not to be sent') } } as unknown as number
-    await expect(connection.write('', async (transaction) => {
-      transaction.send('insert into public.unsent values ($1)', 1)
-      transaction.send('insert into public.unsent values ($1)', unsendable)
-      transaction.send('insert into public.unsent values ($1)', 3)
-    })).rejects.toThrow()
+    const unsendable = {
+      toPostgres: () => {
+        throw new Error('not to be sent')
+      },
+    } as unknown as number
+    await expect(
+      connection.write('', async (transaction) => {
+        transaction.send('insert into public.unsent values ($1)', 1)
+        transaction.send('insert into public.unsent values ($1)', unsendable)
+        transaction.send('insert into public.unsent values ($1)', 3)
+      }),
+    ).rejects.toThrow()
     const { rows } = await (await connect()).query<{ n: string }>('select count(*) as n from public.unsent')
     expect(rows).toEqual([{ n: '0' }])
     expect(await connection.write('', (transaction) => transaction.run('insert into public.unsent values (4)'))).toBe(1)
@@ -134,7 +152,9 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     const superuser = await connect(asSuperuser())
     await superuser.query(`alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`)
     const again = await open()
-    await expect(again.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({ code: 'STORE_READONLY' })
+    await expect(again.signalSync(driver.ref, { kind: 'pause', actor: 'ana', at: 1 })).rejects.toMatchObject({
+      code: 'STORE_READONLY',
+    })
     expect((await readLiveRows(again)).length).toBe(1)
   })
 
@@ -154,14 +174,18 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
   })
 
   test('an unreachable server and an invalid URL are reported at once', async () => {
-    await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
     await expect(openPostgresStore({ url: 'postgres://nobody:secret@127.0.0.1:1/x' })).rejects.not.toThrow(/secret/)
     await expect(openPostgresStore({ url: 'mysql://x/y' })).rejects.toMatchObject({ code: 'STORE_URL_INVALID' })
     await expect(openPostgresStore({ url: `${url}_not_there` })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
   test('XF1 invariant 7: while four connections commit for four syncs, readers see every sequence, in order, with no gap', async () => {
-    const writers = await Promise.all([1, 2, 3, 4].map(async (n) => await SyncDriver.acquire(await open({ poolMax: 1 }), { sync: `s${n}` })))
+    const writers = await Promise.all(
+      [1, 2, 3, 4].map(async (n) => await SyncDriver.acquire(await open({ poolMax: 1 }), { sync: `s${n}` })),
+    )
     for (const writer of writers) await writer.begin()
     let writing = true
     const read = async (reader: Store, limit: number): Promise<LogEntry[]> => {
@@ -175,9 +199,14 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
       return seen
     }
     const reading = [read(await open(), 7), read(await open(), 1_000)]
-    await Promise.all(writers.map(async (writer, n) => {
-      for (let page = 0; page < 25; page++) await writer.page(Array.from({ length: 1 + ((page * 7 + n) % 20) }, (_, k) => upsert(`${n}-${page}-${k}`, { k })))
-    }))
+    await Promise.all(
+      writers.map(async (writer, n) => {
+        for (let page = 0; page < 25; page++)
+          await writer.page(
+            Array.from({ length: 1 + ((page * 7 + n) % 20) }, (_, k) => upsert(`${n}-${page}-${k}`, { k })),
+          )
+      }),
+    )
     writing = false
     const [first, second] = await Promise.all(reading)
     expect(first!.length).toBe(await store.headSequence())
@@ -205,7 +234,10 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     let cuts = 0
     for (let [statement, whole] = [0, false]; !whole; statement++) {
       let left = statement
-      pg.Client.prototype.query = function (this: pg.Client & { connection: { stream: { destroy(): void } } }, ...parameters: unknown[]) {
+      pg.Client.prototype.query = function (
+        this: pg.Client & { connection: { stream: { destroy(): void } } },
+        ...parameters: unknown[]
+      ) {
         if (left-- === 0) this.connection.stream.destroy()
         return query.apply(this, parameters)
       } as typeof query
@@ -215,7 +247,10 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
       whole = left >= 0
       if (opened === null) {
         cuts++
-        expect((await owner.query("select from pg_namespace where nspname = 'tidemark'")).rowCount, `cut before statement ${statement}`).toBe(0)
+        expect(
+          (await owner.query("select from pg_namespace where nspname = 'tidemark'")).rowCount,
+          `cut before statement ${statement}`,
+        ).toBe(0)
       } else if (!whole) await owner.query('drop schema tidemark cascade') // Only the end of the session was cut.
     }
     expect(cuts).toBeGreaterThan(5)
@@ -224,32 +259,46 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
 
   test('XB13 tables of a newer version are STORE_NEWER, and left alone', async () => {
     const superuser = await connect(asSuperuser())
-    await superuser.query("create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 99'")
+    await superuser.query(
+      "create or replace function tidemark.schema_version() returns integer language sql immutable as 'select 99'",
+    )
     await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_NEWER' })
   })
 
-  test.each([1, 2, 3])('XB13 tables of version %i, whose states are not sealed, are STORE_OLDER, and left alone', async (version) => {
-    const fresh = await createDatabase(server)
-    closing.push(() => dropDatabase(server, fresh))
-    const client = await connect(fresh)
-    for (const text of ['create schema tidemark', ...MIGRATIONS.slice(0, version)]) await client.query(text)
-    await client.query(`create function tidemark.schema_version() returns integer language sql immutable as 'select ${version}'`)
-    await expect(openPostgresStore({ url: fresh })).rejects.toMatchObject({ code: 'STORE_OLDER', message: expect.stringContaining(`version ${version}`) })
-    expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version }])
-  })
+  test.each([1, 2, 3])(
+    'XB13 tables of version %i, whose states are not sealed, are STORE_OLDER, and left alone',
+    async (version) => {
+      const fresh = await createDatabase(server)
+      closing.push(() => dropDatabase(server, fresh))
+      const client = await connect(fresh)
+      for (const text of ['create schema tidemark', ...MIGRATIONS.slice(0, version)]) await client.query(text)
+      await client.query(
+        `create function tidemark.schema_version() returns integer language sql immutable as 'select ${version}'`,
+      )
+      await expect(openPostgresStore({ url: fresh })).rejects.toMatchObject({
+        code: 'STORE_OLDER',
+        message: expect.stringContaining(`version ${version}`),
+      })
+      expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version }])
+    },
+  )
 
   test('tables of the oldest supported version are upgraded, and keep their content', async () => {
     const fresh = await createDatabase(server)
     closing.push(() => dropDatabase(server, fresh))
     const client = await connect(fresh)
     for (const text of ['create schema tidemark', ...MIGRATIONS.slice(0, SCHEMA_VERSION_MIN)]) await client.query(text)
-    await client.query(`create function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION_MIN}'`)
+    await client.query(
+      `create function tidemark.schema_version() returns integer language sql immutable as 'select ${SCHEMA_VERSION_MIN}'`,
+    )
     await client.query(`set tidemark.tenant = 'default'; insert into tidemark.registry (tenant_id, connector_id, stream_id, version, committed) values ('default', 'w', 's', 1, '7');
       insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, state) values ('default', 1, 1, 0, 'engine', 'complete', '', '7');
       insert into tidemark.registry (tenant_id, connector_id, stream_id) values ('default', 'w', 't');
       insert into tidemark.pacers (tenant_id, sync_id, pacer, slot_at) values ('default', 1, 'api', 500), ('default', 2, 'api', 700), ('default', 2, 'slow', 600)`)
     const store = await open({ url: fresh })
-    expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([{ version: SCHEMA_VERSION }])
+    expect((await client.query('select tidemark.schema_version() as version')).rows).toEqual([
+      { version: SCHEMA_VERSION },
+    ])
     expect(await store.readCheckpoint({ worker: 'w', sync: 's' })).toMatchObject({ version: 1, committed: '7' })
     await store.signalSync({ worker: 'w', sync: 's' }, { kind: 'pause', actor: 'ana', at: 1 })
     expect(await verifyAuditChain(store)).toMatchObject({ intact: true, entries: 1 })
@@ -279,6 +328,9 @@ describe.skipIf(server === '')('postgres store, when the server or the network f
     const client = await connect(fresh)
     await client.query('create schema tidemark; create table tidemark.log (theirs text)')
     await expect(openPostgresStore({ url: fresh })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })
-    expect((await client.query("select from pg_class where relnamespace = 'tidemark'::regnamespace and relkind = 'r'")).rowCount).toBe(1)
+    expect(
+      (await client.query("select from pg_class where relnamespace = 'tidemark'::regnamespace and relkind = 'r'"))
+        .rowCount,
+    ).toBe(1)
   })
 })

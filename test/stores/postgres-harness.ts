@@ -32,23 +32,36 @@ export async function openHarness(): Promise<StoreHarness> {
     supports: {
       ownClock: true,
       notifies: true,
-      select: async (view) => (await query(url, `select * from ${view}`)),
+      select: async (view) => await query(url, `select * from ${view}`),
       crashDuringCommit: async (commit, statement) => await crashDuringCommit(await reopen(), commit, statement),
     },
   }
 }
 
 async function empty(url: string): Promise<void> {
-  const relations = await query<{ table_name: string; history_name: string }>(url, 'select table_name, history_name from tidemark.databases')
-  const tables = await query<{ name: string }>(url, "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'")
-  const statements = [...relations.map(({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`), ...tables.map(({ name }) => `delete from ${name}`)]
+  const relations = await query<{ table_name: string; history_name: string }>(
+    url,
+    'select table_name, history_name from tidemark.databases',
+  )
+  const tables = await query<{ name: string }>(
+    url,
+    "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'",
+  )
+  const statements = [
+    ...relations.map(
+      ({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`,
+    ),
+    ...tables.map(({ name }) => `delete from ${name}`),
+  ]
   // The triggers of the audit log refuse to empty it, so they are disabled.
   await query(url, ['set session_replication_role = replica', ...statements].join(';'))
 }
 
 /** Runs a query as a role that sees every tenant. */
 export async function query<Row extends object = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href })
+  const client = new pg.Client({
+    connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href,
+  })
   await client.connect()
   try {
     return (await client.query<Row>(sql)).rows
@@ -65,7 +78,10 @@ async function crashDuringCommit(store: Store, commit: Commit, statement: number
   // oxlint-disable-next-line typescript/no-explicit-any -- a method of many signatures, passed through as it is
   const { query } = pg.Client.prototype as any
   let [left, crashed] = [statement, false]
-  pg.Client.prototype.query = function (this: pg.Client & { connection: { stream: { destroy(): void } } }, ...parameters: unknown[]) {
+  pg.Client.prototype.query = function (
+    this: pg.Client & { connection: { stream: { destroy(): void } } },
+    ...parameters: unknown[]
+  ) {
     crashed ||= left-- === 0
     if (crashed) this.connection.stream.destroy()
     return query.apply(this, parameters)

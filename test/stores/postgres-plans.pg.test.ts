@@ -54,9 +54,13 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
     store = await openPostgresStore({ url })
     const driver = await SyncDriver.acquire(store)
     const outcomes: unknown[] = []
-    for (const landings of [gone.map((key) => remove(key)), page(keys), page(keys), gone.map((key) => remove(key))]) outcomes.push((await driver.cycle(landings, soft)).counts)
+    for (const landings of [gone.map((key) => remove(key)), page(keys), page(keys), gone.map((key) => remove(key))])
+      outcomes.push((await driver.cycle(landings, soft)).counts)
     expect(outcomes).toEqual([
-      counts({ deleted: gone.length }), counts({ created: gone.length, unchanged: ROWS - gone.length }), counts({ unchanged: ROWS }), counts({ deleted: gone.length }),
+      counts({ deleted: gone.length }),
+      counts({ created: gone.length, unchanged: ROWS - gone.length }),
+      counts({ unchanged: ROWS }),
+      counts({ deleted: gone.length }),
     ])
     await driver.cycle([], { deletes: { [DATABASE]: 'hard' } })
     while ((await store.compact({ before: 0, scanMax: 15 })).hasMore);
@@ -68,11 +72,16 @@ describe.skipIf(server === '')('postgres store, a table without statistics', () 
   async function scans(): Promise<number> {
     await store.close()
     const name = new URL(url).pathname.slice(1)
-    await expect.poll(async () => (
-      await query(url, `select from pg_stat_activity where datname = '${name}' and application_name = 'tidemark'`)
-    ).length).toBe(0)
+    await expect
+      .poll(
+        async () =>
+          (await query(url, `select from pg_stat_activity where datname = '${name}' and application_name = 'tidemark'`))
+            .length,
+      )
+      .toBe(0)
     const [found] = await query<{ scans: string }>(
-      url, `select seq_scan as scans from pg_stat_user_tables where schemaname = 'public' and relname = '${DATABASE}'`,
+      url,
+      `select seq_scan as scans from pg_stat_user_tables where schemaname = 'public' and relname = '${DATABASE}'`,
     )
     return Number(found!.scans)
   }

@@ -16,8 +16,16 @@ import { tenantCases } from '../../src/testing/store-cases/tenants.ts'
  * The guarantees of a store hold whatever a delete does to its row. In this harness every delete is soft, and a select
  * on a table leaves out the deleted rows.
  */
-export function describeSoftStore(name: string, open: () => Promise<StoreHarness>, tombstonesOf: TombstonesOf, runner: TestRunner): void {
-  describeStore(`${name} with soft deletes`, async () => softly(await open(), tombstonesOf), { runner, only: (storeCase) => CASES.has(storeCase) })
+export function describeSoftStore(
+  name: string,
+  open: () => Promise<StoreHarness>,
+  tombstonesOf: TombstonesOf,
+  runner: TestRunner,
+): void {
+  describeStore(`${name} with soft deletes`, async () => softly(await open(), tombstonesOf), {
+    runner,
+    only: (storeCase) => CASES.has(storeCase),
+  })
 }
 
 /** The keys that have a tombstone, by the name of their table. */
@@ -25,7 +33,15 @@ export type TombstonesOf = (harness: StoreHarness) => Promise<ReadonlyMap<string
 
 /** The cases in which rows are deleted, or compared. */
 const CASES: ReadonlySet<StoreCase> = new Set([
-  ...landingCases, ...sweepCases, ...contestCases, ...feedCases, ...atomicityCases, ...tableCases, ...tenantCases, ...backfillCases, ...serverSupportCases,
+  ...landingCases,
+  ...sweepCases,
+  ...contestCases,
+  ...feedCases,
+  ...atomicityCases,
+  ...tableCases,
+  ...tenantCases,
+  ...backfillCases,
+  ...serverSupportCases,
 ])
 
 function softly(harness: StoreHarness, tombstonesOf: TombstonesOf): StoreHarness {
@@ -48,11 +64,20 @@ function softly(harness: StoreHarness, tombstonesOf: TombstonesOf): StoreHarness
 }
 
 function softStore(store: Store): Store {
-  return { ...store, commit: (commit) => store.commit(softCommit(commit)), forTenant: (tenant) => softStore(store.forTenant(tenant)) }
+  return {
+    ...store,
+    commit: (commit) => store.commit(softCommit(commit)),
+    forTenant: (tenant) => softStore(store.forTenant(tenant)),
+  }
 }
 
 function softCommit(commit: Commit): Commit {
-  const databases = [...Object.keys(commit.columns), ...[...commit.landings, ...commit.quarantined].map(({ database }) => database), 'things', 'people']
+  const databases = [
+    ...Object.keys(commit.columns),
+    ...[...commit.landings, ...commit.quarantined].map(({ database }) => database),
+    'things',
+    'people',
+  ]
   return { deletes: Object.fromEntries(databases.map((database) => [database, 'soft'])), ...commit }
 }
 
@@ -62,7 +87,11 @@ async function checkDeleted(harness: StoreHarness, tombstonesOf: TombstonesOf): 
   for (const [table, keys] of tombstones) {
     for (const row of await harness.supports!.select!(table)) {
       const [key, isDeleted] = [String(row['_key']), (row['_deleted_at'] ?? null) !== null]
-      assert.equal(keys.has(key), isDeleted, `${table}: ${key} is ${isDeleted ? '' : 'not '}deleted and has ${keys.has(key) ? 'a' : 'no'} tombstone`)
+      assert.equal(
+        keys.has(key),
+        isDeleted,
+        `${table}: ${key} is ${isDeleted ? '' : 'not '}deleted and has ${keys.has(key) ? 'a' : 'no'} tombstone`,
+      )
     }
   }
 }

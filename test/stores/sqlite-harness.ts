@@ -45,13 +45,19 @@ export async function openHarnessOf(modules: SqliteModules): Promise<StoreHarnes
           db.close()
         }
       },
-      crashDuringCommit: async (commit, statement) => await crashDuringCommit(modules, await reopen(), commit, statement),
+      crashDuringCommit: async (commit, statement) =>
+        await crashDuringCommit(modules, await reopen(), commit, statement),
     },
   }
 }
 
 /** SQLite answers in the calling thread, so only this one commit runs between arming and disarming. */
-async function crashDuringCommit({ Connection }: SqliteModules, store: Store, commit: Commit, statement: number): Promise<CommitOutcome | 'crashed'> {
+async function crashDuringCommit(
+  { Connection }: SqliteModules,
+  store: Store,
+  commit: Commit,
+  statement: number,
+): Promise<CommitOutcome | 'crashed'> {
   const { prepare, exec, write } = Connection.prototype
   let [left, crashed] = [statement, false]
   const step = (): void => {
@@ -60,11 +66,18 @@ async function crashDuringCommit({ Connection }: SqliteModules, store: Store, co
   }
   Connection.prototype.prepare = function (sql) {
     const prepared = prepare.call(this, sql)
-    const counted = (method: 'run' | 'get' | 'all' | 'iterate') => (...parameters: never[]) => {
-      step()
-      return prepared[method](...parameters)
-    }
-    return { run: counted('run'), get: counted('get'), all: counted('all'), iterate: counted('iterate') } as unknown as typeof prepared
+    const counted =
+      (method: 'run' | 'get' | 'all' | 'iterate') =>
+      (...parameters: never[]) => {
+        step()
+        return prepared[method](...parameters)
+      }
+    return {
+      run: counted('run'),
+      get: counted('get'),
+      all: counted('all'),
+      iterate: counted('iterate'),
+    } as unknown as typeof prepared
   }
   Connection.prototype.exec = function (sql) {
     step()

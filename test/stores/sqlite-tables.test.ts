@@ -29,7 +29,10 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
         db.exec(text)
         return []
       }
-      return db.prepare(text).all().map((row) => ({ ...(row as Record<string, unknown>) }))
+      return db
+        .prepare(text)
+        .all()
+        .map((row) => ({ ...(row as Record<string, unknown>) }))
     } finally {
       db.close()
     }
@@ -37,7 +40,11 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
 
   test('an index, a trigger, a column and a foreign key survive updates, deletions and new fields, and the index is used', async () => {
     const driver = await SyncDriver.acquire(store)
-    await driver.cycle([upsert('a', { email: 'a@x', n: 1 }), upsert('b', { email: 'b@x', n: 1 }), upsert('c', { email: 'c@x', n: 1 })])
+    await driver.cycle([
+      upsert('a', { email: 'a@x', n: 1 }),
+      upsert('b', { email: 'b@x', n: 1 }),
+      upsert('c', { email: 'c@x', n: 1 }),
+    ])
     sql(`create index things_by_email on things (email);
       alter table things add column note text default 'none';
       create table seen (key text);
@@ -45,14 +52,23 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
       create table orders (id integer primary key, thing text references things (_key) on delete cascade);
       insert into orders (thing) values ('a'), ('b'), ('c');
       update things set note = 'mine' where _key = 'a'; delete from seen`)
-    await driver.cycle([upsert('a', { email: 'new@x', n: 2, added: true }), remove('c'), upsert('d', { email: 'd@x', n: 1 })])
+    await driver.cycle([
+      upsert('a', { email: 'new@x', n: 2, added: true }),
+      remove('c'),
+      upsert('d', { email: 'd@x', n: 1 }),
+    ])
     expect(sql('select _key, email, n, added, note from things order by _key')).toEqual([
-      { _key: 'a', email: 'new@x', n: 2, added: 1, note: 'mine' }, { _key: 'b', email: 'b@x', n: 1, added: null, note: 'none' },
+      { _key: 'a', email: 'new@x', n: 2, added: 1, note: 'mine' },
+      { _key: 'b', email: 'b@x', n: 1, added: null, note: 'none' },
       { _key: 'd', email: 'd@x', n: 1, added: null, note: 'none' },
     ])
     expect(sql('select key from seen')).toEqual([{ key: 'a' }])
     expect(sql('select thing from orders order by 1').map(({ thing }) => thing)).toContain('a')
-    expect(sql("explain query plan select * from things where email = 'b@x'").map(({ detail }) => detail).join()).toContain('things_by_email')
+    expect(
+      sql("explain query plan select * from things where email = 'b@x'")
+        .map(({ detail }) => detail)
+        .join(),
+    ).toContain('things_by_email')
   })
 
   test('with soft deletes, the user’s columns of a row and references to it stay while the record is deleted', async () => {
@@ -62,9 +78,13 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
     sql(`alter table things add column note text; update things set note = 'mine' where _key = 'a';
       create table orders (id integer primary key, thing text references things (_key)); insert into orders (thing) values ('a')`)
     await driver.cycle([remove('a'), remove('b')], { deletes })
-    expect(sql('select t._key, note, _deleted_at is not null as gone from orders join things t on t._key = thing')).toEqual([{ _key: 'a', note: 'mine', gone: 1 }])
+    expect(
+      sql('select t._key, note, _deleted_at is not null as gone from orders join things t on t._key = thing'),
+    ).toEqual([{ _key: 'a', note: 'mine', gone: 1 }])
     await driver.cycle([upsert('a', { n: 2 })], { deletes })
-    expect(sql('select _key, n, note, _deleted_at from things where _deleted_at is null')).toEqual([{ _key: 'a', n: 2, note: 'mine', _deleted_at: null }])
+    expect(sql('select _key, n, note, _deleted_at from things where _deleted_at is null')).toEqual([
+      { _key: 'a', n: 2, note: 'mine', _deleted_at: null },
+    ])
   })
 
   test('a column _deleted_at of the user is left alone: soft deletes are refused, and nothing changes', async () => {
@@ -73,7 +93,10 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
     sql("alter table things add column _Deleted_At text default 'mine'")
     await driver.begin()
     const commit = await driver.draft(driver.lastPage(), [remove('a')], { deletes: { things: 'soft' } })
-    await expect(store.commit(commit)).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('_deleted_at') })
+    await expect(store.commit(commit)).rejects.toMatchObject({
+      code: 'STORE_FOREIGN',
+      message: expect.stringContaining('_deleted_at'),
+    })
     expect(sql('select _key, _deleted_at from things')).toEqual([{ _key: 'a', _Deleted_At: 'mine' }])
     expect((await store.schema('things'))!.ownColumns).toEqual(['_Deleted_At'])
     expect((await driver.complete([remove('a')], { deletes: { things: 'hard' } })).counts.deleted).toBe(1)
@@ -88,11 +111,14 @@ describe('invariant 14: users may extend a table of the SQLite store', () => {
     expect(JSON.parse((await store.row('things', 'a'))!.text)).toEqual({ n: 2, note: 'theirs' })
   })
 
-  test.each(['create table things (id)', 'create table things_history (id)', 'create view things as select 1'])('a foreign object is left alone: %s', async (statement) => {
-    sql(statement)
-    const driver = await SyncDriver.acquire(store)
-    await expect(driver.begin({ databases: ['things'] })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })
-    await expect(driver.begin({ databases: ['others'] })).resolves.toBeDefined()
-    expect(await store.databaseNames()).toEqual(['others'])
-  })
+  test.each(['create table things (id)', 'create table things_history (id)', 'create view things as select 1'])(
+    'a foreign object is left alone: %s',
+    async (statement) => {
+      sql(statement)
+      const driver = await SyncDriver.acquire(store)
+      await expect(driver.begin({ databases: ['things'] })).rejects.toMatchObject({ code: 'STORE_FOREIGN' })
+      await expect(driver.begin({ databases: ['others'] })).resolves.toBeDefined()
+      expect(await store.databaseNames()).toEqual(['others'])
+    },
+  )
 })

@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { matchAnchors, isAnchors, isCaughtUp, hasReachedAnchors, fingerprintItem, INITIAL_SEARCH, mergeAnchors, type AnchorSearch } from '../../src/strategies/kit/frontier-anchors.ts'
+import {
+  matchAnchors,
+  isAnchors,
+  isCaughtUp,
+  hasReachedAnchors,
+  fingerprintItem,
+  INITIAL_SEARCH,
+  mergeAnchors,
+  type AnchorSearch,
+} from '../../src/strategies/kit/frontier-anchors.ts'
 
 const mark = (id: string): string => fingerprintItem(id, undefined)
 const marks = (ids: string): string => ids.split(' ').filter(Boolean).map(mark).join('')
@@ -7,7 +16,18 @@ const marks = (ids: string): string => ids.split(' ').filter(Boolean).map(mark).
 const ANCHORS = marks('a b c d e f g h i j k l m n o p q r s t')
 
 function walk(...pages: string[]): AnchorSearch {
-  return pages.reduce<AnchorSearch>((search, page) => matchAnchors(ANCHORS, page.split(' ').filter(Boolean).map((id) => ({ fingerprint: mark(id), isOlder: id === id.toUpperCase() })), search), INITIAL_SEARCH)
+  return pages.reduce<AnchorSearch>(
+    (search, page) =>
+      matchAnchors(
+        ANCHORS,
+        page
+          .split(' ')
+          .filter(Boolean)
+          .map((id) => ({ fingerprint: mark(id), isOlder: id === id.toUpperCase() })),
+        search,
+      ),
+    INITIAL_SEARCH,
+  )
 }
 
 describe('T9 F8 where a walk has arrived', () => {

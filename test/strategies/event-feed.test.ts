@@ -15,7 +15,8 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, choices)
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
+  runOn(scene, execute, choices)
 const state = (): Promise<EventFeedState | null> => stateOn(scene)
 
 /** A log with an old event in it, and a delta that has noted it. */
@@ -76,7 +77,12 @@ describe('the anchor', () => {
   test('D5 as a control: whoever notes an empty id is refused by the source from then on', async () => {
     const planted: Execute<{ cursor: string }> = async (given) => {
       if (given === undefined) return { changes: [], hasMore: false, nextState: { cursor: log.newest()?.id ?? '' } }
-      return { changes: log.endingBefore(given.cursor, 100).data.map(({ object }) => ({ type: 'upsert', key: object.id, record: { ...object } })), hasMore: false }
+      return {
+        changes: log
+          .endingBefore(given.cursor, 100)
+          .data.map(({ object }) => ({ type: 'upsert', key: object.id, record: { ...object } })),
+        hasMore: false,
+      }
     }
     await cycle(planted)
     log.change('a')
@@ -93,16 +99,26 @@ describe('the anchor', () => {
       let anchor: EventFeedState | undefined
       const backfill: Execute<{ after: string }> = async (given, context) => {
         if (given === undefined && startFrom === 'before') anchor = await delta.anchor(context)
-        const page = log.objects().filter(({ id }) => given === undefined || id > given.after).slice(0, 20)
+        const page = log
+          .objects()
+          .filter(({ id }) => given === undefined || id > given.after)
+          .slice(0, 20)
         scene.clock.step(HOUR)
         for (let index = 0; index < 4; index++) log.change(`c0${index}${index}`)
         if (page.length < 20 && startFrom === 'after') anchor = await delta.anchor(context)
-        return { changes: page.map((object) => ({ type: 'upsert', key: object.id, record: { ...object } })), hasMore: page.length === 20, nextState: { after: page.at(-1)?.id ?? '' } }
+        return {
+          changes: page.map((object) => ({ type: 'upsert', key: object.id, record: { ...object } })),
+          hasMore: page.length === 20,
+          nextState: { after: page.at(-1)?.id ?? '' },
+        }
       }
       await cycle(backfill, { sync: 'backfill', mode: 'replace' })
       await setState(scene, anchor)
       await cycle(delta)
-      return JSON.stringify(await scene.rows()) === JSON.stringify(Object.fromEntries(log.objects().map((object) => [object.id, object])))
+      return (
+        JSON.stringify(await scene.rows()) ===
+        JSON.stringify(Object.fromEntries(log.objects().map((object) => [object.id, object])))
+      )
     }
     expect(await run('before')).toBe(true)
     expect(await run('after')).toBe(false)
@@ -122,21 +138,29 @@ describe('pages of events', () => {
     const delta = feedOf(log)
     await anchored(delta)
     for (let index = 0; index < 250; index++) log.change(`o${index}`)
-    expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', pages: 3, counts: { created: 250, unchanged: 0 } })
+    expect(await cycle(delta)).toMatchObject({
+      stopReason: 'complete',
+      pages: 3,
+      counts: { created: 250, unchanged: 0 },
+    })
     expect(log.calls).toBe(3)
     expect(await state()).toMatchObject({ cursor: 'evt_251' })
   })
 
   /** A page taken as it comes: applied from its top, and left by its bottom. */
-  const asItComes = (stamps: boolean): Execute<{ cursor: string }> => async (given) => {
-    if (given === undefined) return { changes: [], hasMore: false, nextState: { cursor: log.newest()!.id } }
-    const { data, has_more } = log.endingBefore(given.cursor, 100)
-    const changes = data.map(({ object, created, type }): Change => {
-      const time = stamps ? { upstreamUpdatedAt: new Date(created * 1_000).toISOString() } : {}
-      return type === 'deleted' ? { type: 'delete', key: object.id, ...time } : { type: 'upsert', key: object.id, record: { ...object }, ...time }
-    })
-    return { changes, hasMore: has_more, nextState: { cursor: data.at(-1)?.id ?? given.cursor } }
-  }
+  const asItComes =
+    (stamps: boolean): Execute<{ cursor: string }> =>
+    async (given) => {
+      if (given === undefined) return { changes: [], hasMore: false, nextState: { cursor: log.newest()!.id } }
+      const { data, has_more } = log.endingBefore(given.cursor, 100)
+      const changes = data.map(({ object, created, type }): Change => {
+        const time = stamps ? { upstreamUpdatedAt: new Date(created * 1_000).toISOString() } : {}
+        return type === 'deleted'
+          ? { type: 'delete', key: object.id, ...time }
+          : { type: 'upsert', key: object.id, record: { ...object }, ...time }
+      })
+      return { changes, hasMore: has_more, nextState: { cursor: data.at(-1)?.id ?? given.cursor } }
+    }
 
   test('D3 T4 as a control: leaving a page by its last event creeps along, and twenty calls do not reach the end', async () => {
     const delta = asItComes(false)
@@ -146,7 +170,10 @@ describe('pages of events', () => {
     expect((await scene.keys()).length).toBeLessThan(130)
   })
 
-  test.each([['without times', false], ['with the event\'s second as time', true]])('D4 T4 as a control: applied from the top %s, objects end stale; ours end as they are', async (_, stamps) => {
+  test.each([
+    ['without times', false],
+    ["with the event's second as time", true],
+  ])('D4 T4 as a control: applied from the top %s, objects end stale; ours end as they are', async (_, stamps) => {
     const happen = (): void => {
       for (let round = 0; round < 5; round++) for (let index = 0; index < 10; index++) log.change(`o${index}`)
     }
@@ -166,7 +193,7 @@ describe('pages of events', () => {
     expect(Object.values(await scene.rows())).toEqual(log.objects().filter(({ id }) => id !== 'first'))
   })
 
-  test('N41 D4 what was changed and then deleted ends deleted, and its changes carry the event\'s time', async () => {
+  test("N41 D4 what was changed and then deleted ends deleted, and its changes carry the event's time", async () => {
     const delta = feedOf(log)
     await anchored(delta)
     log.change('a')
@@ -209,11 +236,19 @@ describe('pages of events', () => {
     }
     expect(times[0]).toEqual(times[2])
     expect(times[1]).toEqual(times[2])
-    expect(times[2]!.slice(0, 3)).toEqual(['2026-03-01T00:05:00.000000Z', '2026-03-01T00:05:00.000001Z', '2026-03-01T00:05:00.000002Z'])
+    expect(times[2]!.slice(0, 3)).toEqual([
+      '2026-03-01T00:05:00.000000Z',
+      '2026-03-01T00:05:00.000001Z',
+      '2026-03-01T00:05:00.000002Z',
+    ])
   })
 
   test('a time that the author gives is left as it is', async () => {
-    const delta = feedOf(log, { toChanges: ({ object }) => [{ type: 'upsert', key: object.id, record: { ...object }, upstreamUpdatedAt: '2026-01-01T00:00:00Z' }] })
+    const delta = feedOf(log, {
+      toChanges: ({ object }) => [
+        { type: 'upsert', key: object.id, record: { ...object }, upstreamUpdatedAt: '2026-01-01T00:00:00Z' },
+      ],
+    })
     await anchored(delta)
     log.change('a')
     await cycle(delta)
@@ -271,21 +306,34 @@ describe('young events', () => {
   })
 
   test.each([
-    { more: true, old: 3, young: 0, hasMore: true }, { more: true, old: 2, young: 1, hasMore: false }, { more: true, old: 0, young: 3, hasMore: false },
-    { more: false, old: 3, young: 0, hasMore: false }, { more: true, old: 0, young: 0, hasMore: false },
-  ])('N40 the source has more: $more, $old old and $young young ones: the cycle goes on: $hasMore', async ({ more, old, young, hasMore }) => {
-    let calls = 0
-    const eventsOf = (count: number, ageMs: number): LogEvent[] => Array.from({ length: count }, (_, index) => ({
-      id: `${ageMs}-${index}`, created: Math.floor((scene.clock.now() - ageMs) / 1_000), type: 'changed', object: { id: `${ageMs}-${index}`, v: 1 },
-    }))
-    const delta = feedOf(log, {
-      order: 'oldest-first',
-      read: async () => (++calls > 1 ? { events: [], hasMore: false } : { events: [...eventsOf(old, MINUTE), ...eventsOf(young, SECOND)], hasMore: more }),
-    })
-    await anchored(delta)
-    await cycle(delta)
-    expect(calls > 1).toBe(hasMore)
-  })
+    { more: true, old: 3, young: 0, hasMore: true },
+    { more: true, old: 2, young: 1, hasMore: false },
+    { more: true, old: 0, young: 3, hasMore: false },
+    { more: false, old: 3, young: 0, hasMore: false },
+    { more: true, old: 0, young: 0, hasMore: false },
+  ])(
+    'N40 the source has more: $more, $old old and $young young ones: the cycle goes on: $hasMore',
+    async ({ more, old, young, hasMore }) => {
+      let calls = 0
+      const eventsOf = (count: number, ageMs: number): LogEvent[] =>
+        Array.from({ length: count }, (_, index) => ({
+          id: `${ageMs}-${index}`,
+          created: Math.floor((scene.clock.now() - ageMs) / 1_000),
+          type: 'changed',
+          object: { id: `${ageMs}-${index}`, v: 1 },
+        }))
+      const delta = feedOf(log, {
+        order: 'oldest-first',
+        read: async () =>
+          ++calls > 1
+            ? { events: [], hasMore: false }
+            : { events: [...eventsOf(old, MINUTE), ...eventsOf(young, SECOND)], hasMore: more },
+      })
+      await anchored(delta)
+      await cycle(delta)
+      expect(calls > 1).toBe(hasMore)
+    },
+  )
 
   test('N25 an event that shows up late is not passed behind the lag, and is lost without it', async () => {
     const run = async (lagMs: number): Promise<boolean> => {
@@ -310,8 +358,15 @@ describe('young events', () => {
     const delta = feedOf(log, {
       order: 'oldest-first',
       read: async ({ after }) => ({
-        events: ([{ id: 'e1', created: at(MINUTE) }, { id: 'e2', created: at(young ? SECOND : MINUTE) }, { id: 'e3', created: at(12 * SECOND) }] as const)
-          .map((event): LogEvent => ({ ...event, type: 'changed', object: { id: event.id, v: 1 } })).filter(({ id }) => id > after || !after.startsWith('e')),
+        events: (
+          [
+            { id: 'e1', created: at(MINUTE) },
+            { id: 'e2', created: at(young ? SECOND : MINUTE) },
+            { id: 'e3', created: at(12 * SECOND) },
+          ] as const
+        )
+          .map((event): LogEvent => ({ ...event, type: 'changed', object: { id: event.id, v: 1 } }))
+          .filter(({ id }) => id > after || !after.startsWith('e')),
         hasMore: false,
       }),
     })
@@ -323,7 +378,7 @@ describe('young events', () => {
     expect(await scene.keys()).toEqual(['e1', 'e2', 'e3'])
   })
 
-  test('XC26 the source\'s clock lowers the horizon where ours is ahead', async () => {
+  test("XC26 the source's clock lowers the horizon where ours is ahead", async () => {
     const run = async (tells: boolean): Promise<boolean> => {
       scene = await EngineFixture.open()
       const slow = { now: () => scene.clock.now() - HOUR, sleep: (ms: number) => scene.clock.sleep(ms) }
@@ -356,7 +411,9 @@ describe('what cannot be', () => {
     const calls = log.calls
     const result = await cycle(delta, { afterMs: 31 * 24 * HOUR })
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
-    expect(result.error!.message).toMatch(/last complete 31 days ago.*keeps changes and deletions for 29 days only.*worker\.track/)
+    expect(result.error!.message).toMatch(
+      /last complete 31 days ago.*keeps changes and deletions for 29 days only.*worker\.track/,
+    )
     expect(await state()).toEqual(before)
     expect(log.calls).toBe(calls)
   })
@@ -364,7 +421,8 @@ describe('what cannot be', () => {
   test('XC32 a quiet log that has dropped the event of the cursor has lost nothing while every cycle was run', async () => {
     const delta = feedOf(log)
     await anchored(delta)
-    for (let day = 0; day < 40; day++) expect(await cycle(delta, { afterMs: 24 * HOUR })).toMatchObject({ stopReason: 'complete' })
+    for (let day = 0; day < 40; day++)
+      expect(await cycle(delta, { afterMs: 24 * HOUR })).toMatchObject({ stopReason: 'complete' })
     log.change('news')
     expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
     expect(await state()).toMatchObject({ cursor: 'evt_2' })
@@ -374,7 +432,10 @@ describe('what cannot be', () => {
     const delta = feedOf(log)
     await anchored(delta)
     log.change('kept')
-    expect(await cycle(delta, { afterMs: 29 * 24 * HOUR })).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
+    expect(await cycle(delta, { afterMs: 29 * 24 * HOUR })).toMatchObject({
+      stopReason: 'complete',
+      counts: { created: 1 },
+    })
   })
 
   test('a page sorted the other way than declared fails before anything is landed', async () => {
@@ -394,21 +455,32 @@ describe('what cannot be', () => {
     expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', pages: 1, counts: { created: 0 } })
   })
 
-  test.each([['no time', { created: Number.NaN }], ['no id', { id: '' }]])('XC20 an event with %s fails', async (_, part) => {
-    const delta = feedOf(log, { read: async () => ({ events: [{ ...log.newest()!, id: 'evt_x', ...part }], hasMore: false }), time: ({ created }) => (Number.isNaN(created) ? 'never' : new Date(created * 1_000).toISOString()) })
+  test.each([
+    ['no time', { created: Number.NaN }],
+    ['no id', { id: '' }],
+  ])('XC20 an event with %s fails', async (_, part) => {
+    const delta = feedOf(log, {
+      read: async () => ({ events: [{ ...log.newest()!, id: 'evt_x', ...part }], hasMore: false }),
+      time: ({ created }) => (Number.isNaN(created) ? 'never' : new Date(created * 1_000).toISOString()),
+    })
     await anchored(delta)
     expect(await cycle(delta)).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
   })
 
   test('as a replace sync it would sweep everything: refused', async () => {
-    expect(await cycle(feedOf(log), { mode: 'replace' })).toMatchObject({ error: { code: 'SYNC_INVALID', message: expect.stringMatching(/incremental/) } })
+    expect(await cycle(feedOf(log), { mode: 'replace' })).toMatchObject({
+      error: { code: 'SYNC_INVALID', message: expect.stringMatching(/incremental/) },
+    })
   })
 
-  test.each([[{ cursor: '' }], [{ cursor: 'evt_1' }], [{ cursor: 'evt_1', cursorTime: 5 }]])('a state that is not its own is refused and kept: %o', async (stored) => {
-    await setState(scene, stored)
-    expect(await cycle(feedOf(log))).toMatchObject({ error: { code: 'CURSOR_REJECTED' } })
-    expect(await state()).toEqual(stored)
-  })
+  test.each([[{ cursor: '' }], [{ cursor: 'evt_1' }], [{ cursor: 'evt_1', cursorTime: 5 }]])(
+    'a state that is not its own is refused and kept: %o',
+    async (stored) => {
+      await setState(scene, stored)
+      expect(await cycle(feedOf(log))).toMatchObject({ error: { code: 'CURSOR_REJECTED' } })
+      expect(await state()).toEqual(stored)
+    },
+  )
 
   test.each([[{ lagMs: -1 }], [{ retentionMs: 0 }]])('%o is refused at once', (options) => {
     expect(() => feedOf(log, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }))

@@ -1,5 +1,10 @@
 import type { Clock } from '../../src/contract/index.ts'
-import { eventFeed, type EventFeedOptions, type EventFeedState, type AnchoredExecute } from '../../src/strategies/index.ts'
+import {
+  eventFeed,
+  type EventFeedOptions,
+  type EventFeedState,
+  type AnchoredExecute,
+} from '../../src/strategies/index.ts'
 
 export interface LogEvent {
   readonly id: string
@@ -71,16 +76,28 @@ export class EventLog {
   }
 
   #note(type: LogEvent['type'], object: { id: string; v: number }, lateMs: number): void {
-    this.#events.push({ id: `evt_${this.#events.length + 1}`, created: Math.floor(this.#clock.now() / 1_000), type, object, visibleAt: this.#clock.now() + lateMs })
+    this.#events.push({
+      id: `evt_${this.#events.length + 1}`,
+      created: Math.floor(this.#clock.now() / 1_000),
+      type,
+      object,
+      visibleAt: this.#clock.now() + lateMs,
+    })
   }
 
   #visible(): LogEvent[] {
-    return this.#events.filter(({ visibleAt, created }) => visibleAt <= this.#clock.now() && created * 1_000 > this.#clock.now() - 30 * 86_400_000)
+    return this.#events.filter(
+      ({ visibleAt, created }) =>
+        visibleAt <= this.#clock.now() && created * 1_000 > this.#clock.now() - 30 * 86_400_000,
+    )
   }
 }
 
 /** A connector of the log, as an author would write it. */
-export function feedOf(log: EventLog, options: Partial<EventFeedOptions<LogEvent>> & { limit?: number } = {}): AnchoredExecute<EventFeedState> {
+export function feedOf(
+  log: EventLog,
+  options: Partial<EventFeedOptions<LogEvent>> & { limit?: number } = {},
+): AnchoredExecute<EventFeedState> {
   const { limit = 100, ...rest } = options
   return eventFeed<LogEvent>({
     anchor: async () => log.newest(),
@@ -90,7 +107,11 @@ export function feedOf(log: EventLog, options: Partial<EventFeedOptions<LogEvent
     },
     time: ({ created }) => new Date(created * 1_000).toISOString(),
     id: ({ id }) => id,
-    toChanges: ({ type, object }) => [type === 'deleted' ? { type: 'delete', key: object.id } : { type: 'upsert', key: object.id, record: { ...object } }],
+    toChanges: ({ type, object }) => [
+      type === 'deleted'
+        ? { type: 'delete', key: object.id }
+        : { type: 'upsert', key: object.id, record: { ...object } },
+    ],
     lagMs: 10_000,
     order: 'newest-first',
     retentionMs: 30 * 86_400_000,

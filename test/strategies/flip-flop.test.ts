@@ -19,7 +19,8 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, choices)
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
+  runOn(scene, execute, choices)
 const state = (): Promise<State | null> => stateOn(scene)
 
 /** Deleted here and noted there, perhaps late. */
@@ -47,23 +48,41 @@ describe('two streams of one sync', () => {
   test('N68 N69 N81 N82 N83 scenario 7: delta to its end, then deletes to theirs, and back, one stream a cycle', async () => {
     for (let index = 0; index < 7; index++) table.put(`r${index}`)
     expect(await cycle(connector())).toMatchObject({ stopReason: 'complete', pages: 3 })
-    expect(await state()).toMatchObject({ phase: 'deletes', deltaCursor: { cursorTimestamp: iso(Date.parse('2026-03-01T00:00:00Z')), cursorId: 'r6' } })
+    expect(await state()).toMatchObject({
+      phase: 'deletes',
+      deltaCursor: { cursorTimestamp: iso(Date.parse('2026-03-01T00:00:00Z')), cursorId: 'r6' },
+    })
     expect(audit.asked).toHaveLength(0)
     for (const id of ['r1', 'r2', 'r3', 'r4']) remove(id)
     table.put('new')
     expect(await cycle(connector())).toMatchObject({ stopReason: 'complete', pages: 2, counts: { deleted: 4 } })
     expect(await scene.keys()).toEqual(['r0', 'r5', 'r6'])
-    expect(await state()).toMatchObject({ phase: 'delta', deltaCursor: { cursorId: 'r6' }, deletesCursor: { cursorId: 'r4' } })
+    expect(await state()).toMatchObject({
+      phase: 'delta',
+      deltaCursor: { cursorId: 'r6' },
+      deletesCursor: { cursorId: 'r4' },
+    })
     await cycle(connector())
     expect(await scene.rows()).toEqual(table.truth())
-    expect(await state()).toMatchObject({ phase: 'deletes', deltaCursor: { cursorId: 'new' }, deletesCursor: { cursorId: 'r4' } })
+    expect(await state()).toMatchObject({
+      phase: 'deletes',
+      deltaCursor: { cursorId: 'new' },
+      deletesCursor: { cursorId: 'r4' },
+    })
   })
 
   test('D9 N2 the first run, without any state, is one of the delta; as a control, reading the phase of no state fails', async () => {
     table.put('a')
     expect(await cycle(connector())).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
-    const planted: Execute<State> = async (given) => ({ changes: [], hasMore: false, nextState: { phase: given!.phase } })
-    expect(await cycle(planted, { sync: 'planted' })).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' } })
+    const planted: Execute<State> = async (given) => ({
+      changes: [],
+      hasMore: false,
+      nextState: { phase: given!.phase },
+    })
+    expect(await cycle(planted, { sync: 'planted' })).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'CONNECTOR_FAILED' },
+    })
   })
 
   test('N83 the first turn to deletes begins where that stream begins, and an empty one leaves it there', async () => {
@@ -106,7 +125,14 @@ describe('two streams of one sync', () => {
   test('XE10 as a control: without the time of the deletion it would', async () => {
     const timeless = flipFlop({
       delta: keysetOf(table),
-      deletes: keyset<TableRow>({ read: (query) => audit.read(query), timestamp: ({ at }) => at, id: ({ id }) => id, toChange: ({ id }) => ({ type: 'delete', key: id }), lagMs: 0, limit: 10 }),
+      deletes: keyset<TableRow>({
+        read: (query) => audit.read(query),
+        timestamp: ({ at }) => at,
+        id: ({ id }) => id,
+        toChange: ({ id }) => ({ type: 'delete', key: id }),
+        lagMs: 0,
+        limit: 10,
+      }),
     })
     table.put('a')
     await cycle(timeless)
@@ -121,23 +147,46 @@ describe('two streams of one sync', () => {
     table.put('a')
     await cycle(connector())
     const before = await state()
-    const broken = flipFlop({ delta: keysetOf(table), deletes: async () => { throw new Error('no audit today') } })
+    const broken = flipFlop({
+      delta: keysetOf(table),
+      deletes: async () => {
+        throw new Error('no audit today')
+      },
+    })
     expect(await cycle(broken)).toMatchObject({ stopReason: 'error' })
     expect(await state()).toEqual(before)
   })
 
   test('N83 a stream that ends without a state keeps the one it was asked with', async () => {
     const asked: unknown[] = []
-    const once = (name: string): Execute<string> => async (given) => {
-      asked.push([name, given])
-      return given === undefined ? { changes: [], hasMore: false, nextState: `${name} 1` } : { changes: [], hasMore: false }
-    }
+    const once =
+      (name: string): Execute<string> =>
+      async (given) => {
+        asked.push([name, given])
+        return given === undefined
+          ? { changes: [], hasMore: false, nextState: `${name} 1` }
+          : { changes: [], hasMore: false }
+      }
     for (let round = 0; round < 6; round++) await cycle(flipFlop({ delta: once('delta'), deletes: once('deletes') }))
-    expect(asked).toEqual([['delta', undefined], ['deletes', undefined], ['delta', 'delta 1'], ['deletes', 'deletes 1'], ['delta', 'delta 1'], ['deletes', 'deletes 1']])
+    expect(asked).toEqual([
+      ['delta', undefined],
+      ['deletes', undefined],
+      ['delta', 'delta 1'],
+      ['deletes', 'deletes 1'],
+      ['delta', 'delta 1'],
+      ['deletes', 'deletes 1'],
+    ])
   })
 
   test('a stream that says there is more and forgets its state is told so', async () => {
-    expect(await cycle(flipFlop({ delta: async () => ({ changes: [], hasMore: true }), deletes: async () => ({ changes: [], hasMore: false }) }))).toMatchObject({ error: { code: 'STATE_MISSING' } })
+    expect(
+      await cycle(
+        flipFlop({
+          delta: async () => ({ changes: [], hasMore: true }),
+          deletes: async () => ({ changes: [], hasMore: false }),
+        }),
+      ),
+    ).toMatchObject({ error: { code: 'STATE_MISSING' } })
   })
 
   test('a phase it does not know is refused and kept', async () => {

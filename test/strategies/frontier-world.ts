@@ -1,4 +1,11 @@
-import { isSyncError, SyncError, type CommitOutcome, type Commit, type Execute, type Store } from '../../src/contract/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type CommitOutcome,
+  type Commit,
+  type Execute,
+  type Store,
+} from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../src/engine/sync-plan.ts'
@@ -58,7 +65,11 @@ const DATABASE = 'bookmarks'
 const STEPS_MAX = 60_000
 
 /** One list and its copy, from the first bookmark to the verdict, under the production engine. A pure function of its options. */
-export async function runFrontierWorld(seed: number, make: typeof frontier, overrides: Partial<Conditions> = {}): Promise<FrontierWorldResult> {
+export async function runFrontierWorld(
+  seed: number,
+  make: typeof frontier,
+  overrides: Partial<Conditions> = {},
+): Promise<FrontierWorldResult> {
   const store = await openSqliteStore({ file: ':memory:' })
   try {
     return await new World(seed, store, make, { ...draw(seed), ...overrides }).run()
@@ -96,8 +107,18 @@ function draw(seed: number): Conditions {
 }
 
 const RATES: Partial<Record<FaultKind, number>> = {
-  crash: 0.008, terminate: 0.008, freeze: 0.003, 'store-busy': 0.01, 'store-unavailable': 0.005, 'applied-unknown': 0.008, 'applied-late': 0.005, 'lost-unknown': 0.005,
-  'rate-limited': 0.04, 'server-error': 0.04, 'timeout-before': 0.01, 'timeout-after': 0.01,
+  crash: 0.008,
+  terminate: 0.008,
+  freeze: 0.003,
+  'store-busy': 0.01,
+  'store-unavailable': 0.005,
+  'applied-unknown': 0.008,
+  'applied-late': 0.005,
+  'lost-unknown': 0.005,
+  'rate-limited': 0.04,
+  'server-error': 0.04,
+  'timeout-before': 0.01,
+  'timeout-after': 0.01,
 }
 
 class World {
@@ -154,8 +175,15 @@ class World {
     await this.#heal()
     this.#ended = true
     return {
-      seed: this.#seed, conditions: this.#conditions, broken: this.#broken, faults: this.#faults.injected.length, cycles: this.#cycles, requests: this.#requests,
-      virtualMs: this.#scheduler.now - TIME_ZERO, stops: this.#stops, hash: this.#trace.digest(),
+      seed: this.#seed,
+      conditions: this.#conditions,
+      broken: this.#broken,
+      faults: this.#faults.injected.length,
+      cycles: this.#cycles,
+      requests: this.#requests,
+      virtualMs: this.#scheduler.now - TIME_ZERO,
+      stops: this.#stops,
+      hash: this.#trace.digest(),
     }
   }
 
@@ -164,12 +192,18 @@ class World {
     this.#faults.enabled = false
     await this.#rest('bookmarks')
     const alone = await this.#compare()
-    if (alone.missing.length > 0) this.#break(`at rest, ${alone.missing.length} of ${this.#list.ids.length} items are missing: ${alone.missing.slice(0, 5).join(' ')}`)
+    if (alone.missing.length > 0)
+      this.#break(
+        `at rest, ${alone.missing.length} of ${this.#list.ids.length} items are missing: ${alone.missing.slice(0, 5).join(' ')}`,
+      )
     if (!this.#conditions.verifies) return
     for (const sync of ['verify', 'bookmarks']) {
       await this.#rest(sync)
       const { missing, extra } = await this.#compare()
-      if (missing.length > 0 || extra.length > 0) this.#break(`after ${sync} at rest, ${missing.length} items are missing and ${extra.length} are too many: ${[...missing, ...extra].slice(0, 5).join(' ')}`)
+      if (missing.length > 0 || extra.length > 0)
+        this.#break(
+          `after ${sync} at rest, ${missing.length} items are missing and ${extra.length} are too many: ${[...missing, ...extra].slice(0, 5).join(' ')}`,
+        )
     }
   }
 
@@ -177,7 +211,10 @@ class World {
     this.#chosen = sync
     // What was under way is over by then, and so is every lease.
     const from = (this.#nobodyBeginsUntil = this.#scheduler.now + HOUR)
-    await this.#until(() => (this.#completed.get(sync) ?? 0) >= from, `${sync} did not complete a cycle in a healed world`)
+    await this.#until(
+      () => (this.#completed.get(sync) ?? 0) >= from,
+      `${sync} did not complete a cycle in a healed world`,
+    )
   }
 
   async #compare(): Promise<{ missing: string[]; extra: string[] }> {
@@ -215,8 +252,10 @@ class World {
       const falls = (part: number): boolean => (share -= part) < 0
       if (falls(purgeShare)) this.#list.remove(...ids.slice(0, chance.int(1, 25)))
       else if (falls(burstShare)) for (let count = chance.int(5, 40); count > 0; count--) this.#add()
-      else if (ids.length > 0 && falls(moveShare)) this.#list.add(chance.chance(0.5) ? chance.pick(ids.slice(0, 12)) : chance.pick(ids))
-      else if (ids.length > 0 && falls(removeShare)) this.#list.remove(chance.chance(0.5) ? chance.pick(ids.slice(0, 12)) : chance.pick(ids))
+      else if (ids.length > 0 && falls(moveShare))
+        this.#list.add(chance.chance(0.5) ? chance.pick(ids.slice(0, 12)) : chance.pick(ids))
+      else if (ids.length > 0 && falls(removeShare))
+        this.#list.remove(chance.chance(0.5) ? chance.pick(ids.slice(0, 12)) : chance.pick(ids))
       else this.#add()
     }
     await this.#fate.idle(gapMs)
@@ -231,28 +270,44 @@ class World {
     void this.#run(name, runner).catch((error: unknown) => this.#break(`a runner ended with ${String(error)}`))
   }
 
-  async #run(name: string, runner: { process: SimulatedProcess; lives: number; stopping: AbortController | null }): Promise<void> {
+  async #run(
+    name: string,
+    runner: { process: SimulatedProcess; lives: number; stopping: AbortController | null },
+  ): Promise<void> {
     const { process } = runner
     const clock = new VirtualClock(process, (ms) => this.#break(`somebody slept ${ms} ms`))
     const store = createFaultyStore(this.#store, {
-      process, faults: this.#faults, latencyMs: () => (this.#faults.enabled ? this.#chance.int(1, 50) : 1),
+      process,
+      faults: this.#faults,
+      latencyMs: () => (this.#faults.enabled ? this.#chance.int(1, 50) : 1),
       observe: async (method, args, answer) => {
         if (method === 'commit') await this.#observe(args[0] as Commit, answer as CommitOutcome)
       },
-      runLater: (ms, call) => void this.#fate.idle(ms).then(call).catch((error: unknown) => this.#break(`a late call failed: ${String(error)}`)),
+      runLater: (ms, call) =>
+        void this.#fate
+          .idle(ms)
+          .then(call)
+          .catch((error: unknown) => this.#break(`a late call failed: ${String(error)}`)),
     })
     const syncs = this.#conditions.verifies ? ['bookmarks', 'bookmarks', 'verify'] : ['bookmarks']
     while (!this.#ended) {
       await process.idle(this.#pauseMs())
-      if (this.#scheduler.now < this.#nobodyBeginsUntil) await process.idle(this.#nobodyBeginsUntil - this.#scheduler.now)
+      if (this.#scheduler.now < this.#nobodyBeginsUntil)
+        await process.idle(this.#nobodyBeginsUntil - this.#scheduler.now)
       const plan = this.#plan(this.#chosen ?? this.#chance.pick(syncs), process)
       const began = this.#scheduler.now
       const stopping = (runner.stopping = new AbortController())
       let result: CycleResult | null = null
       try {
         result = await runCycle(plan, {
-          store, ports: { clock, random: this.#chance, log: SILENT }, fetch: unreachable, secrets: { get: unreachable }, holder: `${name}.${runner.lives}`, trigger: 'simulation',
-          signal: stopping.signal, allowDeletes: this.#confirmed.has(plan.sync),
+          store,
+          ports: { clock, random: this.#chance, log: SILENT },
+          fetch: unreachable,
+          secrets: { get: unreachable },
+          holder: `${name}.${runner.lives}`,
+          trigger: 'simulation',
+          signal: stopping.signal,
+          allowDeletes: this.#confirmed.has(plan.sync),
         })
       } catch (error) {
         if (!isSyncError(error) || !EXPECTED.has(error.code)) this.#break(`a cycle threw ${String(error)}`)
@@ -260,14 +315,19 @@ class World {
       runner.stopping = null
       this.#cycles++
       if (result !== null) this.#note(plan.sync, result, began)
-      this.#trace.add(this.#scheduler.now - TIME_ZERO, `${name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.endReason ?? ''}`)
+      this.#trace.add(
+        this.#scheduler.now - TIME_ZERO,
+        `${name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.endReason ?? ''}`,
+      )
     }
   }
 
   /** Between two cycles; now and then the machine is off for weeks. */
   #pauseMs(): number {
     if (!this.#faults.enabled) return MINUTE
-    return this.#chance.chance(this.#conditions.offlineShare) ? this.#chance.int(1, 40) * this.#conditions.gapMs : this.#chance.int(0, 3 * this.#conditions.gapMs)
+    return this.#chance.chance(this.#conditions.offlineShare)
+      ? this.#chance.int(1, 40) * this.#conditions.gapMs
+      : this.#chance.int(0, 3 * this.#conditions.gapMs)
   }
 
   #note(sync: string, result: CycleResult, began: number): void {
@@ -285,13 +345,30 @@ class World {
   #plan(sync: string, process: SimulatedProcess): SyncPlan {
     const { ordered, refreshMs, anchorsMax, pagesMax, minutesMax } = this.#conditions
     const execute: Execute<FrontierState> = this.#make<Entry>((context) => this.#fetch(sync, process, context), {
-      id: ({ id }) => id, refreshMs, anchorsMax, ...(ordered && { order: ({ at }: Entry) => at }),
+      id: ({ id }) => id,
+      refreshMs,
+      anchorsMax,
+      ...(ordered && { order: ({ at }: Entry) => at }),
       toChange: ({ id }) => ({ type: 'upsert', key: id, record: { id } }),
     })
     return {
-      worker: WORKER, sync, mode: sync === 'verify' ? 'replace' : 'incremental', databases: [{ name: DATABASE }], owner: 'owner', execute, pacers: [],
-      limits: { ...DEFAULT_LIMITS, leaseTtlMs: 30_000, deadlineMs: 20_000, retriesMax: 1, ...(this.#faults.enabled && { pagesMax, minutesMax }) },
-      sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0,
+      worker: WORKER,
+      sync,
+      mode: sync === 'verify' ? 'replace' : 'incremental',
+      databases: [{ name: DATABASE }],
+      owner: 'owner',
+      execute,
+      pacers: [],
+      limits: {
+        ...DEFAULT_LIMITS,
+        leaseTtlMs: 30_000,
+        deadlineMs: 20_000,
+        retriesMax: 1,
+        ...(this.#faults.enabled && { pagesMax, minutesMax }),
+      },
+      sweep: DEFAULT_SWEEP,
+      scope: null,
+      upstreamToleranceMs: 0,
     }
   }
 
@@ -301,8 +378,14 @@ class World {
     this.#began.set(context.cycle.id, context.cycle.startedAt)
     const latencyMs = (): number => (this.#faults.enabled ? this.#chance.int(5, 1_500) : 5)
     await process.wait('source:before', latencyMs(), context.signal)
-    const fault = this.#faults.draw(process.name, 'source', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after'])
-    if (fault?.kind === 'rate-limited') throw new SyncError('RATE_LIMITED', 'too fast', { retryAfterMs: Math.round(fault.severity * 15 * MINUTE) })
+    const fault = this.#faults.draw(process.name, 'source', [
+      'rate-limited',
+      'server-error',
+      'timeout-before',
+      'timeout-after',
+    ])
+    if (fault?.kind === 'rate-limited')
+      throw new SyncError('RATE_LIMITED', 'too fast', { retryAfterMs: Math.round(fault.severity * 15 * MINUTE) })
     if (fault?.kind === 'server-error') throw new SyncError('SOURCE_UNAVAILABLE', 'broken')
     if (fault?.kind === 'timeout-before') await process.wait('source:hangs', 365 * 24 * HOUR, context.signal)
     const page = this.#endEarly(this.#cut(this.#list.read(context), context), sync, context)
@@ -318,7 +401,8 @@ class World {
   }
 
   #endEarly(page: FrontierPage<Entry>, sync: string, { cursor }: FetchContext): FrontierPage<Entry> {
-    if (page.reachedSince === true || !this.#faults.enabled || !this.#chance.chance(this.#conditions.earlyEndShare)) return page
+    if (page.reachedSince === true || !this.#faults.enabled || !this.#chance.chance(this.#conditions.earlyEndShare))
+      return page
     // The time that a token was given at does not make it another page.
     const asked = cursor === null ? 'top' : cursor.split('@')[0]!
     const before = this.#cutShort.get(sync)
@@ -360,9 +444,15 @@ class World {
     const gap = this.#list.entries.filter(({ id, at }) => at <= top.place && !keys.has(id)).map(({ id }) => id)
     const began = this.#began.get(move.cycle)!
     // Also what has moved: it was there all the time.
-    const lost = sync === 'verify' ? this.#list.entries.filter(({ id, since }) => since < began && !keys.has(id)).map(({ id }) => id) : []
+    const lost =
+      sync === 'verify'
+        ? this.#list.entries.filter(({ id, since }) => since < began && !keys.has(id)).map(({ id }) => id)
+        : []
     if (lost.length > 0) this.#break(`the sweep took ${lost.length} items that live: ${lost.slice(0, 5).join(' ')}`)
-    if (gap.length > 0) this.#break(`${sync} says that it has read all, and ${gap.length} items are missing: ${gap.slice(0, 5).join(' ')}`)
+    if (gap.length > 0)
+      this.#break(
+        `${sync} says that it has read all, and ${gap.length} items are missing: ${gap.slice(0, 5).join(' ')}`,
+      )
   }
 }
 
@@ -370,7 +460,17 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** How a cycle may end in a world like these. Anything else is a finding. */
 const EXPECTED: ReadonlySet<string> = new Set([
-  'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'RATE_LIMITED', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN', 'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE',
+  'SOURCE_UNAVAILABLE',
+  'SOURCE_TIMEOUT',
+  'RATE_LIMITED',
+  'STORE_BUSY',
+  'STORE_UNAVAILABLE',
+  'COMMIT_UNKNOWN',
+  'LEASE_HELD',
+  'LEASE_LOST',
+  'VERSION_CONFLICT',
+  'OVERLAP_UNRESOLVED',
+  'MASS_DELETE',
 ])
 
 function unreachable(): never {
@@ -384,7 +484,11 @@ export interface CampaignReport {
 }
 
 /** Many worlds, one per seed, until the first that breaks a promise. */
-export async function runCampaign(seeds: number, make: typeof frontier, { firstSeed = 1, overrides = {} }: { firstSeed?: number; overrides?: Partial<Conditions> } = {}): Promise<CampaignReport> {
+export async function runCampaign(
+  seeds: number,
+  make: typeof frontier,
+  { firstSeed = 1, overrides = {} }: { firstSeed?: number; overrides?: Partial<Conditions> } = {},
+): Promise<CampaignReport> {
   const startedAt = performance.now()
   const stops: Record<string, number> = {}
   const failures: FrontierWorldResult[] = []
@@ -392,7 +496,8 @@ export async function runCampaign(seeds: number, make: typeof frontier, { firstS
   for (let seed = firstSeed; seed < firstSeed + seeds && failures.length === 0; seed++) {
     const verdict = await runFrontierWorld(seed, make, overrides)
     // One in a hundred is run twice: a world that is not the same again could not be found again.
-    if (hashOf(seed, 'repeat') % 100 === 0 && (await runFrontierWorld(seed, make, overrides)).hash !== verdict.hash) failures.push({ ...verdict, broken: 'the world is not the same when it is run again' })
+    if (hashOf(seed, 'repeat') % 100 === 0 && (await runFrontierWorld(seed, make, overrides)).hash !== verdict.hash)
+      failures.push({ ...verdict, broken: 'the world is not the same when it is run again' })
     if (verdict.broken !== null) failures.push(verdict)
     worlds++
     faults += verdict.faults
@@ -403,9 +508,13 @@ export async function runCampaign(seeds: number, make: typeof frontier, { firstS
     for (const [word, count] of Object.entries(verdict.stops)) stops[word] = (stops[word] ?? 0) + count
   }
   const perSecond = Math.round(worlds / ((performance.now() - startedAt) / 1_000))
-  const ends = Object.entries(stops).toSorted(([, a], [, b]) => b - a).map(([word, count]) => `${word} ${count}`).join(', ')
+  const ends = Object.entries(stops)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([word, count]) => `${word} ${count}`)
+    .join(', ')
   return {
-    worlds, failures,
+    worlds,
+    failures,
     sentence: `${worlds} worlds (${perSecond} a second), ${faults} faults, ${cycles} cycles, ${requests} pages asked for, ${Math.round(virtualMs / 24 / HOUR)} virtual days, ${failures.length} broken; ended by ${ends}; digest ${digest.toString(16)}.`,
   }
 }

@@ -21,7 +21,8 @@ afterEach(() => scene.close())
 
 const run = (choices?: Parameters<typeof runOn>[2]): ReturnType<typeof runOn> => runOn(scene, execute, choices)
 const committed = async (): Promise<FrontierState> => (await stateOn<FrontierState>(scene))!
-const inflight = async (): Promise<FrontierState> => JSON.parse((await scene.checkpoint()).inflight!.state!) as FrontierState
+const inflight = async (): Promise<FrontierState> =>
+  JSON.parse((await scene.checkpoint()).inflight!.state!) as FrontierState
 const expectAll = async (): Promise<void> => expect(await scene.keys()).toEqual(expect.arrayContaining(list.ids))
 /** Everything was read once, and nothing is on record of it. */
 const settle = async (): Promise<void> => {
@@ -52,7 +53,12 @@ describe('S34 what a page is asked with', () => {
       return list.read(context)
     })
     await run({ pagesMax: 1 })
-    expect(got[0]).toMatchObject({ fetch: expect.any(Function), signal: expect.any(AbortSignal), clock: expect.anything(), cycle: { page: 1 } })
+    expect(got[0]).toMatchObject({
+      fetch: expect.any(Function),
+      signal: expect.any(AbortSignal),
+      clock: expect.anything(),
+      cycle: { page: 1 },
+    })
     expect(got[0]!.secrets.get('TOKEN')).toBe('TOKEN')
   })
 
@@ -66,10 +72,13 @@ describe('S34 what a page is asked with', () => {
 
   test('SX12: a source without cursors makes them of its natural order', async () => {
     const notes = ['three', 'two', 'one']
-    execute = frontier<string>(async ({ cursor }) => {
-      const from = cursor === null ? 0 : notes.indexOf(cursor) + 1
-      return { items: notes.slice(from, from + 1), nextCursor: from + 1 < notes.length ? notes[from]! : null }
-    }, { id: (note) => note, toChange: (note) => ({ type: 'upsert', key: note, record: { note } }) })
+    execute = frontier<string>(
+      async ({ cursor }) => {
+        const from = cursor === null ? 0 : notes.indexOf(cursor) + 1
+        return { items: notes.slice(from, from + 1), nextCursor: from + 1 < notes.length ? notes[from]! : null }
+      },
+      { id: (note) => note, toChange: (note) => ({ type: 'upsert', key: note, record: { note } }) },
+    )
     expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', counts: { created: 3 } })
   })
 })
@@ -77,7 +86,12 @@ describe('S34 what a page is asked with', () => {
 describe('the tail', () => {
   test('S6 S7 S9 SX4: the first forward page hands its place over, and backfill goes on from there to the end of the list', async () => {
     await run({ pagesMax: 1 })
-    expect(await inflight()).toMatchObject({ phase: 'backfill', headItemId: 'a35', tailCursor: expect.stringMatching(/^26@/), tailComplete: false })
+    expect(await inflight()).toMatchObject({
+      phase: 'backfill',
+      headItemId: 'a35',
+      tailCursor: expect.stringMatching(/^26@/),
+      tailComplete: false,
+    })
     expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'end_of_data', resumed: true })
     expect(await committed()).toMatchObject({ tailComplete: true })
     expect((await committed()).tailCursor).toBeUndefined()
@@ -96,7 +110,12 @@ describe('the tail', () => {
     expect(deep).toMatchObject({ phase: 'forward', headItemId: 'a35' })
     expect(deep.tailCursor).not.toBe(tailCursor)
     await run({ pagesMax: 2 })
-    expect(await inflight()).toMatchObject({ phase: 'forward', pass: { pending: { id: 'b25' } }, headItemId: 'a35', tailCursor: deep.tailCursor })
+    expect(await inflight()).toMatchObject({
+      phase: 'forward',
+      pass: { pending: { id: 'b25' } },
+      headItemId: 'a35',
+      tailCursor: deep.tailCursor,
+    })
     expect(await run()).toMatchObject({ endReason: 'end_of_data' })
     expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41', 'backfill 6', 'backfill 6'])
     await expectAll()
@@ -115,14 +134,21 @@ describe('the tail', () => {
   })
 
   test('SD4: a page that forgets to say where the next one begins is no end', async () => {
-    execute = frontierOf(list, {}, async (context) => ({ ...list.read(context), ...(context.phase === 'backfill' && { nextCursor: undefined as unknown as null }) }))
+    execute = frontierOf(list, {}, async (context) => ({
+      ...list.read(context),
+      ...(context.phase === 'backfill' && { nextCursor: undefined as unknown as null }),
+    }))
     expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
     expect(await inflight()).toMatchObject({ tailComplete: false })
   })
 
   test('empty pages that say that there is more end nothing', async () => {
     let empty = 0
-    execute = frontierOf(list, {}, async (context) => (context.cursor !== null && empty++ % 2 === 0 ? { items: [], nextCursor: `${context.cursor} ` } : list.read({ ...context, cursor: context.cursor?.trim() ?? null })))
+    execute = frontierOf(list, {}, async (context) =>
+      context.cursor !== null && empty++ % 2 === 0
+        ? { items: [], nextCursor: `${context.cursor} ` }
+        : list.read({ ...context, cursor: context.cursor?.trim() ?? null }),
+    )
     expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 35 } })
   })
 
@@ -136,7 +162,15 @@ describe('the tail', () => {
   test('where every page takes longer than the time between two looks at the head, both still have their turns', async () => {
     execute = frontierOf(list, { refreshMs: MINUTE })
     await runToEnd(scene, execute, { pagesMax: 1 })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'forward null', 'backfill 16', 'forward null', 'backfill 6', 'backfill 6'])
+    expect(list.takeAsked()).toEqual([
+      'forward null',
+      'backfill 26',
+      'forward null',
+      'backfill 16',
+      'forward null',
+      'backfill 6',
+      'backfill 6',
+    ])
   })
 })
 
@@ -163,7 +197,15 @@ describe('the head', () => {
     }
     expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(list.asked.every(({ sinceItemId }) => sinceItemId === 'a35')).toBe(true)
-    expect(list.takeAsked()).toEqual(['forward null', 'forward 82', 'forward 72', 'forward 62', 'forward 52', 'forward 42', 'forward 32'])
+    expect(list.takeAsked()).toEqual([
+      'forward null',
+      'forward 82',
+      'forward 72',
+      'forward 62',
+      'forward 52',
+      'forward 42',
+      'forward 32',
+    ])
     expect(await committed()).toMatchObject({ headItemId: 'c01' })
     expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1, counts: { created: 4 } })
     await expectAll()
@@ -204,7 +246,10 @@ describe('the head', () => {
     await settle()
     list.add(...numbered('b', 45))
     const before = await committed()
-    const interrupted = async (reason: string, choices: Parameters<typeof runOn>[2] & { signal?: AbortSignal }): Promise<void> => {
+    const interrupted = async (
+      reason: string,
+      choices: Parameters<typeof runOn>[2] & { signal?: AbortSignal },
+    ): Promise<void> => {
       expect(await run(choices)).toMatchObject({ stopReason: reason, endReason: null })
       const { pass, headItemId, anchors } = await inflight()
       expect({ headItemId, anchors }).toEqual({ headItemId: before.headItemId, anchors: before.anchors })
@@ -222,7 +267,9 @@ describe('the head', () => {
       return list.read(context)
     })
     scene.clock.step(MINUTE)
-    expect(await scene.run(planOf({ execute, owner: 'shop' }), { signal: cancelled.signal })).toMatchObject({ stopReason: 'cancelled' })
+    expect(await scene.run(planOf({ execute, owner: 'shop' }), { signal: cancelled.signal })).toMatchObject({
+      stopReason: 'cancelled',
+    })
     expect(await inflight()).toMatchObject({ headItemId: before.headItemId, pass: { pending: { id: 'b45' } } })
     execute = frontierOf(list)
     expect(await run()).toMatchObject({ endReason: 'reached_since' })
@@ -243,9 +290,17 @@ describe('the end of a pass', () => {
   test('S19 S20 S22: the page with the anchor is landed whole, and is the only one that a small increment takes', async () => {
     await settle()
     list.add('b01', 'b02', 'b03')
-    expect(await run()).toMatchObject({ stopReason: 'complete', endReason: 'reached_since', pages: 1, counts: { created: 3, unchanged: 7 } })
+    expect(await run()).toMatchObject({
+      stopReason: 'complete',
+      endReason: 'reached_since',
+      pages: 1,
+      counts: { created: 3, unchanged: 7 },
+    })
     expect(list.takeAsked()).toEqual(['forward null'])
-    expect((await scene.store.cycles(null, { limit: 1 }))[0]).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
+    expect((await scene.store.cycles(null, { limit: 1 }))[0]).toMatchObject({
+      stopReason: 'complete',
+      endReason: 'reached_since',
+    })
   })
 
   test('S19: also when a page ends in the middle of the anchors', async () => {
@@ -326,21 +381,27 @@ describe('the end of a pass', () => {
     expect(await committed()).toMatchObject({ headItemId: 'b01' })
   })
 
-  test.each([['a35'], ['a35', 'a34', 'a32', 'a31'], ['a34', 'a33']])('F8: anchors that vanish cost nothing: %s', async (...gone) => {
-    await settle()
-    list.remove(...gone)
-    list.add('b01')
-    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
-    await expectAll()
-  })
+  test.each([['a35'], ['a35', 'a34', 'a32', 'a31'], ['a34', 'a33']])(
+    'F8: anchors that vanish cost nothing: %s',
+    async (...gone) => {
+      await settle()
+      list.remove(...gone)
+      list.add('b01')
+      expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 1 })
+      await expectAll()
+    },
+  )
 
-  test.each([[false], [true]])('T9 XC28: an anchor that moved to the top ends nothing; order shown: %s', async (isShown) => {
-    execute = frontierOf(list, isShown ? { order: ({ at }: Entry) => at } : {})
-    await settle()
-    list.add(...numbered('b', 20), 'a35', 'a33', 'a34')
-    expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 3, counts: { created: 20 } })
-    await expectAll()
-  })
+  test.each([[false], [true]])(
+    'T9 XC28: an anchor that moved to the top ends nothing; order shown: %s',
+    async (isShown) => {
+      execute = frontierOf(list, isShown ? { order: ({ at }: Entry) => at } : {})
+      await settle()
+      list.add(...numbered('b', 20), 'a35', 'a33', 'a34')
+      expect(await run()).toMatchObject({ endReason: 'reached_since', pages: 3, counts: { created: 20 } })
+      await expectAll()
+    },
+  )
 
   test('T9 XC29: a pass whose place was forgotten begins anew, and the anchor of before it is still in force', async () => {
     await settle()
@@ -350,7 +411,16 @@ describe('the end of a pass', () => {
     list.add('c01')
     expect(await run({ afterMs: 2 * HOUR })).toMatchObject({ stopReason: 'complete', endReason: 'reached_since' })
     expect(list.asked.every(({ sinceItemId }) => sinceItemId === 'a35')).toBe(true)
-    expect(list.takeAsked()).toEqual(['forward null', 'forward 61', 'forward 51', 'forward null', 'forward 62', 'forward 52', 'forward 42', 'forward 32'])
+    expect(list.takeAsked()).toEqual([
+      'forward null',
+      'forward 61',
+      'forward 51',
+      'forward null',
+      'forward 62',
+      'forward 52',
+      'forward 42',
+      'forward 32',
+    ])
     expect(await committed()).toMatchObject({ headItemId: 'c01' })
     await expectAll()
   })
@@ -361,7 +431,17 @@ describe('the end of a pass', () => {
     await run({ afterMs: 2 * HOUR, pagesMax: 1 })
     expect(await inflight()).toMatchObject({ tailComplete: false, tailCursor: expect.stringMatching(/^26@/) })
     expect(await run()).toMatchObject({ stopReason: 'complete' })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill null', 'forward null', 'backfill 26', 'backfill 16', 'backfill 6', 'backfill 6'])
+    expect(list.takeAsked()).toEqual([
+      'forward null',
+      'backfill 26',
+      'backfill 16',
+      'backfill null',
+      'forward null',
+      'backfill 26',
+      'backfill 16',
+      'backfill 6',
+      'backfill 6',
+    ])
     await expectAll()
   })
 
@@ -395,13 +475,23 @@ describe('SD4 an end of the list that comes too early', () => {
   test.each([[0], [4], [10]])('in backfill, after %i items: the tail is not complete', async (items) => {
     execute = cutting(items, 3)
     await run({ pagesMax: 3 })
-    expect(await inflight()).toMatchObject({ tailComplete: false, ending: { claims: 1 }, tailCursor: expect.stringMatching(/^16@/) })
+    expect(await inflight()).toMatchObject({
+      tailComplete: false,
+      ending: { claims: 1 },
+      tailCursor: expect.stringMatching(/^16@/),
+    })
     expect(await run()).toMatchObject({ stopReason: 'complete' })
     expect(await committed()).not.toHaveProperty('ending')
     await expectAll()
   })
 
-  test.each([[1, 0], [1, 4], [2, 0], [2, 4], [2, 10]])('on page %i of a forward pass, after %i items: what is new below is found', async (at, items) => {
+  test.each([
+    [1, 0],
+    [1, 4],
+    [2, 0],
+    [2, 4],
+    [2, 10],
+  ])('on page %i of a forward pass, after %i items: what is new below is found', async (at, items) => {
     await settle()
     list.add(...numbered('b', 25))
     execute = cutting(items, at)
@@ -437,7 +527,10 @@ describe('SD4 an end of the list that comes too early', () => {
 
   test('invariant 9: a source that ends the list after another item each time is not asked without end', async () => {
     let request = 0
-    execute = frontierOf(list, {}, async (context) => ({ items: list.read(context).items.slice(0, ++request % 7), nextCursor: null }))
+    execute = frontierOf(list, {}, async (context) => ({
+      items: list.read(context).items.slice(0, ++request % 7),
+      nextCursor: null,
+    }))
     expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
     execute = frontierOf(list)
     expect(await run()).toMatchObject({ stopReason: 'complete' })
@@ -447,7 +540,10 @@ describe('SD4 an end of the list that comes too early', () => {
   test('invariant 9: after such an error a list of one page is believed later, wherever it ends', async () => {
     list.remove(...list.ids.slice(3))
     let request = 0
-    execute = frontierOf(list, {}, async (context) => ({ items: list.read(context).items.slice(0, ++request % 3), nextCursor: null }))
+    execute = frontierOf(list, {}, async (context) => ({
+      items: list.read(context).items.slice(0, ++request % 3),
+      nextCursor: null,
+    }))
     expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' } })
     execute = frontierOf(list)
     expect(await run({ afterMs: HOUR })).toMatchObject({ stopReason: 'complete' })
@@ -486,7 +582,8 @@ describe('SD4 an end of the list that comes too early', () => {
 })
 
 describe('SD6 a replace sync of the same function', () => {
-  const verify = (choices: Parameters<typeof runOn>[2] = {}): ReturnType<typeof runOn> => runOn(scene, execute, { sync: 'verify', mode: 'replace', ...choices })
+  const verify = (choices: Parameters<typeof runOn>[2] = {}): ReturnType<typeof runOn> =>
+    runOn(scene, execute, { sync: 'verify', mode: 'replace', ...choices })
 
   test('SX1: finds what is gone, which a forward pass never does, and deletes nothing before it has read to the end', async () => {
     await settle()
@@ -525,7 +622,16 @@ describe('SD6 a replace sync of the same function', () => {
       return list.read(context)
     })
     expect(await verify()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
-    expect(list.takeAsked()).toEqual(['forward null', 'backfill 26', 'backfill 16', 'backfill 5', 'backfill 5', 'forward null', expect.stringMatching(/^forward \d+$/), 'forward null'])
+    expect(list.takeAsked()).toEqual([
+      'forward null',
+      'backfill 26',
+      'backfill 16',
+      'backfill 5',
+      'backfill 5',
+      'forward null',
+      expect.stringMatching(/^forward \d+$/),
+      'forward null',
+    ])
     expect(await scene.keys()).toEqual(list.ids.toSorted())
   })
 
@@ -546,16 +652,26 @@ describe('what it refuses', () => {
     ['anchorsMax', { anchorsMax: 3 }],
     ['refreshMs', { refreshMs: -1 }],
   ])('an option that cannot be: %s', (name, options) => {
-    expect(() => frontierOf(list, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID', message: expect.stringContaining(name) as string }) as Error)
+    expect(() => frontierOf(list, options)).toThrow(
+      expect.objectContaining({ code: 'SYNC_INVALID', message: expect.stringContaining(name) as string }) as Error,
+    )
   })
 
   test('a fetchPage that is none', () => {
-    expect(() => frontier(undefined as never, {} as never)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }) as Error)
+    expect(() => frontier(undefined as never, {} as never)).toThrow(
+      expect.objectContaining({ code: 'SYNC_INVALID' }) as Error,
+    )
   })
 
-  test.each<[string, (entry: Entry) => unknown]>([['id', () => ''], ['id', () => undefined]])('an item without an %s', async (_, id) => {
+  test.each<[string, (entry: Entry) => unknown]>([
+    ['id', () => ''],
+    ['id', () => undefined],
+  ])('an item without an %s', async (_, id) => {
     execute = frontierOf(list, { id: id as (entry: Entry) => string })
-    expect(await run()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringContaining('id') as string } })
+    expect(await run()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID', message: expect.stringContaining('id') as string },
+    })
   })
 
   test.each([[undefined], [Number.NaN], [null]])('an item whose order is %s', async (order) => {
@@ -571,8 +687,14 @@ describe('what it refuses', () => {
   test.each([
     ['of another strategy', { cursor: 'x' }],
     ['with a phase of its own', { phase: 'sideways', anchors: '', checkedAt: 1, tailComplete: true }],
-    ['with a tail that is no cursor', { phase: 'backfill', anchors: '', checkedAt: 1, tailComplete: false, tailCursor: 7 }],
-    ['with a pass without a place', { phase: 'forward', anchors: '', checkedAt: 1, tailComplete: true, pass: { anchors: '' } }],
+    [
+      'with a tail that is no cursor',
+      { phase: 'backfill', anchors: '', checkedAt: 1, tailComplete: false, tailCursor: 7 },
+    ],
+    [
+      'with a pass without a place',
+      { phase: 'forward', anchors: '', checkedAt: 1, tailComplete: true, pass: { anchors: '' } },
+    ],
     ['with half an anchor', { phase: 'forward', anchors: 'abc', checkedAt: 1, tailComplete: true }],
     ['without a time', { phase: 'forward', anchors: '', tailComplete: true }],
   ])('a state %s', async (_, state) => {
@@ -589,5 +711,6 @@ test('S35 the guide tells of every field of the state and every word a pass ends
   const names = [...fields.matchAll(/readonly (\w+)\??:/g)].map(([, name]) => name!)
   expect(names.length).toBeGreaterThan(6)
   expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([])
-  for (const word of ['reached_since', 'caught_up', 'end_of_data', 'timeout', 'cancelled', 'max_pages', 'error']) expect(guide).toContain(word)
+  for (const word of ['reached_since', 'caught_up', 'end_of_data', 'timeout', 'cancelled', 'max_pages', 'error'])
+    expect(guide).toContain(word)
 })

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Execute, SyncContext } from '../../src/contract/index.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
-import { numericIds, type KeysetAnswer, type KeysetOptions, type KeysetQuery, type KeysetState } from '../../src/strategies/index.ts'
+import {
+  numericIds,
+  type KeysetAnswer,
+  type KeysetOptions,
+  type KeysetQuery,
+  type KeysetState,
+} from '../../src/strategies/index.ts'
 import { HOUR, MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
 import { iso, runOn, setState, stateOn } from './run-strategy.ts'
 import { keysetOf, Table, toChange, type TableRow } from './table.ts'
@@ -17,19 +23,24 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, choices)
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
+  runOn(scene, execute, choices)
 const state = (): Promise<KeysetState | null> => stateOn(scene)
 
 /** n rows stamped a second apart, the last of them a minute ago. */
 function fill(n: number): void {
   const start = scene.clock.now() - MINUTE - n * SECOND
-  for (let index = 0; index < n; index++) table.put(`r${String(index).padStart(4, '0')}`, { at: iso(start + index * SECOND) })
+  for (let index = 0; index < n; index++)
+    table.put(`r${String(index).padStart(4, '0')}`, { at: iso(start + index * SECOND) })
 }
 
 describe('a backfill', () => {
   test('N20 N22 XC7 scenario 1: a thousand rows, 350 of them with one timestamp, come in eleven pages and once each; one more confirms the end', async () => {
     const start = scene.clock.now() - HOUR
-    for (let index = 0; index < 1_000; index++) table.put(`r${String(index).padStart(4, '0')}`, { at: iso(start + (index < 300 ? index : index < 650 ? 300 : index) * SECOND) })
+    for (let index = 0; index < 1_000; index++)
+      table.put(`r${String(index).padStart(4, '0')}`, {
+        at: iso(start + (index < 300 ? index : index < 650 ? 300 : index) * SECOND),
+      })
     const result = await cycle(keysetOf(table), { mode: 'replace' })
     expect(result).toMatchObject({ stopReason: 'complete', pages: 12, counts: { created: 1_000, unchanged: 0 } })
     expect(await scene.rows()).toEqual(table.truth())
@@ -41,18 +52,27 @@ describe('a backfill', () => {
     for (let index = 0; index < 10; index++) table.put(`r${index}`, { at })
     const read = keysetOf(table, { limit: 4 })
     const tidemarks: string[] = []
-    await cycle(async (from: KeysetState | undefined, context) => {
-      const page = await read(from, context)
-      if (page.hasMore && page.tidemark !== undefined && page.tidemark !== null) tidemarks.push(page.tidemark)
-      return page
-    }, { mode: 'incremental' })
+    await cycle(
+      async (from: KeysetState | undefined, context) => {
+        const page = await read(from, context)
+        if (page.hasMore && page.tidemark !== undefined && page.tidemark !== null) tidemarks.push(page.tidemark)
+        return page
+      },
+      { mode: 'incremental' },
+    )
     expect(tidemarks.length).toBeGreaterThan(1)
     for (const tidemark of tidemarks) expect(Date.parse(tidemark)).toBeLessThan(Date.parse(at))
   })
 
   test('T8 as a control: asking only for later timestamps loses the ties at the border of a page', async () => {
-    for (let index = 0; index < 25; index++) table.put(`r${String(index).padStart(2, '0')}`, { at: iso(scene.clock.now() - HOUR + Math.floor(index / 5) * SECOND) })
-    const byTimestampOnly = keysetOf(table, { limit: 7, read: (query) => table.read({ ...query, after: query.after && { ...query.after, id: '\uffff' } }) })
+    for (let index = 0; index < 25; index++)
+      table.put(`r${String(index).padStart(2, '0')}`, {
+        at: iso(scene.clock.now() - HOUR + Math.floor(index / 5) * SECOND),
+      })
+    const byTimestampOnly = keysetOf(table, {
+      limit: 7,
+      read: (query) => table.read({ ...query, after: query.after && { ...query.after, id: '\uffff' } }),
+    })
     await cycle(byTimestampOnly, { mode: 'replace' })
     expect(Object.keys(await scene.rows()).length).toBeLessThan(25)
     await cycle(keysetOf(table, { limit: 7 }), { mode: 'replace' })
@@ -71,11 +91,14 @@ describe('a backfill', () => {
     fill(5)
     const pages: unknown[] = []
     const inner = keysetOf(table, { limit: 2 })
-    await cycle(async (given: KeysetState | undefined, context: SyncContext) => {
-      const page = await inner(given, context)
-      pages.push(page.nextState)
-      return page
-    }, { mode: 'replace' })
+    await cycle(
+      async (given: KeysetState | undefined, context: SyncContext) => {
+        const page = await inner(given, context)
+        pages.push(page.nextState)
+        return page
+      },
+      { mode: 'replace' },
+    )
     expect(pages.at(-1)).toBeUndefined()
     expect(table.asked.every(({ until }) => until === undefined)).toBe(true)
     table.put('new')
@@ -94,7 +117,11 @@ describe('a backfill', () => {
     // Behind the backfill's position, so only the delta can bring it.
     table.put('r0000a', { at: table.truth().r0000!.at })
     await cycle(keysetOf(table), { sync: 'delta' })
-    expect(await cycle(byCreation(), { mode: 'replace' })).toMatchObject({ stopReason: 'complete', resumed: true, counts: { swept: 2 } })
+    expect(await cycle(byCreation(), { mode: 'replace' })).toMatchObject({
+      stopReason: 'complete',
+      resumed: true,
+      counts: { swept: 2 },
+    })
     expect(await scene.rows()).toEqual(table.truth())
   })
 })
@@ -112,7 +139,8 @@ describe('a delta', () => {
   test('N75 rows keep coming: after many cycles of changes the copy is the table, by deltas alone', async () => {
     const delta = keysetOf(table, { limit: 7 })
     for (let round = 0; round < 12; round++) {
-      for (let index = 0; index < 10; index++) table.put(`r${(round * 7 + index) % 40}`, { lateMs: (index % 3) * 4 * SECOND })
+      for (let index = 0; index < 10; index++)
+        table.put(`r${(round * 7 + index) % 40}`, { lateMs: (index % 3) * 4 * SECOND })
       await cycle(delta, { afterMs: 20 * SECOND })
     }
     await cycle(delta)
@@ -174,7 +202,10 @@ describe('the horizon', () => {
     const delta = keysetOf(table, { limit: 2 })
     const { startedAt } = await cycle(delta, { pagesMax: 1 })
     table.put('later')
-    expect(await cycle(keysetOf(table, { limit: 2, lagMs: 0 }), { pagesMax: 1 })).toMatchObject({ stopReason: 'max_pages', resumed: true })
+    expect(await cycle(keysetOf(table, { limit: 2, lagMs: 0 }), { pagesMax: 1 })).toMatchObject({
+      stopReason: 'max_pages',
+      resumed: true,
+    })
     await cycle(delta)
     await cycle(delta, { pagesMax: 1 })
     expect(table.asked.slice(0, 4).map(({ until }) => until)).toEqual(Array(4).fill(iso(startedAt - LAG)))
@@ -235,7 +266,10 @@ describe('the horizon', () => {
       return scene.keys()
     }
     expect(await run(planted)).toEqual(['z'])
-    expect(await run(keysetOf(table, { read: (query) => table.read(query), lagMs: LAG + SECOND }))).toEqual(['a-late', 'z'])
+    expect(await run(keysetOf(table, { read: (query) => table.read(query), lagMs: LAG + SECOND }))).toEqual([
+      'a-late',
+      'z',
+    ])
   })
 
   test('XC18 a position from the year 2999 is set back to the horizon, its id is forgotten, and somebody is told', async () => {
@@ -308,10 +342,14 @@ describe('the horizon', () => {
   })
 
   describe('XC26 our own clock is an hour ahead', () => {
-    const withServerTime = (options: Partial<KeysetOptions<TableRow>> = {}, error = 0): Execute<any> => keysetOf(table, {
-      read: async (query) => ({ ...(await table.read(query)), serverTime: new Date(table.now() + error).toUTCString() }),
-      ...options,
-    })
+    const withServerTime = (options: Partial<KeysetOptions<TableRow>> = {}, error = 0): Execute<any> =>
+      keysetOf(table, {
+        read: async (query) => ({
+          ...(await table.read(query)),
+          serverTime: new Date(table.now() + error).toUTCString(),
+        }),
+        ...options,
+      })
     const scenario = async (execute: Execute<any>): Promise<string[]> => {
       fill(3)
       // What the source calls now is an hour behind what we do.
@@ -324,7 +362,7 @@ describe('the horizon', () => {
       return scene.keys()
     }
 
-    test('the source\'s clock lowers the horizon, and what is above it is neither landed nor passed', async () => {
+    test("the source's clock lowers the horizon, and what is above it is neither landed nor passed", async () => {
       expect(await scenario(withServerTime())).toContain('late')
     })
 
@@ -336,7 +374,12 @@ describe('the horizon', () => {
       fill(1)
       table.put('fresh')
       for (const serverTime of [iso(table.now() + 24 * HOUR), 'soon', null, Number.NaN]) {
-        await cycle(keysetOf(table, { read: async (query) => ({ ...(await table.read({ ...query, until: undefined })), serverTime }) }), { afterMs: SECOND })
+        await cycle(
+          keysetOf(table, {
+            read: async (query) => ({ ...(await table.read({ ...query, until: undefined })), serverTime }),
+          }),
+          { afterMs: SECOND },
+        )
       }
       expect(await scene.keys()).toEqual(['r0000'])
     })
@@ -370,7 +413,7 @@ describe('the horizon', () => {
     })
   })
 
-  test('a horizon that somebody wrote into the state cannot be later than the cycle\'s own', async () => {
+  test("a horizon that somebody wrote into the state cannot be later than the cycle's own", async () => {
     fill(1)
     table.put('fresh')
     await setState(scene, { cursorTimestamp: null, cursorId: null, untilMs: scene.clock.now() + HOUR })
@@ -401,12 +444,17 @@ describe('an empty page', () => {
       await cycle(execute(() => hiding))
       return scene.keys()
     }
-    const wronglyEmpty = (hide: () => boolean) => keysetOf(table, { read: async (query) => (hide() ? { items: [], end: true } : table.read(query)) })
-    const movesOn = (hide: () => boolean): Execute<{ at: string }> => async (given, { cycle }) => {
-      const until = iso(cycle.startedAt - LAG)
-      const items = hide() ? [] : table.select({ after: given && { timestamp: given.at, id: '\uffff' }, until, limit: 100 })
-      return { changes: items.map(toChange), hasMore: false, nextState: { at: until } }
-    }
+    const wronglyEmpty = (hide: () => boolean) =>
+      keysetOf(table, { read: async (query) => (hide() ? { items: [], end: true } : table.read(query)) })
+    const movesOn =
+      (hide: () => boolean): Execute<{ at: string }> =>
+      async (given, { cycle }) => {
+        const until = iso(cycle.startedAt - LAG)
+        const items = hide()
+          ? []
+          : table.select({ after: given && { timestamp: given.at, id: '\uffff' }, until, limit: 100 })
+        return { changes: items.map(toChange), hasMore: false, nextState: { at: until } }
+      }
     expect(await run(movesOn)).toEqual([])
     expect(await run(wronglyEmpty)).toEqual(['r0000', 'r0001'])
   })
@@ -425,7 +473,7 @@ describe('an empty page', () => {
     expect(await state()).toEqual(before)
   })
 
-  test('D1 XC14 that is not the end is followed by the connector\'s own locator, from the same position', async () => {
+  test("D1 XC14 that is not the end is followed by the connector's own locator, from the same position", async () => {
     fill(4)
     const asked: Array<string | undefined> = []
     const delta = keysetOf(table, {
@@ -443,7 +491,10 @@ describe('an empty page', () => {
   })
 
   test('D1 locators on an empty table leave neither themselves nor a horizon behind', async () => {
-    const execute = keysetOf(table, { read: async ({ locator }) => (locator === undefined ? { items: [], end: false, locator: 'next' } : { items: [], end: true }) })
+    const execute = keysetOf(table, {
+      read: async ({ locator }) =>
+        locator === undefined ? { items: [], end: false, locator: 'next' } : { items: [], end: true },
+    })
     await cycle(execute)
     expect(await state()).toEqual({ cursorTimestamp: null, cursorId: null })
     table.put('a')
@@ -452,9 +503,12 @@ describe('an empty page', () => {
   })
 })
 
-describe('the end of the pages is the source\'s own rule', () => {
+describe("the end of the pages is the source's own rule", () => {
   /** A query that answers with a flag which is not to be trusted, and with pages shorter than they need be. */
-  const answering = (answers: ReadonlyArray<{ take: number; done: boolean }>, isEnd: (done: boolean, length: number) => boolean): Execute<KeysetState> => {
+  const answering = (
+    answers: ReadonlyArray<{ take: number; done: boolean }>,
+    isEnd: (done: boolean, length: number) => boolean,
+  ): Execute<KeysetState> => {
     let call = 0
     return keysetOf(table, {
       limit: 3,
@@ -468,8 +522,10 @@ describe('the end of the pages is the source\'s own rule', () => {
   const both = (done: boolean, length: number): boolean => done && length < 3
 
   test.each([
-    { done: true, take: 3, more: true }, { done: false, take: 3, more: true },
-    { done: false, take: 2, more: true }, { done: true, take: 2, more: false },
+    { done: true, take: 3, more: true },
+    { done: false, take: 3, more: true },
+    { done: false, take: 2, more: true },
+    { done: true, take: 2, more: false },
   ])('N27 scenario 2: done $done and $take of 3 rows means more: $more', async ({ done, take, more }) => {
     fill(7)
     const { pages } = await cycle(answering([{ done, take }], both), { pagesMax: 2 })
@@ -478,15 +534,36 @@ describe('the end of the pages is the source\'s own rule', () => {
 
   test('D1 XC10 as a control: a connector that trusts the length alone, or the flag alone, loses rows', async () => {
     fill(8)
-    const liesInLength = [{ take: 2, done: false }, { take: 3, done: false }]
-    const liesInFlag = [{ take: 3, done: true }, { take: 3, done: true }]
+    const liesInLength = [
+      { take: 2, done: false },
+      { take: 3, done: false },
+    ]
+    const liesInFlag = [
+      { take: 3, done: true },
+      { take: 3, done: true },
+    ]
     const incremental = { mode: 'incremental', sync: 'length' } as const
-    await cycle(answering(liesInLength, (_, length) => length < 3), incremental)
+    await cycle(
+      answering(liesInLength, (_, length) => length < 3),
+      incremental,
+    )
     expect(await scene.keys()).toHaveLength(2)
-    await cycle(answering(liesInFlag, (done) => done), { ...incremental, sync: 'flag' })
+    await cycle(
+      answering(liesInFlag, (done) => done),
+      { ...incremental, sync: 'flag' },
+    )
     expect(await scene.keys()).toHaveLength(3)
     // Of a replace cycle two answers in a row have to claim the end.
-    await cycle(answering([{ take: 3, done: true }, { take: 3, done: false }], (done) => done), { mode: 'replace' })
+    await cycle(
+      answering(
+        [
+          { take: 3, done: true },
+          { take: 3, done: false },
+        ],
+        (done) => done,
+      ),
+      { mode: 'replace' },
+    )
     expect(await scene.rows()).toEqual(table.truth())
     for (const answers of [liesInLength, liesInFlag]) {
       await cycle(answering(answers, both), { mode: 'replace' })
@@ -496,11 +573,14 @@ describe('the end of the pages is the source\'s own rule', () => {
 
   test('N66 N67 N70 a backfill may end on an empty page only, and on a second one', async () => {
     fill(6)
-    const backfill = keysetOf(table, { limit: 3, read: async (query) => {
-      const items = table.select({ ...query, limit: table.asked.length === 1 ? 1 : 3 })
-      table.asked.push(query)
-      return { items, end: items.length === 0 }
-    } })
+    const backfill = keysetOf(table, {
+      limit: 3,
+      read: async (query) => {
+        const items = table.select({ ...query, limit: table.asked.length === 1 ? 1 : 3 })
+        table.asked.push(query)
+        return { items, end: items.length === 0 }
+      },
+    })
     expect(await cycle(backfill, { mode: 'replace' })).toMatchObject({ pages: 5 })
     expect(await scene.rows()).toEqual(table.truth())
   })
@@ -509,21 +589,30 @@ describe('the end of the pages is the source\'s own rule', () => {
     fill(9)
     await cycle(keysetOf(table, { limit: 3 }), { mode: 'replace' })
     table.asked.length = 0
-    const early = keysetOf(table, { limit: 3, read: async (query) => {
-      const answer = await table.read(query)
-      return table.asked.length <= 2 ? { ...answer, end: true } : answer
-    } })
-    expect(await cycle(early, { mode: 'replace', allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    const early = keysetOf(table, {
+      limit: 3,
+      read: async (query) => {
+        const answer = await table.read(query)
+        return table.asked.length <= 2 ? { ...answer, end: true } : answer
+      },
+    })
+    expect(await cycle(early, { mode: 'replace', allowDeletes: true })).toMatchObject({
+      stopReason: 'complete',
+      counts: { swept: 0 },
+    })
     expect(await scene.rows()).toEqual(table.truth())
   })
 
   test('invariant 9: a backfill ends also while rows come in faster than it asks', async () => {
     fill(4)
-    const busy = keysetOf(table, { limit: 3, read: async (query) => {
-      scene.clock.step(SECOND)
-      table.put(`new${table.asked.length}`)
-      return table.read(query)
-    } })
+    const busy = keysetOf(table, {
+      limit: 3,
+      read: async (query) => {
+        scene.clock.step(SECOND)
+        table.put(`new${table.asked.length}`)
+        return table.read(query)
+      },
+    })
     expect(await cycle(busy, { mode: 'replace' })).toMatchObject({ stopReason: 'complete', pages: 4 })
   })
 
@@ -532,7 +621,10 @@ describe('the end of the pages is the source\'s own rule', () => {
     const ending = keysetOf(table, { limit: 2, read: async (query) => ({ ...(await table.read(query)), end: true }) })
     const failed = await cycle(ending, { mode: 'replace' })
     expect(failed).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
-    expect(await cycle(keysetOf(table), { mode: 'replace', afterMs: HOUR })).toMatchObject({ stopReason: 'complete', resumed: true })
+    expect(await cycle(keysetOf(table), { mode: 'replace', afterMs: HOUR })).toMatchObject({
+      stopReason: 'complete',
+      resumed: true,
+    })
     expect(await scene.rows()).toEqual(table.truth())
   })
 
@@ -544,7 +636,8 @@ describe('the end of the pages is the source\'s own rule', () => {
 
 describe('what a source sends is not trusted', () => {
   const row = (id: string, at = '2026-02-28T12:00:00Z'): TableRow => ({ id, at, v: 1 })
-  const sends = (items: readonly unknown[], options: Partial<KeysetOptions<TableRow>> = {}): Execute<any> => keysetOf(table, { read: async () => ({ items, end: true }) as KeysetAnswer<TableRow>, ...options })
+  const sends = (items: readonly unknown[], options: Partial<KeysetOptions<TableRow>> = {}): Execute<any> =>
+    keysetOf(table, { read: async () => ({ items, end: true }) as KeysetAnswer<TableRow>, ...options })
 
   test.each([
     ['out of order by time', [row('a', '2026-02-28T12:00:01Z'), row('b', '2026-02-28T12:00:00Z')]],
@@ -567,21 +660,38 @@ describe('what a source sends is not trusted', () => {
     fill(3)
     await cycle(keysetOf(table))
     const { r0001, r0002 } = table.truth()
-    for (const item of [r0001!, r0002!]) expect(await cycle(sends([item]))).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/at or before the requested cursor/) } })
+    for (const item of [r0001!, r0002!])
+      expect(await cycle(sends([item]))).toMatchObject({
+        error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/at or before the requested cursor/) },
+      })
   })
 
   test('XC20 ids are compared as declared: "9" comes before "10" as a number, after it as bytes', async () => {
     expect(await cycle(sends([row('9'), row('10')]))).toMatchObject({ stopReason: 'error' })
-    expect(await cycle(sends([row('9'), row('10'), row('90071992547409930'), row('90071992547409931')], { compareIds: numericIds }))).toMatchObject({ stopReason: 'complete', counts: { created: 4 } })
-    expect(await cycle(sends([row('zwölf', '2026-02-28T13:00:00Z'), row('9', '2026-02-28T13:00:00Z')], { compareIds: numericIds }))).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
+    expect(
+      await cycle(
+        sends([row('9'), row('10'), row('90071992547409930'), row('90071992547409931')], { compareIds: numericIds }),
+      ),
+    ).toMatchObject({ stopReason: 'complete', counts: { created: 4 } })
+    expect(
+      await cycle(
+        sends([row('zwölf', '2026-02-28T13:00:00Z'), row('9', '2026-02-28T13:00:00Z')], { compareIds: numericIds }),
+      ),
+    ).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
   })
 
-  test('bytes, and not somebody\'s alphabet: B before a, ｆ before 𝑎', async () => {
-    expect(await cycle(sends([row('B'), row('a'), row('ä'), row('ｆ'), row('𝑎')]))).toMatchObject({ counts: { created: 5 } })
+  test("bytes, and not somebody's alphabet: B before a, ｆ before 𝑎", async () => {
+    expect(await cycle(sends([row('B'), row('a'), row('ä'), row('ｆ'), row('𝑎')]))).toMatchObject({
+      counts: { created: 5 },
+    })
   })
 
   test('D10 instants are compared as instants: a fraction is later than none, an offset is taken into account', async () => {
-    const items = [row('a', '2026-02-28T12:00:45Z'), row('b', '2026-02-28T12:00:45.123Z'), row('c', '2026-02-28T14:00:45.2+02:00')]
+    const items = [
+      row('a', '2026-02-28T12:00:45Z'),
+      row('b', '2026-02-28T12:00:45.123Z'),
+      row('c', '2026-02-28T14:00:45.2+02:00'),
+    ]
     expect(await cycle(sends(items))).toMatchObject({ counts: { created: 3 } })
     expect(await state()).toEqual({ cursorTimestamp: '2026-02-28T14:00:45.2+02:00', cursorId: 'c' })
   })
@@ -589,9 +699,17 @@ describe('what a source sends is not trusted', () => {
   test('D10 as a control: the lesser of two texts is the later instant, and the cursor passes a late row', async () => {
     const lesser = (a: string, b: string): string => (a < b ? a : b)
     const planted: Execute<{ at: string }> = async (given, { clock }) => {
-      const items = table.select({ after: given && { timestamp: given.at, id: '\uffff' }, until: undefined, limit: 100 })
+      const items = table.select({
+        after: given && { timestamp: given.at, id: '\uffff' },
+        until: undefined,
+        limit: 100,
+      })
       const cap = new Date(clock.now() - LAG).toISOString().replace('.000Z', 'Z')
-      return { changes: items.map(toChange), hasMore: false, nextState: { at: lesser(items.at(-1)?.at ?? given?.at ?? cap, cap) } }
+      return {
+        changes: items.map(toChange),
+        hasMore: false,
+        nextState: { at: lesser(items.at(-1)?.at ?? given?.at ?? cap, cap) },
+      }
     }
     const run = async (execute: Execute<any>): Promise<boolean> => {
       scene = await EngineFixture.open()
@@ -623,7 +741,11 @@ describe('what a source sends is not trusted', () => {
     expect(await scene.keys()).toEqual(['below'])
   })
 
-  test.each([[{ cursorTimestamp: 'yesterday', cursorId: '' }], [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 7 }], [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 'a', untilMs: 'now' }]])('T1 a state that is not its own is refused and kept: %o', async (stored) => {
+  test.each([
+    [{ cursorTimestamp: 'yesterday', cursorId: '' }],
+    [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 7 }],
+    [{ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: 'a', untilMs: 'now' }],
+  ])('T1 a state that is not its own is refused and kept: %o', async (stored) => {
     fill(1)
     await cycle(keysetOf(table))
     await setState(scene, stored)
@@ -687,14 +809,19 @@ describe('where a cycle begins', () => {
     expect(await scene.keys()).toEqual(['0', '7'])
   })
 
-  test('N78 XC26 an anchor is taken by the source\'s clock where ours is ahead', async () => {
+  test("N78 XC26 an anchor is taken by the source's clock where ours is ahead", async () => {
     table.clockErrorMs = -HOUR
-    const delta = keysetOf(table, { read: async (query) => ({ ...(await table.read(query)), serverTime: table.now() }) })
+    const delta = keysetOf(table, {
+      read: async (query) => ({ ...(await table.read(query)), serverTime: table.now() }),
+    })
     let anchor: KeysetState | undefined
-    await cycle(async (_, context) => {
-      anchor = await delta.anchor(context)
-      return { changes: [], hasMore: false }
-    }, { sync: 'backfill', afterMs: 0 })
+    await cycle(
+      async (_, context) => {
+        anchor = await delta.anchor(context)
+        return { changes: [], hasMore: false }
+      },
+      { sync: 'backfill', afterMs: 0 },
+    )
     table.put('meanwhile')
     await setState(scene, anchor)
     await cycle(delta)
@@ -722,14 +849,22 @@ describe('where a cycle begins', () => {
   })
 })
 
-describe('an author\'s mistakes', () => {
-  test.each([[{ lagMs: -1 }], [{ lagMs: Number.NaN }], [{ limit: 0 }], [{ overlapMs: -1 }]])('%o is refused at once', (options) => {
-    expect(() => keysetOf(table, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }))
-  })
+describe("an author's mistakes", () => {
+  test.each([[{ lagMs: -1 }], [{ lagMs: Number.NaN }], [{ limit: 0 }], [{ overlapMs: -1 }]])(
+    '%o is refused at once',
+    (options) => {
+      expect(() => keysetOf(table, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }))
+    },
+  )
 
   test('a row may become several changes, or none, and is passed all the same', async () => {
     fill(3)
-    await cycle(keysetOf(table, { limit: 1, toChange: (item) => (item.id === 'r0000' ? null : [toChange(item), { type: 'delete', key: `old-${item.id}` }]) }))
+    await cycle(
+      keysetOf(table, {
+        limit: 1,
+        toChange: (item) => (item.id === 'r0000' ? null : [toChange(item), { type: 'delete', key: `old-${item.id}` }]),
+      }),
+    )
     expect(await scene.keys()).toEqual(['r0001', 'r0002'])
     expect(await state()).toMatchObject({ cursorId: 'r0002' })
   })

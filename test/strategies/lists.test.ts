@@ -12,22 +12,30 @@ beforeEach(async () => {
 })
 afterEach(() => scene.close())
 
-const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, { mode: 'replace', ...choices })
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
+  runOn(scene, execute, { mode: 'replace', ...choices })
 
 function upsert(key: string): Change {
   return { type: 'upsert', key, record: { key } }
 }
 
-const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${String(index).padStart(3, '0')}`)
+const names = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `n${String(index).padStart(3, '0')}`)
 
 describe('a token', () => {
-  const listed = (count: number, asked: Array<string | undefined>): Execute<any> => token({
-    read: async ({ token: after }) => {
-      asked.push(after)
-      const start = after === undefined ? 0 : Number(after)
-      return { changes: names(count).slice(start, start + 2).map(upsert), next: start + 2 < count ? String(start + 2) : undefined }
-    },
-  })
+  const listed = (count: number, asked: Array<string | undefined>): Execute<any> =>
+    token({
+      read: async ({ token: after }) => {
+        asked.push(after)
+        const start = after === undefined ? 0 : Number(after)
+        return {
+          changes: names(count)
+            .slice(start, start + 2)
+            .map(upsert),
+          next: start + 2 < count ? String(start + 2) : undefined,
+        }
+      },
+    })
 
   test('N45 N46 N47 N85 leads from page to page; the first page has none, and the page without one is the last', async () => {
     const asked: Array<string | undefined> = []
@@ -44,10 +52,16 @@ describe('a token', () => {
     const spent = new Set<string>()
     const iterated = token({
       read: async ({ token: after }) => {
-        if (after !== undefined && spent.has(after)) throw new SyncError('CURSOR_REJECTED', 'The iterator is no longer available.')
+        if (after !== undefined && spent.has(after))
+          throw new SyncError('CURSOR_REJECTED', 'The iterator is no longer available.')
         const start = Number(after ?? 0)
         if (start + 2 >= 6 && after !== undefined) spent.add(after)
-        return { changes: names(6).slice(start, start + 2).map(upsert), next: start + 2 < 6 ? String(start + 2) : null }
+        return {
+          changes: names(6)
+            .slice(start, start + 2)
+            .map(upsert),
+          next: start + 2 < 6 ? String(start + 2) : null,
+        }
       },
     })
     expect(await cycle(iterated)).toMatchObject({ stopReason: 'complete', counts: { created: 6 } })
@@ -56,14 +70,21 @@ describe('a token', () => {
   test('XC15 an empty string is a token; as a control, whoever asks for truth loses the rest', async () => {
     const pages = [{ changes: [upsert('a'), upsert('b')], next: '' }, { changes: [upsert('c')] }]
     const asked: unknown[] = []
-    const read = async ({ token: given }: { token: string | undefined }): Promise<{ changes: Change[]; next?: string }> => pages[asked.push(given) - 1]!
+    const read = async ({
+      token: given,
+    }: {
+      token: string | undefined
+    }): Promise<{ changes: Change[]; next?: string }> => pages[asked.push(given) - 1]!
     await cycle(token({ read }))
     expect(asked).toEqual([undefined, ''])
     asked.length = 0
-    await cycle(async () => {
-      const page = await read({ token: undefined })
-      return { changes: page.changes, hasMore: Boolean(page.next) }
-    }, { sync: 'planted' })
+    await cycle(
+      async () => {
+        const page = await read({ token: undefined })
+        return { changes: page.changes, hasMore: Boolean(page.next) }
+      },
+      { sync: 'planted' },
+    )
     expect(asked).toHaveLength(1)
   })
 
@@ -82,39 +103,57 @@ describe('a token', () => {
         const start = Number(after ?? 0)
         const page = log.slice(start, start + 2)
         const at = String(start + page.length)
-        return start + 2 < log.length ? { changes: page.map(upsert), next: at } : { changes: page.map(upsert), resume: at }
+        return start + 2 < log.length
+          ? { changes: page.map(upsert), next: at }
+          : { changes: page.map(upsert), resume: at }
       },
     })
     await cycle(execute, { mode: 'incremental' })
     expect(await stateOn(scene)).toEqual({ cursor: '3' })
     log.push('later')
-    expect(await cycle(execute, { mode: 'incremental' })).toMatchObject({ pages: 1, counts: { created: 1, unchanged: 0 } })
+    expect(await cycle(execute, { mode: 'incremental' })).toMatchObject({
+      pages: 1,
+      counts: { created: 1, unchanged: 0 },
+    })
   })
 
   test.each([
     // After the empty answer the true one, which is full, is a first claim.
-    ['full', names(4), undefined, 2], ['empty', names(4), 'empty', 3], ['short of the count', names(5), 'short', 2],
-  ] as const)('T7 a last page that is %s is asked for again, and its first answer sweeps nothing', async (_, rows, lie, times) => {
-    const asked: Array<string | undefined> = []
-    let isLying = false
-    const execute = token({
-      limit: 2,
-      read: async ({ token: after }) => {
-        asked.push(after)
-        const start = Number(after ?? 0)
-        const page = rows.slice(start, start + 2)
-        const next = start + 2 < rows.length ? String(start + 2) : null
-        if (!isLying || start !== 2 || asked.filter((one) => one === '2').length > 1) return { changes: page.map(upsert), next, ...(lie === 'short' && { total: rows.length }) }
-        return { changes: lie === 'empty' ? [] : page.map(upsert), next: null, ...(lie === 'short' && { total: rows.length }) }
-      },
-    })
-    await cycle(execute)
-    asked.length = 0
-    isLying = true
-    expect(await cycle(execute, { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
-    expect(asked.filter((one) => one === '2')).toHaveLength(times)
-    expect(await scene.keys()).toEqual([...rows])
-  })
+    ['full', names(4), undefined, 2],
+    ['empty', names(4), 'empty', 3],
+    ['short of the count', names(5), 'short', 2],
+  ] as const)(
+    'T7 a last page that is %s is asked for again, and its first answer sweeps nothing',
+    async (_, rows, lie, times) => {
+      const asked: Array<string | undefined> = []
+      let isLying = false
+      const execute = token({
+        limit: 2,
+        read: async ({ token: after }) => {
+          asked.push(after)
+          const start = Number(after ?? 0)
+          const page = rows.slice(start, start + 2)
+          const next = start + 2 < rows.length ? String(start + 2) : null
+          if (!isLying || start !== 2 || asked.filter((one) => one === '2').length > 1)
+            return { changes: page.map(upsert), next, ...(lie === 'short' && { total: rows.length }) }
+          return {
+            changes: lie === 'empty' ? [] : page.map(upsert),
+            next: null,
+            ...(lie === 'short' && { total: rows.length }),
+          }
+        },
+      })
+      await cycle(execute)
+      asked.length = 0
+      isLying = true
+      expect(await cycle(execute, { allowDeletes: true })).toMatchObject({
+        stopReason: 'complete',
+        counts: { swept: 0 },
+      })
+      expect(asked.filter((one) => one === '2')).toHaveLength(times)
+      expect(await scene.keys()).toEqual([...rows])
+    },
+  )
 
   test('T7 a list that stays shorter than its count sweeps nothing', async () => {
     await cycle(token({ read: async () => ({ changes: names(4).map(upsert), total: 4 }) }))
@@ -126,7 +165,10 @@ describe('a token', () => {
   test('T7 two ends of a list confirm each other after the same item', async () => {
     const rows = names(6)
     // Of the second page: empty, full and at its end, and only then as it is.
-    const wrong = [{ changes: [], next: null }, { changes: rows.slice(2, 4).map(upsert), next: null }]
+    const wrong = [
+      { changes: [], next: null },
+      { changes: rows.slice(2, 4).map(upsert), next: null },
+    ]
     let isLying = false
     const execute = token({
       limit: 2,
@@ -145,7 +187,11 @@ describe('a token', () => {
   test('invariant 9: a list that ends after another item each time fails the cycle, and a later one goes on', async () => {
     let request = 0
     const restless = token({ confirms: true, read: async () => ({ changes: [upsert(`x${request++}`)], next: null }) })
-    expect(await cycle(restless)).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_UNAVAILABLE' }, pages: 5 })
+    expect(await cycle(restless)).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_UNAVAILABLE' },
+      pages: 5,
+    })
     const still = token({ confirms: true, read: async () => ({ changes: [upsert('a')], next: null }) })
     expect(await cycle(still, { afterMs: HOUR })).toMatchObject({ stopReason: 'complete', resumed: true })
     expect(await scene.keys()).toContain('a')
@@ -175,7 +221,9 @@ describe('a token', () => {
     const execute = token({
       read: async ({ token: after }) => {
         if (asked.push(after) > 2) throw new SyncError('CURSOR_REJECTED', 'The iteration is over.')
-        return after === undefined ? { changes: names(2).map(upsert), next: '2' } : { changes: names(4).slice(2).map(upsert), next: null }
+        return after === undefined
+          ? { changes: names(2).map(upsert), next: '2' }
+          : { changes: names(4).slice(2).map(upsert), next: null }
       },
     })
     expect(await cycle(execute)).toMatchObject({ stopReason: 'complete' })
@@ -184,9 +232,13 @@ describe('a token', () => {
   })
 
   test('XC20 a number for a token fails; a state that is not its own is refused and kept', async () => {
-    expect(await cycle(token({ read: async () => ({ changes: [], next: 2 as never }) }))).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
+    expect(await cycle(token({ read: async () => ({ changes: [], next: 2 as never }) }))).toMatchObject({
+      error: { code: 'SOURCE_INVALID' },
+    })
     await setState(scene, { cursor: 2 })
-    expect(await cycle(token({ read: async () => ({ changes: [] }) }), { mode: 'incremental' })).toMatchObject({ error: { code: 'CURSOR_REJECTED' } })
+    expect(await cycle(token({ read: async () => ({ changes: [] }) }), { mode: 'incremental' })).toMatchObject({
+      error: { code: 'CURSOR_REJECTED' },
+    })
   })
 })
 
@@ -218,7 +270,10 @@ class MovingList {
   }
 }
 
-describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s', (name, way) => {
+describe.each([
+  ['offset', 'byOffset'],
+  ['pageNumber', 'byPage'],
+] as const)('%s', (name, way) => {
   let list: MovingList
   beforeEach(() => {
     list = new MovingList()
@@ -276,7 +331,11 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     }
     const before = await scene.keys()
     const result = await cycle(list[way]())
-    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED', message: expect.stringMatching(/no two passes agree/) }, counts: { swept: 0 } })
+    expect(result).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'CURSOR_REJECTED', message: expect.stringMatching(/no two passes agree/) },
+      counts: { swept: 0 },
+    })
     expect(await scene.keys()).toEqual(expect.arrayContaining(before))
   })
 
@@ -287,7 +346,10 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     list.meanwhile = (call) => {
       list.isHidden = call === 1 || call === 4
     }
-    expect(await cycle(list[way](), { allowDeletes: true })).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
+    expect(await cycle(list[way](), { allowDeletes: true })).toMatchObject({
+      stopReason: 'complete',
+      counts: { swept: 0 },
+    })
     expect(await scene.keys()).toEqual(list.rows)
   })
 
@@ -300,7 +362,9 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
   })
 
   test('is refused in an incremental sync, in words that say what to use', async () => {
-    expect(await cycle(list[way](), { mode: 'incremental' })).toMatchObject({ error: { code: 'SYNC_INVALID', message: expect.stringMatching(new RegExp(`${name}.*replace.*keyset`)) } })
+    expect(await cycle(list[way](), { mode: 'incremental' })).toMatchObject({
+      error: { code: 'SYNC_INVALID', message: expect.stringMatching(new RegExp(`${name}.*replace.*keyset`)) },
+    })
     expect(list.calls).toBe(0)
   })
 
@@ -309,10 +373,15 @@ describe.each([['offset', 'byOffset'], ['pageNumber', 'byPage']] as const)('%s',
     expect(await scene.keys()).toEqual(list.rows)
   })
 
-  test.each([[{ offset: 'x', page: 'x', pass: {} }], [{ offset: 0, page: 0 }], [{ offset: 0, page: 0, pass: null }]])('a state that is not its own is refused: %o', async (stored) => {
-    await expect(list[way]()(stored as never, { cycle: { mode: 'replace' } } as never)).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
-    expect(list.calls).toBe(0)
-  })
+  test.each([[{ offset: 'x', page: 'x', pass: {} }], [{ offset: 0, page: 0 }], [{ offset: 0, page: 0, pass: null }]])(
+    'a state that is not its own is refused: %o',
+    async (stored) => {
+      await expect(list[way]()(stored as never, { cycle: { mode: 'replace' } } as never)).rejects.toMatchObject({
+        code: 'CURSOR_REJECTED',
+      })
+      expect(list.calls).toBe(0)
+    },
+  )
 
   test('an empty list is one that stands still', async () => {
     list.rows = []
@@ -324,38 +393,50 @@ describe('the end of a list', () => {
   test('is not a short page: a source that sends fewer than asked for is read on from where it is', async () => {
     const rows = names(25)
     const asked: number[] = []
-    await cycle(offset({
-      limit: 100,
-      read: async ({ offset: start }) => {
-        asked.push(start)
-        return { changes: rows.slice(start, start + 10).map(upsert), total: rows.length }
-      },
-    }))
+    await cycle(
+      offset({
+        limit: 100,
+        read: async ({ offset: start }) => {
+          asked.push(start)
+          return { changes: rows.slice(start, start + 10).map(upsert), total: rows.length }
+        },
+      }),
+    )
     expect(asked).toEqual([0, 10, 20])
     expect(await scene.keys()).toEqual(rows)
   })
 
-  test('is the source\'s own word where it has one', async () => {
+  test("is the source's own word where it has one", async () => {
     const pages = [['a', 'b'], [], ['c']]
-    await cycle(pageNumber({ firstPage: 0, read: async ({ page }) => ({ changes: pages[page]!.map(upsert), end: page === 2 }) }))
+    await cycle(
+      pageNumber({ firstPage: 0, read: async ({ page }) => ({ changes: pages[page]!.map(upsert), end: page === 2 }) }),
+    )
     expect(await scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
   test('rows that become several changes, or none, are counted as rows', async () => {
     const rows = names(6)
     const asked: number[] = []
-    await cycle(offset({
-      limit: 2,
-      read: async ({ offset: start }) => {
-        asked.push(start)
-        const page = rows.slice(start, start + 2)
-        return { changes: page.flatMap((row) => (row === 'n001' ? [] : [upsert(row), upsert(`${row}-more`)])), count: page.length, total: 6 }
-      },
-    }))
+    await cycle(
+      offset({
+        limit: 2,
+        read: async ({ offset: start }) => {
+          asked.push(start)
+          const page = rows.slice(start, start + 2)
+          return {
+            changes: page.flatMap((row) => (row === 'n001' ? [] : [upsert(row), upsert(`${row}-more`)])),
+            count: page.length,
+            total: 6,
+          }
+        },
+      }),
+    )
     expect(asked).toEqual([0, 2, 4])
   })
 
   test.each([[{ total: -1 }], [{ total: 2.5 }], [{ count: Number.NaN }]])('%o is not a count', async (part) => {
-    expect(await cycle(offset({ limit: 2, read: async () => ({ changes: [], ...part }) }))).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
+    expect(await cycle(offset({ limit: 2, read: async () => ({ changes: [], ...part }) }))).toMatchObject({
+      error: { code: 'SOURCE_INVALID' },
+    })
   })
 })

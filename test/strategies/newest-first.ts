@@ -1,5 +1,11 @@
 import { SyncError, type Clock, type Execute } from '../../src/contract/index.ts'
-import { frontier, type FetchContext, type FrontierOptions, type FrontierPage, type FrontierState } from '../../src/strategies/index.ts'
+import {
+  frontier,
+  type FetchContext,
+  type FrontierOptions,
+  type FrontierPage,
+  type FrontierState,
+} from '../../src/strategies/index.ts'
 
 export interface Entry {
   readonly id: string
@@ -49,7 +55,10 @@ export class NewestFirst {
 
   read({ cursor, sinceItemId, phase }: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>): FrontierPage<Entry> {
     this.asked.push({ cursor, sinceItemId, phase })
-    const [below, givenAt] = cursor === null ? [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] : cursor.split('@').map(Number) as [number, number]
+    const [below, givenAt] =
+      cursor === null
+        ? [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+        : (cursor.split('@').map(Number) as [number, number])
     if (this.#clock.now() - givenAt > this.tokenMs) throw new SyncError('CURSOR_REJECTED', 'The token is too old.')
     const rest = this.entries.filter(({ at }) => at < below)
     const items = rest.slice(0, this.limit)
@@ -58,13 +67,23 @@ export class NewestFirst {
 
   /** What was asked since the last time, as `forward null`. */
   takeAsked(): string[] {
-    return this.asked.splice(0).map(({ cursor, phase }) => `${phase} ${cursor === null ? 'null' : cursor.split('@')[0]}`)
+    return this.asked
+      .splice(0)
+      .map(({ cursor, phase }) => `${phase} ${cursor === null ? 'null' : cursor.split('@')[0]}`)
   }
 }
 
 /** A sync of the list, whose items do not show their order unless told to. */
-export function frontierOf(list: NewestFirst, options: Partial<FrontierOptions<Entry>> = {}, fetchPage: (context: FetchContext) => Promise<FrontierPage<Entry>> = async (context) => list.read(context)): Execute<FrontierState> {
-  return frontier<Entry>(fetchPage, { id: ({ id }) => id, toChange: ({ id }) => ({ type: 'upsert', key: id, record: { id } }), ...options })
+export function frontierOf(
+  list: NewestFirst,
+  options: Partial<FrontierOptions<Entry>> = {},
+  fetchPage: (context: FetchContext) => Promise<FrontierPage<Entry>> = async (context) => list.read(context),
+): Execute<FrontierState> {
+  return frontier<Entry>(fetchPage, {
+    id: ({ id }) => id,
+    toChange: ({ id }) => ({ type: 'upsert', key: id, record: { id } }),
+    ...options,
+  })
 }
 
 /** first, …, last: `numbered('b', 3)` is b01, b02, b03. */

@@ -60,7 +60,10 @@ class World {
 
   source() {
     return offsets<Entry>({
-      bounds: async () => Object.fromEntries(this.partitions.map((log, at) => [at, { low: String(this.low[at]), end: String(log.length) }])),
+      bounds: async () =>
+        Object.fromEntries(
+          this.partitions.map((log, at) => [at, { low: String(this.low[at]), end: String(log.length) }]),
+        ),
       read: async ({ from, until }) => {
         const messages: Entry[] = []
         const next: Record<string, string> = {}
@@ -69,13 +72,15 @@ class World {
           const log = this.partitions[Number(partition)]!
           let at = Number(offset)
           if (at < this.low[Number(partition)]!) throw new SyncError('HISTORY_LOST', 'no longer retained')
-          for (; at < Number(until[partition]) && messages.length < limit; at++) if (log[at] !== null) messages.push({ ...log[at]!, place: `${partition}:${at}` })
+          for (; at < Number(until[partition]) && messages.length < limit; at++)
+            if (log[at] !== null) messages.push({ ...log[at]!, place: `${partition}:${at}` })
           next[partition] = String(at)
         }
         return { messages, next }
       },
       place: ({ place }) => place,
-      toChanges: ({ key, value }) => (value === null ? { type: 'delete', key } : { type: 'upsert', key, record: { value } }),
+      toChanges: ({ key, value }) =>
+        value === null ? { type: 'delete', key } : { type: 'upsert', key, record: { value } },
     })
   }
 }
@@ -91,7 +96,10 @@ describe('worlds of a log', () => {
   async function run(plan: SyncPlan, world: World, isWhole = false): Promise<string> {
     scene.clock.step(MINUTE)
     const pagesMax = isWhole ? 10_000 : 1 + world.int(4)
-    const { stopReason, error } = await scene.run({ ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax, emptyPagesMax: 10_000 } }, { allowDeletes: true })
+    const { stopReason, error } = await scene.run(
+      { ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax, emptyPagesMax: 10_000 } },
+      { allowDeletes: true },
+    )
     return error?.code ?? stopReason
   }
 
@@ -108,7 +116,10 @@ describe('worlds of a log', () => {
     const world = new World(seed)
     const worker = new Worker({ name: WORKER })
     const source = world.source()
-    const { backfill, delta } = worker.track('log', { database: worker.database(DATABASE), source: { backfill: source, delta: source, anchor: (context) => source.anchor(context) } })
+    const { backfill, delta } = worker.track('log', {
+      database: worker.database(DATABASE),
+      source: { backfill: source, delta: source, anchor: (context) => source.anchor(context) },
+    })
     return { world, plans: { backfill: worker.plan(backfill), delta: worker.plan(delta) } }
   }
 
@@ -143,7 +154,8 @@ describe('worlds of a log', () => {
       await run(dice < 0.4 ? plans.backfill : plans.delta, world)
     }
     // The cycles in progress end, in either order, and the delta brings what came since; no refresh makes up for anything.
-    for (const plan of world.random.next() < 0.5 ? [plans.backfill, plans.delta] : [plans.delta, plans.backfill]) expect(await run(plan, world, true)).toBe('complete')
+    for (const plan of world.random.next() < 0.5 ? [plans.backfill, plans.delta] : [plans.delta, plans.backfill])
+      expect(await run(plan, world, true)).toBe('complete')
     expect(await run(plans.delta, world, true)).toBe('complete')
     expect(await scene.rows()).toEqual(world.truth())
   })
@@ -167,7 +179,11 @@ describe('worlds of a log', () => {
     // What retention took without a word of it lives on, as it does for whoever reads a log; the rest is exact.
     const rows = await scene.rows()
     for (const [key, row] of Object.entries(world.truth())) expect(rows[key], key).toEqual(row)
-    const dead = [...world.partitions.entries()].flatMap(([partition, log]) => [...new Set(log.slice(world.low[partition]).map((entry) => entry?.key))].filter((key) => key !== undefined && !(key in world.truth())))
+    const dead = [...world.partitions.entries()].flatMap(([partition, log]) =>
+      [...new Set(log.slice(world.low[partition]).map((entry) => entry?.key))].filter(
+        (key) => key !== undefined && !(key in world.truth()),
+      ),
+    )
     for (const key of dead) expect(rows[key!], key).toBeUndefined()
   })
 })

@@ -17,7 +17,10 @@ class ToyLog {
 
   options(limit = 2): OffsetsOptions<{ place: string; text: string }> {
     return {
-      bounds: async () => Object.fromEntries(this.partitions.map((texts, at) => [at, { low: String(this.low[at] ?? 0), end: String(texts.length) }])),
+      bounds: async () =>
+        Object.fromEntries(
+          this.partitions.map((texts, at) => [at, { low: String(this.low[at] ?? 0), end: String(texts.length) }]),
+        ),
       read: async ({ from, until }) => {
         this.onRead()
         this.asked.push(Object.keys(from).join(','))
@@ -26,7 +29,8 @@ class ToyLog {
         for (const [partition, offset] of Object.entries(from)) {
           let at = Number(offset)
           if (at < (this.low[Number(partition)] ?? 0)) throw new SyncError('HISTORY_LOST', 'no longer retained')
-          for (; at < Number(until[partition]) && messages.length < limit; at++) messages.push({ place: `${partition}:${at}`, text: this.partitions[Number(partition)]![at]! })
+          for (; at < Number(until[partition]) && messages.length < limit; at++)
+            messages.push({ place: `${partition}:${at}`, text: this.partitions[Number(partition)]![at]! })
           next[partition] = String(at)
         }
         return { messages, next }
@@ -42,7 +46,12 @@ function contextOf({ mode = 'incremental' as Mode, startedAt = 0 } = {}): SyncCo
 }
 
 /** All pages of a cycle: what was read, and the state it leaves. */
-async function cycle(options: OffsetsOptions<any>, state: OffsetsState | undefined, mode: Mode = 'incremental', startedAt = 0): Promise<{ keys: string[]; pages: number; state: OffsetsState }> {
+async function cycle(
+  options: OffsetsOptions<any>,
+  state: OffsetsState | undefined,
+  mode: Mode = 'incremental',
+  startedAt = 0,
+): Promise<{ keys: string[]; pages: number; state: OffsetsState }> {
   const execute = offsets(options)
   const keys: string[] = []
   for (let pages = 1, at = state; ; pages++) {
@@ -68,8 +77,14 @@ describe('offsets', () => {
   })
 
   test('offsets beyond what a double holds are exact', async () => {
-    const options = { ...new ToyLog().options(), bounds: async () => ({ 0: { low: '0', end: '9007199254740993' } }), read: async () => ({ messages: [], next: { 0: '9007199254740993' } }) }
-    expect((await cycle(options, { offsets: { 0: '9007199254740992' }, readAt: '2026-01-01T00:00:00Z' })).state.offsets).toEqual({ 0: '9007199254740993' })
+    const options = {
+      ...new ToyLog().options(),
+      bounds: async () => ({ 0: { low: '0', end: '9007199254740993' } }),
+      read: async () => ({ messages: [], next: { 0: '9007199254740993' } }),
+    }
+    expect(
+      (await cycle(options, { offsets: { 0: '9007199254740992' }, readAt: '2026-01-01T00:00:00Z' })).state.offsets,
+    ).toEqual({ 0: '9007199254740993' })
   })
 
   test('a new partition is read from its beginning, after those whose keys may have moved into it', async () => {
@@ -89,7 +104,11 @@ describe('offsets', () => {
   test('XC32 history that is lost is said: retention, a shorter log, a partition that is gone, deletions that are forgotten', async () => {
     const log = new ToyLog(['a', 'b', 'c'], ['d'])
     const { state } = await cycle(log.options(), undefined)
-    const lost = (what: string, other = log, options = {}, startedAt = 0) => expect(cycle({ ...other.options(), ...options }, state, 'incremental', startedAt), what).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining(what) as string })
+    const lost = (what: string, other = log, options = {}, startedAt = 0) =>
+      expect(cycle({ ...other.options(), ...options }, state, 'incremental', startedAt), what).rejects.toMatchObject({
+        code: 'HISTORY_LOST',
+        message: expect.stringContaining(what) as string,
+      })
     await lost('ends at 2', new ToyLog(['x', 'y'], ['d']))
     await lost('no longer exists', new ToyLog(['a', 'b', 'c']))
     log.partitions[0]!.push('e', 'f')
@@ -108,7 +127,8 @@ describe('offsets', () => {
     log.low[0] = 1
     log.onRead = () => (log.low[0] = log.asked.length === 1 ? 4 : log.low[0]!)
     expect((await cycle(log.options(), undefined, 'replace')).keys).toEqual(['b', 'c', 'e', 'f'])
-    for (const mode of ['replace', 'incremental'] as const) expect((await offsets(log.options())(undefined, contextOf({ mode }))).isLog).toBe(true)
+    for (const mode of ['replace', 'incremental'] as const)
+      expect((await offsets(log.options())(undefined, contextOf({ mode }))).isLog).toBe(true)
   })
 
   test('in replace mode a log that was made anew meanwhile makes the cycle begin again', async () => {
@@ -119,7 +139,10 @@ describe('offsets', () => {
     log.low[0] = 3
     await expect(execute(nextState, contextOf({ mode: 'replace' }))).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
     // Also where it has grown beyond the place since: what was lost is then not what retention took.
-    const regrown = offsets({ ...new ToyLog(['a', 'b', 'c', 'd']).options(), read: () => Promise.reject(new SyncError('HISTORY_LOST', 'another message')) })
+    const regrown = offsets({
+      ...new ToyLog(['a', 'b', 'c', 'd']).options(),
+      read: () => Promise.reject(new SyncError('HISTORY_LOST', 'another message')),
+    })
     await expect(regrown(nextState, contextOf({ mode: 'replace' }))).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
   })
 
@@ -132,7 +155,14 @@ describe('offsets', () => {
         handed.push(query.marks)
         const answer = await log.options().read(query, context)
         // Of the second one nothing is known.
-        return { ...answer, marks: Object.fromEntries(Object.entries(answer.next).filter(([partition]) => partition === '0').map(([partition, next]) => [partition, `mark ${next}`])) }
+        return {
+          ...answer,
+          marks: Object.fromEntries(
+            Object.entries(answer.next)
+              .filter(([partition]) => partition === '0')
+              .map(([partition, next]) => [partition, `mark ${next}`]),
+          ),
+        }
       },
     }
     const { state } = await cycle(options, undefined)
@@ -152,12 +182,27 @@ describe('offsets', () => {
     expect((await cycle(log.options(), anchor)).keys).toEqual(['c'])
   })
 
-  test.each([{ offsets: { 0: '-1' }, readAt: '2026-01-01T00:00:00Z' }, { offsets: { 0: 7 }, readAt: '2026-01-01T00:00:00Z' }, { offsets: null, readAt: '2026-01-01T00:00:00Z' }, { offsets: {}, readAt: 'then' }, { offsets: {}, marks: { 0: 1 }, readAt: '2026-01-01T00:00:00Z' }, { offsets: {}, until: { 0: 'x' }, readAt: '2026-01-01T00:00:00Z' }])('a state that is not one is refused: %j', async (state) => {
-    await expect(offsets(new ToyLog([]).options())(state as never, contextOf())).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+  test.each([
+    { offsets: { 0: '-1' }, readAt: '2026-01-01T00:00:00Z' },
+    { offsets: { 0: 7 }, readAt: '2026-01-01T00:00:00Z' },
+    { offsets: null, readAt: '2026-01-01T00:00:00Z' },
+    { offsets: {}, readAt: 'then' },
+    { offsets: {}, marks: { 0: 1 }, readAt: '2026-01-01T00:00:00Z' },
+    { offsets: {}, until: { 0: 'x' }, readAt: '2026-01-01T00:00:00Z' },
+  ])('a state that is not one is refused: %j', async (state) => {
+    await expect(offsets(new ToyLog([]).options())(state as never, contextOf())).rejects.toMatchObject({
+      code: 'CURSOR_REJECTED',
+    })
   })
 
-  test.each([['backwards', { 0: '0' }], ['beyond the end', { 0: '9' }], ['a partition nobody asked for', { 5: '1' }]])('an answer that leads %s is refused', async (_, next) => {
+  test.each([
+    ['backwards', { 0: '0' }],
+    ['beyond the end', { 0: '9' }],
+    ['a partition nobody asked for', { 5: '1' }],
+  ])('an answer that leads %s is refused', async (_, next) => {
     const options = { ...new ToyLog(['a', 'b', 'c']).options(), read: async () => ({ messages: [], next }) }
-    await expect(cycle(options, { offsets: { 0: '1' }, readAt: '2026-01-01T00:00:00Z' })).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
+    await expect(cycle(options, { offsets: { 0: '1' }, readAt: '2026-01-01T00:00:00Z' })).rejects.toMatchObject({
+      code: 'SOURCE_INVALID',
+    })
   })
 })

@@ -15,20 +15,38 @@ interface CycleChoices {
 }
 
 /** A cycle of the production engine, five minutes after the one before. */
-export async function runOn(scene: EngineFixture, execute: Execute<any>, choices: CycleChoices = {}): Promise<CycleResult> {
+export async function runOn(
+  scene: EngineFixture,
+  execute: Execute<any>,
+  choices: CycleChoices = {},
+): Promise<CycleResult> {
   const { sync = 'sync', mode = 'incremental', afterMs = 5 * MINUTE, pagesMax, limits, allowDeletes = false } = choices
   scene.clock.step(afterMs)
-  return scene.run(planOf({ sync, execute, mode, owner: 'shop', limits: { retriesMax: 0, ...(pagesMax !== undefined && { pagesMax }), ...limits } }), { allowDeletes })
+  return scene.run(
+    planOf({
+      sync,
+      execute,
+      mode,
+      owner: 'shop',
+      limits: { retriesMax: 0, ...(pagesMax !== undefined && { pagesMax }), ...limits },
+    }),
+    { allowDeletes },
+  )
 }
 
 /** Until the sync has nothing more to say; it must get there. */
-export async function runToEnd(scene: EngineFixture, execute: Execute<any>, choices: CycleChoices = {}): Promise<CycleResult[]> {
+export async function runToEnd(
+  scene: EngineFixture,
+  execute: Execute<any>,
+  choices: CycleChoices = {},
+): Promise<CycleResult[]> {
   const results: CycleResult[] = []
   for (let run = 0; run < 200; run++) {
     const result = await runOn(scene, execute, choices)
     results.push(result)
     if (result.stopReason === 'complete') return results
-    if (result.stopReason !== 'max_pages') throw new Error(`stopped: ${result.stopReason} ${result.error?.message ?? ''}`)
+    if (result.stopReason !== 'max_pages')
+      throw new Error(`stopped: ${result.stopReason} ${result.error?.message ?? ''}`)
   }
   throw new Error('it does not end')
 }
@@ -42,8 +60,16 @@ export async function setState(scene: EngineFixture, value: unknown, sync = 'syn
   const taken = await scene.store.acquire(ref(sync), { holder: 'operator', ttlMs: 1_000, at: scene.clock.now() })
   if (taken.kind !== 'acquired') throw new Error('held')
   await scene.store.commit({
-    lease: taken.lease, version: taken.checkpoint.version, at: scene.clock.now(), transition: { kind: 'set', state: value === null ? null : JSON.stringify(value), actor: 'test', reason: 'test' },
-    owner: 'shop', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
+    lease: taken.lease,
+    version: taken.checkpoint.version,
+    at: scene.clock.now(),
+    transition: { kind: 'set', state: value === null ? null : JSON.stringify(value), actor: 'test', reason: 'test' },
+    owner: 'shop',
+    landings: [],
+    quarantined: [],
+    columns: {},
+    readAtSequence: 0,
+    upstreamToleranceMs: 0,
   })
   await scene.store.release(taken.lease)
 }

@@ -1,5 +1,12 @@
 import type { Clock } from '../../src/contract/index.ts'
-import { search, type AnchoredExecute, type SearchAnswer, type SearchOptions, type SearchQuery, type SearchState } from '../../src/strategies/index.ts'
+import {
+  search,
+  type AnchoredExecute,
+  type SearchAnswer,
+  type SearchOptions,
+  type SearchQuery,
+  type SearchState,
+} from '../../src/strategies/index.ts'
 
 export interface Contact {
   readonly id: string
@@ -31,7 +38,13 @@ export class SearchIndex {
 
   put(id: number | string, { at = this.now(), lateMs = 0 }: { at?: number; lateMs?: number } = {}): void {
     const before = this.#contacts.get(String(id))
-    this.#contacts.set(String(id), { id: String(id), modifiedMs: at, v: (before?.v ?? 0) + 1, visibleAt: this.#clock.now() + lateMs, before })
+    this.#contacts.set(String(id), {
+      id: String(id),
+      modifiedMs: at,
+      v: (before?.v ?? 0) + 1,
+      visibleAt: this.#clock.now() + lateMs,
+      before,
+    })
   }
 
   truth(): Record<string, unknown> {
@@ -39,12 +52,20 @@ export class SearchIndex {
   }
 
   find({ fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery): { items: Contact[]; total: number } {
-    const matches = this.#visible().filter(({ id, modifiedMs }) => (
-      modifiedMs >= fromMs && modifiedMs <= untilMs && (afterId === undefined || BigInt(id) > BigInt(afterId)) && (throughId === undefined || BigInt(id) <= BigInt(throughId))
-    ))
+    const matches = this.#visible().filter(
+      ({ id, modifiedMs }) =>
+        modifiedMs >= fromMs &&
+        modifiedMs <= untilMs &&
+        (afterId === undefined || BigInt(id) > BigInt(afterId)) &&
+        (throughId === undefined || BigInt(id) <= BigInt(throughId)),
+    )
     if (matches.length > this.windowMax) return { items: [], total: matches.length }
     const salt = this.asked.length
-    const sorted = matches.toSorted((a, b) => (sortBy === 'id' ? Number(BigInt(a.id) - BigInt(b.id)) : a.modifiedMs - b.modifiedMs || shuffled(a.id, salt) - shuffled(b.id, salt)))
+    const sorted = matches.toSorted((a, b) =>
+      sortBy === 'id'
+        ? Number(BigInt(a.id) - BigInt(b.id))
+        : a.modifiedMs - b.modifiedMs || shuffled(a.id, salt) - shuffled(b.id, salt),
+    )
     return { items: sorted.slice(0, limit), total: matches.length }
   }
 
@@ -57,7 +78,8 @@ export class SearchIndex {
     const found: Contact[] = []
     for (let contact of this.#contacts.values()) {
       while (contact.visibleAt > this.#clock.now() && contact.before !== undefined) contact = contact.before
-      if (contact.visibleAt <= this.#clock.now()) found.push({ id: contact.id, modifiedMs: contact.modifiedMs, v: contact.v })
+      if (contact.visibleAt <= this.#clock.now())
+        found.push({ id: contact.id, modifiedMs: contact.modifiedMs, v: contact.v })
     }
     return found
   }
@@ -68,7 +90,10 @@ function shuffled(id: string, salt: number): number {
 }
 
 /** A connector of the search, as an author would write it. */
-export function searchOf(index: SearchIndex, options: Partial<SearchOptions<Contact>> = {}): AnchoredExecute<SearchState> {
+export function searchOf(
+  index: SearchIndex,
+  options: Partial<SearchOptions<Contact>> = {},
+): AnchoredExecute<SearchState> {
   return search<Contact>({
     read: (query) => index.read(query),
     modifiedMs: ({ modifiedMs }) => modifiedMs,
@@ -81,6 +106,16 @@ export function searchOf(index: SearchIndex, options: Partial<SearchOptions<Cont
   })
 }
 
-export function toUpsert(contact: Contact): { type: 'upsert'; key: string; record: { id: string; modifiedMs: number; v: number }; upstreamUpdatedAt: string } {
-  return { type: 'upsert', key: contact.id, record: { ...contact }, upstreamUpdatedAt: new Date(contact.modifiedMs).toISOString() }
+export function toUpsert(contact: Contact): {
+  type: 'upsert'
+  key: string
+  record: { id: string; modifiedMs: number; v: number }
+  upstreamUpdatedAt: string
+} {
+  return {
+    type: 'upsert',
+    key: contact.id,
+    record: { ...contact },
+    upstreamUpdatedAt: new Date(contact.modifiedMs).toISOString(),
+  }
 }

@@ -19,7 +19,8 @@ async function fresh(): Promise<void> {
 beforeEach(fresh)
 afterEach(() => scene.close())
 
-const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> => runOn(scene, execute, choices)
+const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
+  runOn(scene, execute, choices)
 const state = (): Promise<SearchState | null> => stateOn(scene)
 
 /** n contacts with ids that do not grow with their time. */
@@ -31,7 +32,14 @@ describe('a search by time', () => {
   test('N48 N50 is bounded on both sides, by the cursor and by ten seconds before the cycle began', async () => {
     fill(3, () => scene.clock.now())
     const { startedAt } = await cycle(searchOf(index), { afterMs: MINUTE })
-    const question = { fromMs: startedAt - 300_000, untilMs: startedAt - LAG, sortBy: 'modified', afterId: undefined, throughId: undefined, limit: 100 }
+    const question = {
+      fromMs: startedAt - 300_000,
+      untilMs: startedAt - LAG,
+      sortBy: 'modified',
+      afterId: undefined,
+      throughId: undefined,
+      limit: 100,
+    }
     expect(index.asked).toEqual([question, question])
   })
 
@@ -87,10 +95,23 @@ describe('a search by time', () => {
   })
 
   test('D7 T1 as a control: the greatest of nothing is refused as state, and as null it would forget an hour', async () => {
-    const greatest = (kept: (ms: number) => unknown): Execute<any> => async (given: { cursorMs: number } | undefined, { clock }) => {
-      const { items } = index.find({ fromMs: given?.cursorMs ?? clock.now() - 5 * MINUTE, untilMs: clock.now() - LAG, sortBy: 'modified', afterId: undefined, throughId: undefined, limit: 100 })
-      return { changes: items.map(toUpsert), hasMore: false, nextState: { cursorMs: kept(Math.max(...items.map(({ modifiedMs }) => modifiedMs))) } }
-    }
+    const greatest =
+      (kept: (ms: number) => unknown): Execute<any> =>
+      async (given: { cursorMs: number } | undefined, { clock }) => {
+        const { items } = index.find({
+          fromMs: given?.cursorMs ?? clock.now() - 5 * MINUTE,
+          untilMs: clock.now() - LAG,
+          sortBy: 'modified',
+          afterId: undefined,
+          throughId: undefined,
+          limit: 100,
+        })
+        return {
+          changes: items.map(toUpsert),
+          hasMore: false,
+          nextState: { cursorMs: kept(Math.max(...items.map(({ modifiedMs }) => modifiedMs))) },
+        }
+      }
     expect(await cycle(greatest((ms) => ms))).toMatchObject({ error: { code: 'STATE_INVALID' } })
     const forgets = greatest((ms) => (Number.isFinite(ms) ? ms : null))
     await cycle(forgets)
@@ -117,7 +138,8 @@ describe('a search by time', () => {
   test('N75 contacts keep changing: after many cycles the copy is the source, by deltas alone', async () => {
     const delta = searchOf(index, { limit: 5 })
     for (let round = 0; round < 15; round++) {
-      for (let place = 0; place < 12; place++) index.put(1 + ((round * 5 + place) % 30), { lateMs: (place % 3) * 3 * SECOND })
+      for (let place = 0; place < 12; place++)
+        index.put(1 + ((round * 5 + place) % 30), { lateMs: (place % 3) * 3 * SECOND })
       await cycle(delta, { afterMs: 15 * SECOND })
     }
     await cycle(delta)
@@ -131,11 +153,13 @@ describe('a search by time', () => {
     expect(scene.logged.join('\n')).toMatch(/ahead of the horizon/)
   })
 
-  test('XC26 our clock is an hour ahead: the source\'s own lowers the horizon, and the first cycle begins as much earlier', async () => {
+  test("XC26 our clock is an hour ahead: the source's own lowers the horizon, and the first cycle begins as much earlier", async () => {
     const run = async (tells: boolean): Promise<string[]> => {
       await fresh()
       index.clockErrorMs = -HOUR
-      const delta = searchOf(index, { read: async (query) => ({ ...(await index.read(query)), ...(tells && { serverTime: index.now() }) }) })
+      const delta = searchOf(index, {
+        read: async (query) => ({ ...(await index.read(query)), ...(tells && { serverTime: index.now() }) }),
+      })
       index.put(1)
       await cycle(delta, { afterMs: 20 * SECOND })
       index.put(2, { lateMs: 8 * SECOND })
@@ -153,7 +177,10 @@ describe('a search by time', () => {
     const at = scene.clock.now()
     for (let place = 0; place < 10; place++) index.put(place + 1, { at: at + place * SECOND })
     await setState(scene, { phase: 'delta', cursorMs: at })
-    const delta = searchOf(index, { limit: 10, read: async (query) => ({ ...(await index.read(query)), serverTime: at + 4 * SECOND + LAG }) })
+    const delta = searchOf(index, {
+      limit: 10,
+      read: async (query) => ({ ...(await index.read(query)), serverTime: at + 4 * SECOND + LAG }),
+    })
     expect(await cycle(delta)).toMatchObject({ stopReason: 'complete', pages: 2 })
     expect(await scene.keys()).toEqual(['1', '2', '3', '4', '5'])
     expect(await state()).toEqual({ phase: 'delta', cursorMs: at + 4 * SECOND })
@@ -165,7 +192,11 @@ describe('a search by time', () => {
     await cycle(delta)
     const before = await state()
     index.put(2)
-    await cycle(searchOf(index, { read: async (query) => ({ ...(await index.read(query)), serverTime: index.now() - 6 * HOUR }) }))
+    await cycle(
+      searchOf(index, {
+        read: async (query) => ({ ...(await index.read(query)), serverTime: index.now() - 6 * HOUR }),
+      }),
+    )
     expect(await state()).toEqual(before)
     await cycle(delta)
     expect(await scene.rows()).toEqual(index.truth())
@@ -192,16 +223,25 @@ describe('a deadlock', () => {
     index.put(2_000_000, { at: at + 5 })
     const states: unknown[] = []
     const inner = searchOf(index, { limit: 2, lookBackMs: HOUR })
-    const { startedAt } = await cycle(async (given: SearchState | undefined, context) => {
-      const page = await inner(given, context)
-      states.push([page.changes.length, page.hasMore, page.nextState])
-      return page
-    }, { afterMs: MINUTE })
+    const { startedAt } = await cycle(
+      async (given: SearchState | undefined, context) => {
+        const page = await inner(given, context)
+        states.push([page.changes.length, page.hasMore, page.nextState])
+        return page
+      },
+      { afterMs: MINUTE },
+    )
     const untilMs = startedAt - LAG
-    const ids = Object.keys(index.truth()).slice(0, 5).toSorted((a, b) => Number(a) - Number(b))
+    const ids = Object.keys(index.truth())
+      .slice(0, 5)
+      .toSorted((a, b) => Number(a) - Number(b))
     const tied = { phase: 'deadlock', deadlockMs: at, resumeCursorMs: at, untilMs }
     expect(states).toEqual([
-      [2, true, { phase: 'delta', cursorMs: at, untilMs, before: { cursorMs: startedAt - HOUR, throughMs: untilMs, left: 6 } }],
+      [
+        2,
+        true,
+        { phase: 'delta', cursorMs: at, untilMs, before: { cursorMs: startedAt - HOUR, throughMs: untilMs, left: 6 } },
+      ],
       [2, true, { ...tied, lastId: '0' }],
       [2, true, { ...tied, lastId: ids[1], before: { lastId: '0', left: 3 } }],
       [2, true, { ...tied, lastId: ids[3], before: { lastId: ids[1], left: 1 } }],
@@ -213,13 +253,21 @@ describe('a deadlock', () => {
   })
 
   test('XC9 requests in ties are few: what is left is counted, and no empty page is needed', async () => {
-    const requests = async (count: number, at: (place: number) => number, windowMax = Number.POSITIVE_INFINITY): Promise<number> => {
+    const requests = async (
+      count: number,
+      at: (place: number) => number,
+      windowMax = Number.POSITIVE_INFINITY,
+    ): Promise<number> => {
       await fresh()
       const from = scene.clock.now()
       fill(count, (place) => from + at(place))
       // A source that shows the first page of what it will not search through, as HubSpot does.
       const read = async (query: SearchQuery): Promise<SearchAnswer<Contact>> => index.read(query)
-      expect(await cycle(searchOf(index, { read, lookBackMs: HOUR, windowMax: Math.min(windowMax, 1_000_000) }), { afterMs: MINUTE })).toMatchObject({ stopReason: 'complete' })
+      expect(
+        await cycle(searchOf(index, { read, lookBackMs: HOUR, windowMax: Math.min(windowMax, 1_000_000) }), {
+          afterMs: MINUTE,
+        }),
+      ).toMatchObject({ stopReason: 'complete' })
       expect(await scene.keys()).toHaveLength(count)
       return index.asked.length
     }
@@ -233,10 +281,13 @@ describe('a deadlock', () => {
   })
 
   test.each([
-    ['empty', () => ({ items: [], total: 0 })], ['the end of another one', ({ items }: SearchAnswer<Contact>) => ({ items: items.slice(-1), total: 1 })],
+    ['empty', () => ({ items: [], total: 0 })],
+    ['the end of another one', ({ items }: SearchAnswer<Contact>) => ({ items: items.slice(-1), total: 1 })],
   ])('T7 a first answer that is %s passes nothing over, and states no tidemark that is not true', async (_, spoil) => {
     fill(5, (place) => scene.clock.now() + place)
-    const delta = searchOf(index, { read: async (query) => (index.asked.length === 0 ? spoil(await index.read(query)) : index.read(query)) })
+    const delta = searchOf(index, {
+      read: async (query) => (index.asked.length === 0 ? spoil(await index.read(query)) : index.read(query)),
+    })
     await cycle(delta)
     expect(await scene.rows()).toEqual(index.truth())
   })
@@ -256,21 +307,52 @@ describe('a deadlock', () => {
   })
 
   /** The rule as it is often written: by id from the last of the page, and then one millisecond on, however young it is. */
-  const planted = (from: (items: readonly Contact[]) => string, lagMs: number): Execute<any> => async (given: SearchState | undefined, { clock }) => {
-    const cap = clock.now() - lagMs
-    if (given?.phase === 'deadlock') {
-      const { items } = index.find({ fromMs: given.deadlockMs, untilMs: given.deadlockMs, sortBy: 'id', afterId: given.lastId, throughId: undefined, limit: 10 })
-      return { changes: items.map(toUpsert), hasMore: true, nextState: items.length === 0 ? { phase: 'delta', cursorMs: given.resumeCursorMs + 1 } : { ...given, lastId: items.at(-1)!.id } }
+  const planted =
+    (from: (items: readonly Contact[]) => string, lagMs: number): Execute<any> =>
+    async (given: SearchState | undefined, { clock }) => {
+      const cap = clock.now() - lagMs
+      if (given?.phase === 'deadlock') {
+        const { items } = index.find({
+          fromMs: given.deadlockMs,
+          untilMs: given.deadlockMs,
+          sortBy: 'id',
+          afterId: given.lastId,
+          throughId: undefined,
+          limit: 10,
+        })
+        return {
+          changes: items.map(toUpsert),
+          hasMore: true,
+          nextState:
+            items.length === 0
+              ? { phase: 'delta', cursorMs: given.resumeCursorMs + 1 }
+              : { ...given, lastId: items.at(-1)!.id },
+        }
+      }
+      const cursorMs = given?.cursorMs ?? clock.now() - HOUR
+      const { items } = index.find({
+        fromMs: cursorMs,
+        untilMs: Number.POSITIVE_INFINITY,
+        sortBy: 'modified',
+        afterId: undefined,
+        throughId: undefined,
+        limit: 10,
+      })
+      const newest = items.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)
+      if (items.length === 10 && items.every(({ modifiedMs }) => modifiedMs === newest)) {
+        return {
+          changes: items.map(toUpsert),
+          hasMore: true,
+          nextState: { phase: 'deadlock', deadlockMs: newest, lastId: from(items), resumeCursorMs: newest },
+        }
+      }
+      const done = items.length < 10
+      return {
+        changes: items.map(toUpsert),
+        hasMore: !done,
+        nextState: { phase: 'delta', cursorMs: done ? Math.min(newest, cap) : newest },
+      }
     }
-    const cursorMs = given?.cursorMs ?? clock.now() - HOUR
-    const { items } = index.find({ fromMs: cursorMs, untilMs: Number.POSITIVE_INFINITY, sortBy: 'modified', afterId: undefined, throughId: undefined, limit: 10 })
-    const newest = items.reduce((most, { modifiedMs }) => Math.max(most, modifiedMs), cursorMs)
-    if (items.length === 10 && items.every(({ modifiedMs }) => modifiedMs === newest)) {
-      return { changes: items.map(toUpsert), hasMore: true, nextState: { phase: 'deadlock', deadlockMs: newest, lastId: from(items), resumeCursorMs: newest } }
-    }
-    const done = items.length < 10
-    return { changes: items.map(toUpsert), hasMore: !done, nextState: { phase: 'delta', cursorMs: done ? Math.min(newest, cap) : newest } }
-  }
 
   test('D6 D11 T2 as a control: from the last id of the page, whatever has a lower one is never read; from the lowest, all are', async () => {
     const run = async (execute: Execute<any>): Promise<number> => {
@@ -286,7 +368,9 @@ describe('a deadlock', () => {
 
   test('D11 a source that knows no filter by id is found out, and does not send the same page for ever', async () => {
     fill(30, () => scene.clock.now())
-    const result = await cycle(searchOf(index, { limit: 10, read: (query) => index.read({ ...query, sortBy: 'modified', afterId: undefined }) }))
+    const result = await cycle(
+      searchOf(index, { limit: 10, read: (query) => index.read({ ...query, sortBy: 'modified', afterId: undefined }) }),
+    )
     expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
     expect(index.asked.length).toBeLessThan(10)
   })
@@ -360,12 +444,15 @@ describe('more than the source searches through', () => {
   test('XC8 a source that refuses at a lower bound than declared is found out by its count', async () => {
     fill(900, (place) => scene.clock.now() + place)
     index.windowMax = 50
-    expect(await cycle(searchOf(index, { limit: 20, windowMax: 1_000 }))).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/incomplete/) } })
+    expect(await cycle(searchOf(index, { limit: 20, windowMax: 1_000 }))).toMatchObject({
+      error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/incomplete/) },
+    })
   })
 
   test('XC8 inside one millisecond it is split by ids, also by very long ones', async () => {
     const at = scene.clock.now()
-    for (let place = 0; place < 300; place++) index.put(String(10n ** 15n + BigInt((place * 7_919) % 100_003) ** 2n), { at })
+    for (let place = 0; place < 300; place++)
+      index.put(String(10n ** 15n + BigInt((place * 7_919) % 100_003) ** 2n), { at })
     index.put(3, { at: at - 1 })
     index.put(4, { at: at + 1 })
     index.windowMax = 50
@@ -375,11 +462,18 @@ describe('more than the source searches through', () => {
   })
 
   test('XC8 a source that refuses everything is given up, not asked for ever', async () => {
-    const result = await cycle(searchOf(index, { read: async (query) => {
-      index.asked.push(query)
-      return { items: [], total: 20_000 }
-    } }))
-    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/even for a single id/) } })
+    const result = await cycle(
+      searchOf(index, {
+        read: async (query) => {
+          index.asked.push(query)
+          return { items: [], total: 20_000 }
+        },
+      }),
+    )
+    expect(result).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/even for a single id/) },
+    })
     expect(index.asked.length).toBeLessThan(100)
   })
 
@@ -387,12 +481,15 @@ describe('more than the source searches through', () => {
     const at = scene.clock.now()
     fill(200, (place) => at + (place < 120 ? 50 : place))
     index.windowMax = 30
-    await runToEnd(scene, searchOf(index, { limit: 10, lookBackMs: HOUR, windowMax: 30 }), { pagesMax: 1, afterMs: SECOND })
+    await runToEnd(scene, searchOf(index, { limit: 10, lookBackMs: HOUR, windowMax: 30 }), {
+      pagesMax: 1,
+      afterMs: SECOND,
+    })
     await cycle(searchOf(index, { limit: 10, windowMax: 30 }))
     expect(await scene.rows()).toEqual(index.truth())
   })
 
-  test('T7 a part of the time is left only when the source\'s own count agrees with what it sent', async () => {
+  test("T7 a part of the time is left only when the source's own count agrees with what it sent", async () => {
     fill(100, (place) => scene.clock.now() + place)
     index.windowMax = 20
     const delta = searchOf(index, {
@@ -403,13 +500,18 @@ describe('more than the source searches through', () => {
         return { items: items.slice(0, 3), total: total! }
       },
     })
-    expect(await cycle(delta)).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/incomplete/) } })
+    expect(await cycle(delta)).toMatchObject({
+      error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/incomplete/) },
+    })
   })
 })
 
 describe('a count that contradicts the answer', () => {
   /** Spoils the answers to these requests, counted from 1. */
-  const lying = (spoil: (answer: SearchAnswer<Contact>, query: SearchQuery) => SearchAnswer<Contact>, when: (n: number, query: SearchQuery) => boolean): Partial<SearchOptions<Contact>> => {
+  const lying = (
+    spoil: (answer: SearchAnswer<Contact>, query: SearchQuery) => SearchAnswer<Contact>,
+    when: (n: number, query: SearchQuery) => boolean,
+  ): Partial<SearchOptions<Contact>> => {
     let asked = 0
     return {
       read: async (query) => {
@@ -418,7 +520,10 @@ describe('a count that contradicts the answer', () => {
       },
     }
   }
-  const empty = ({ total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({ items: [], ...(total !== undefined && { total }) })
+  const empty = ({ total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({
+    items: [],
+    ...(total !== undefined && { total }),
+  })
   const tied = (nth: number): ((n: number, query: SearchQuery) => boolean) => {
     let seen = 0
     return (_, { sortBy }) => sortBy === 'id' && ++seen === nth
@@ -442,7 +547,10 @@ describe('a count that contradicts the answer', () => {
   test('T7 a page with half its rows does not move the cursor past the others', async () => {
     const at = scene.clock.now()
     fill(30, (place) => at + place)
-    const half = ({ items, total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({ items: items.filter((__, place) => place % 2 === 1), total: total! })
+    const half = ({ items, total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({
+      items: items.filter((__, place) => place % 2 === 1),
+      total: total!,
+    })
     const delta = searchOf(index, { limit: 10, lookBackMs: HOUR, ...lying(half, (n) => n % 2 === 1) })
     const result = await cycle(delta, { limits: { retriesMax: 3 } })
     expect(result).toMatchObject({ stopReason: 'complete' })
@@ -454,7 +562,8 @@ describe('a count that contradicts the answer', () => {
     index.windowMax = 50
     for (const nth of [2, 4, 6, 9]) {
       let windows = 0
-      const isWindow = (__: number, { sortBy, untilMs, fromMs }: SearchQuery): boolean => sortBy === 'modified' && untilMs - fromMs < 100 * SECOND && ++windows === nth
+      const isWindow = (__: number, { sortBy, untilMs, fromMs }: SearchQuery): boolean =>
+        sortBy === 'modified' && untilMs - fromMs < 100 * SECOND && ++windows === nth
       const delta = searchOf(index, { limit: 20, windowMax: 50, ...lying(() => ({ items: [], total: 0 }), isWindow) })
       await cycle(delta, { afterMs: 0 })
       await cycle(delta)
@@ -468,7 +577,10 @@ describe('a count that contradicts the answer', () => {
   test('a count that is too low, now and then or always, holds nothing up', async () => {
     const at = scene.clock.now()
     fill(120, (place) => at + (place < 50 ? 7 : place))
-    const low = ({ items, total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({ items, total: Math.floor(total! / 3) })
+    const low = ({ items, total }: SearchAnswer<Contact>): SearchAnswer<Contact> => ({
+      items,
+      total: Math.floor(total! / 3),
+    })
     for (const when of [(n: number) => n % 3 === 0, () => true]) {
       const delta = searchOf(index, { limit: 10, lookBackMs: HOUR, ...lying(low, when) })
       expect(await cycle(delta, { sync: String(when) })).toMatchObject({ stopReason: 'complete' })
@@ -478,8 +590,16 @@ describe('a count that contradicts the answer', () => {
 
   test('a count that is too high is an error that names both numbers, and nothing moves', async () => {
     fill(5, () => scene.clock.now())
-    const delta = searchOf(index, { limit: 10, ...lying(({ items }) => ({ items, total: 9 }), () => true) })
-    expect(await cycle(delta)).toMatchObject({ error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/returned 5 items but reports 9/) } })
+    const delta = searchOf(index, {
+      limit: 10,
+      ...lying(
+        ({ items }) => ({ items, total: 9 }),
+        () => true,
+      ),
+    })
+    expect(await cycle(delta)).toMatchObject({
+      error: { code: 'SOURCE_INVALID', message: expect.stringMatching(/returned 5 items but reports 9/) },
+    })
     expect(await state()).toBeNull()
   })
 })
@@ -491,17 +611,27 @@ describe('an order that is not kept', () => {
     ['at random', (a, b) => hashed(a.id) - hashed(b.id)],
   ]
   const hashed = (id: string): number => (Number(id) * 2_654_435_761) % 4_294_967_296
-  const disordered = (order: (a: Contact, b: Contact) => number, isSortedWithin = false): Partial<SearchOptions<Contact>> => ({
+  const disordered = (
+    order: (a: Contact, b: Contact) => number,
+    isSortedWithin = false,
+  ): Partial<SearchOptions<Contact>> => ({
     read: async (query) => {
       index.asked.push(query)
       const { items, total } = index.find({ ...query, limit: 1_000_000 })
       const page = items.toSorted(order).slice(0, query.limit)
       if (!isSortedWithin) return { items: page, total }
-      return { items: page.toSorted((a, b) => (query.sortBy === 'id' ? Number(BigInt(a.id) - BigInt(b.id)) : a.modifiedMs - b.modifiedMs)), total }
+      return {
+        items: page.toSorted((a, b) =>
+          query.sortBy === 'id' ? Number(BigInt(a.id) - BigInt(b.id)) : a.modifiedMs - b.modifiedMs,
+        ),
+        total,
+      }
     },
   })
 
-  test.each(orders.flatMap(([name, order]) => [false, true].map((isSortedWithin) => [name, isSortedWithin, order] as const)))(
+  test.each(
+    orders.flatMap(([name, order]) => [false, true].map((isSortedWithin) => [name, isSortedWithin, order] as const)),
+  )(
     'XC9 items sorted %s (pages sorted within: %s) all come, in a bounded number of requests',
     async (_, isSortedWithin, order) => {
       const at = scene.clock.now()
@@ -550,11 +680,18 @@ describe('what a source sends is not trusted', () => {
     ['XC20 as text', /not a time in milliseconds/, [contact('1', String(now))]],
     ['with no time', /not a time in milliseconds/, [contact('1', Number.NaN)]],
     ['XC20 with a number for an id', /not a string/, [contact(1, now)]],
-    ['full and newer than asked for', /only items from after/, [contact('1', now + HOUR), contact('2', now + HOUR), contact('3', now + HOUR)]],
+    [
+      'full and newer than asked for',
+      /only items from after/,
+      [contact('1', now + HOUR), contact('2', now + HOUR), contact('3', now + HOUR)],
+    ],
   ])('a page %s fails, and nothing moves', async (_, message, items) => {
     const before = { phase: 'delta', cursorMs: now }
     await setState(scene, before)
-    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
+    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items }) }))).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) },
+    })
     expect(await state()).toEqual(before)
     expect(await scene.keys()).toEqual([])
   })
@@ -565,15 +702,28 @@ describe('what a source sends is not trusted', () => {
     ['with an id that is no number', /not a whole number/, [contact('x', now)]],
     ['of an earlier time', /before the requested/, [contact('9', now - 1)]],
   ])('a page of a deadlock %s fails, and nothing moves', async (_, message, items) => {
-    const before = { phase: 'deadlock', deadlockMs: now, resumeCursorMs: now, lastId: '3', throughId: '20', idSpan: '17', untilMs: now + 1 }
+    const before = {
+      phase: 'deadlock',
+      deadlockMs: now,
+      resumeCursorMs: now,
+      lastId: '3',
+      throughId: '20',
+      idSpan: '17',
+      untilMs: now + 1,
+    }
     await setState(scene, before)
     const answers = [items]
-    expect(await cycle(searchOf(index, { limit: 3, read: async () => ({ items: answers.shift() ?? [] }) }))).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
+    expect(
+      await cycle(searchOf(index, { limit: 3, read: async () => ({ items: answers.shift() ?? [] }) })),
+    ).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringMatching(message) } })
     expect(await state()).toEqual(before)
   })
 
   test.each([
-    [{ phase: 'delta', cursorMs: null }], [{ phase: 'search', cursorMs: 1 }], [{ phase: 'deadlock', deadlockMs: 1, resumeCursorMs: 1, untilMs: 5 }], [{ phase: 'deadlock', deadlockMs: '1', resumeCursorMs: 1, lastId: '0', untilMs: 5 }],
+    [{ phase: 'delta', cursorMs: null }],
+    [{ phase: 'search', cursorMs: 1 }],
+    [{ phase: 'deadlock', deadlockMs: 1, resumeCursorMs: 1, untilMs: 5 }],
+    [{ phase: 'deadlock', deadlockMs: '1', resumeCursorMs: 1, lastId: '0', untilMs: 5 }],
   ])('T1 a state that is not its own is refused and kept: %o', async (stored) => {
     await setState(scene, stored)
     expect(await cycle(searchOf(index))).toMatchObject({ error: { code: 'CURSOR_REJECTED' } })
@@ -584,19 +734,28 @@ describe('what a source sends is not trusted', () => {
     expect(await cycle(searchOf(index), { mode: 'replace' })).toMatchObject({ error: { code: 'SYNC_INVALID' } })
   })
 
-  test.each([[{ lagMs: -1 }], [{ limit: 0 }], [{ lookBackMs: Number.NaN }], [{ windowMax: 99 }]])('%o is refused at once', (options) => {
-    expect(() => searchOf(index, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }))
-  })
+  test.each([[{ lagMs: -1 }], [{ limit: 0 }], [{ lookBackMs: Number.NaN }], [{ windowMax: 99 }]])(
+    '%o is refused at once',
+    (options) => {
+      expect(() => searchOf(index, options)).toThrow(expect.objectContaining({ code: 'SYNC_INVALID' }))
+    },
+  )
 })
 
-test('N78 an anchor captured before a backfill finds what changes meanwhile, by the source\'s clock', async () => {
+test("N78 an anchor captured before a backfill finds what changes meanwhile, by the source's clock", async () => {
   index.clockErrorMs = -HOUR
-  const delta = searchOf(index, { lookBackMs: MINUTE, read: async (query) => ({ ...(await index.read(query)), serverTime: index.now() }) })
+  const delta = searchOf(index, {
+    lookBackMs: MINUTE,
+    read: async (query) => ({ ...(await index.read(query)), serverTime: index.now() }),
+  })
   let anchor: SearchState | undefined
-  await cycle(async (_, context) => {
-    anchor = await delta.anchor(context)
-    return { changes: [], hasMore: false }
-  }, { sync: 'backfill', afterMs: 0 })
+  await cycle(
+    async (_, context) => {
+      anchor = await delta.anchor(context)
+      return { changes: [], hasMore: false }
+    },
+    { sync: 'backfill', afterMs: 0 },
+  )
   index.put(1)
   await setState(scene, anchor)
   await cycle(delta)

@@ -44,13 +44,22 @@ describe('several streams in one cycle', () => {
       audit: [page({ nextState: 20 }), page({ nextState: 21 })],
     })
     const first = await cycle(source.execute)
-    expect(source.asked).toEqual([['changes', undefined], ['changes', 1], ['deletes', undefined], ['audit', undefined]])
+    expect(source.asked).toEqual([
+      ['changes', undefined],
+      ['changes', 1],
+      ['deletes', undefined],
+      ['audit', undefined],
+    ])
     expect(first.map(({ hasMore }) => hasMore)).toEqual([true, true, true, false])
     expect(first.map(({ nextState }) => nextState!.reading)).toEqual(['changes', 'deletes', 'audit', undefined])
     expect(first.at(-1)!.nextState!.states).toEqual({ changes: 2, deletes: 10, audit: 20 })
     source.asked.length = 0
     const second = await cycle(source.execute, first.at(-1)!.nextState)
-    expect(source.asked).toEqual([['changes', 2], ['deletes', 10], ['audit', 20]])
+    expect(source.asked).toEqual([
+      ['changes', 2],
+      ['deletes', 10],
+      ['audit', 20],
+    ])
     expect(second.at(-1)!.nextState!.states).toEqual({ changes: 3, deletes: 11, audit: 21 })
   })
 
@@ -94,13 +103,21 @@ describe('several streams in one cycle', () => {
     const first = await two(old, CONTEXT)
     await two(first.nextState, CONTEXT)
     expect(asked).toEqual([2, 10])
-    await expect(threeStreams({ changes: [], deletes: [], audit: [] }).execute(old)).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+    await expect(threeStreams({ changes: [], deletes: [], audit: [] }).execute(old)).rejects.toMatchObject({
+      code: 'CURSOR_REJECTED',
+    })
   })
 
   test('the anchor has a part of every stream that gives one', async () => {
     const anchored = (anchor: number | undefined) => Object.assign(async () => page(), { anchor: async () => anchor })
     const all = streams<States>({ changes: anchored(1), deletes: anchored(2), audit: async () => page() })
     expect(await all.anchor(CONTEXT)).toEqual({ states: { changes: 1, deletes: 2 } })
-    expect(await streams<States>({ changes: anchored(undefined), deletes: anchored(undefined), audit: async () => page() }).anchor(CONTEXT)).toBeUndefined()
+    expect(
+      await streams<States>({
+        changes: anchored(undefined),
+        deletes: anchored(undefined),
+        audit: async () => page(),
+      }).anchor(CONTEXT),
+    ).toBeUndefined()
   })
 })

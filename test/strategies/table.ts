@@ -31,7 +31,10 @@ export class Table {
   }
 
   /** Stamped with the table's own time unless said otherwise. */
-  put(id: string, { at = new Date(this.now()).toISOString(), lateMs = 0 }: { at?: string; lateMs?: number } = {}): void {
+  put(
+    id: string,
+    { at = new Date(this.now()).toISOString(), lateMs = 0 }: { at?: string; lateMs?: number } = {},
+  ): void {
     const before = this.#rows.get(id)
     this.#rows.set(id, { id, at, v: (before?.v ?? 0) + 1, visibleAt: this.#clock.now() + lateMs, before })
   }
@@ -47,7 +50,12 @@ export class Table {
 
   select({ after, until, limit }: Pick<KeysetQuery, 'after' | 'until' | 'limit'>): TableRow[] {
     return this.visible()
-      .filter(({ at, id }) => after === undefined || instant(at) > instant(after.timestamp) || (instant(at) === instant(after.timestamp) && id > after.id))
+      .filter(
+        ({ at, id }) =>
+          after === undefined ||
+          instant(at) > instant(after.timestamp) ||
+          (instant(at) === instant(after.timestamp) && id > after.id),
+      )
       .filter(({ at }) => until === undefined || instant(at) <= instant(until))
       .slice(0, limit)
   }
@@ -58,7 +66,9 @@ export class Table {
       while (row.visibleAt > this.#clock.now() && row.before !== undefined) row = row.before
       if (row.visibleAt <= this.#clock.now()) rows.push(row)
     }
-    return rows.map(({ id, at, v }) => ({ id, at, v })).toSorted((a, b) => (instant(a.at) < instant(b.at) || (instant(a.at) === instant(b.at) && a.id < b.id) ? -1 : 1))
+    return rows
+      .map(({ id, at, v }) => ({ id, at, v }))
+      .toSorted((a, b) => (instant(a.at) < instant(b.at) || (instant(a.at) === instant(b.at) && a.id < b.id) ? -1 : 1))
   }
 
   async read(query: KeysetQuery, _context?: SyncContext): Promise<KeysetAnswer<TableRow>> {
@@ -69,7 +79,10 @@ export class Table {
 }
 
 /** A connector of the table, as an author would write it. */
-export function keysetOf(table: Table, options: Partial<KeysetOptions<TableRow>> = {}): ReturnType<typeof keyset<TableRow>> {
+export function keysetOf(
+  table: Table,
+  options: Partial<KeysetOptions<TableRow>> = {},
+): ReturnType<typeof keyset<TableRow>> {
   return keyset<TableRow>({
     read: (query, context) => table.read(query, context),
     timestamp: ({ at }) => at,
@@ -81,7 +94,12 @@ export function keysetOf(table: Table, options: Partial<KeysetOptions<TableRow>>
   })
 }
 
-export function toChange(row: TableRow): { type: 'upsert'; key: string; record: { id: string; at: string; v: number }; upstreamUpdatedAt: string } {
+export function toChange(row: TableRow): {
+  type: 'upsert'
+  key: string
+  record: { id: string; at: string; v: number }
+  upstreamUpdatedAt: string
+} {
   return { type: 'upsert', key: row.id, record: { ...row }, upstreamUpdatedAt: row.at }
 }
 

@@ -53,7 +53,11 @@ async function play(seed: number, build: (world: World) => Subject): Promise<{ c
   const scene = await EngineFixture.open()
   const lateMaxMs = [0, 3, 8][dice.roll(3)]! * SECOND
   const world: World = {
-    scene, dice, lateMaxMs, grainMs: [1, SECOND, 5 * SECOND][dice.roll(3)]!, limit: 2 + dice.roll(6),
+    scene,
+    dice,
+    lateMaxMs,
+    grainMs: [1, SECOND, 5 * SECOND][dice.roll(3)]!,
+    limit: 2 + dice.roll(6),
     late: () => (dice.roll(10) < 7 ? 0 : dice.roll(lateMaxMs + 1)),
     pause: async ({ clock, signal }, happen) => {
       await clock.sleep([0, 50, 2_000, 12_000][dice.roll(4)]!, signal)
@@ -66,7 +70,10 @@ async function play(seed: number, build: (world: World) => Subject): Promise<{ c
       subject.happen()
       if (dice.roll(3) === 0) scene.clock.step(dice.roll(4) * SECOND)
     }
-    await runOn(scene, subject.execute, { afterMs: [0, 1, 7, 60][dice.roll(4)]! * SECOND, ...(dice.roll(2) === 0 && { pagesMax: 1 + dice.roll(3) }) })
+    await runOn(scene, subject.execute, {
+      afterMs: [0, 1, 7, 60][dice.roll(4)]! * SECOND,
+      ...(dice.roll(2) === 0 && { pagesMax: 1 + dice.roll(3) }),
+    })
   }
   calm = true
   for (let round = 0; round < 4; round++) {
@@ -94,22 +101,28 @@ async function findWrong(build: (world: World) => Subject): Promise<number | nul
   return null
 }
 
-function tableWorld(world: World, options: (safe: Partial<KeysetOptions<TableRow>>) => Partial<KeysetOptions<TableRow>> = (safe) => safe): Subject {
+function tableWorld(
+  world: World,
+  options: (safe: Partial<KeysetOptions<TableRow>>) => Partial<KeysetOptions<TableRow>> = (safe) => safe,
+): Subject {
   const table = new Table(world.scene.clock)
   const stamp = (): string => new Date(Math.floor(table.now() / world.grainMs) * world.grainMs).toISOString()
   const happen = (): void => table.put(`r${world.dice.roll(40)}`, { at: stamp(), lateMs: world.late() })
   return {
     happen,
     truth: () => table.truth(),
-    execute: keysetOf(table, options({
-      limit: world.limit,
-      lagMs: world.lateMaxMs + world.grainMs,
-      read: async (query, context) => {
-        const answer = await table.read(query)
-        await world.pause(context, happen)
-        return answer
-      },
-    })),
+    execute: keysetOf(
+      table,
+      options({
+        limit: world.limit,
+        lagMs: world.lateMaxMs + world.grainMs,
+        read: async (query, context) => {
+          const answer = await table.read(query)
+          await world.pause(context, happen)
+          return answer
+        },
+      }),
+    ),
   }
 }
 
@@ -122,25 +135,38 @@ describe('keyset', () => {
     // A bound reckoned when the answer is there, not before the question.
     const moving = (world: World): Subject => {
       const subject = tableWorld(world)
-      return { ...subject, execute: (state, context) => subject.execute(state && { ...state, untilMs: undefined }, { ...context, cycle: { ...context.cycle, startedAt: context.clock.now() + 12 * SECOND } }) }
+      return {
+        ...subject,
+        execute: (state, context) =>
+          subject.execute(state && { ...state, untilMs: undefined }, {
+            ...context,
+            cycle: { ...context.cycle, startedAt: context.clock.now() + 12 * SECOND },
+          }),
+      }
     }
     expect(await findWrong(moving)).not.toBeNull()
   })
 })
 
 describe('search', () => {
-  const indexWorld = (world: World, { lagMs = world.lateMaxMs + world.grainMs, windows = [Number.POSITIVE_INFINITY, 12], isCounted = true } = {}): Subject => {
+  const indexWorld = (
+    world: World,
+    { lagMs = world.lateMaxMs + world.grainMs, windows = [Number.POSITIVE_INFINITY, 12], isCounted = true } = {},
+  ): Subject => {
     const index = new SearchIndex(world.scene.clock)
     index.windowMax = windows[world.dice.roll(windows.length)]!
     const happen = (): void => {
       const at = Math.floor(index.now() / world.grainMs) * world.grainMs
-      for (let count = world.dice.roll(12) === 0 ? 15 : 1; count > 0; count--) index.put(1 + world.dice.roll(60), { at, lateMs: world.late() })
+      for (let count = world.dice.roll(12) === 0 ? 15 : 1; count > 0; count--)
+        index.put(1 + world.dice.roll(60), { at, lateMs: world.late() })
     }
     return {
       happen,
       truth: () => index.truth(),
       execute: searchOf(index, {
-        limit: world.limit, windowMax: index.windowMax, lagMs,
+        limit: world.limit,
+        windowMax: index.windowMax,
+        lagMs,
         read: async (query, context) => {
           const { items, total } = await index.read(query)
           await world.pause(context, happen)
@@ -152,7 +178,11 @@ describe('search', () => {
   test('N53 XC8 XC9 in every world the copy becomes the source', () => playAll((world) => indexWorld(world)))
   test('as a control, without the lag it does not', async () => {
     // A count that grows would give most of what comes late away.
-    expect(await findWrong((world) => indexWorld(world, { lagMs: 0, windows: [Number.POSITIVE_INFINITY], isCounted: false }))).not.toBeNull()
+    expect(
+      await findWrong((world) =>
+        indexWorld(world, { lagMs: 0, windows: [Number.POSITIVE_INFINITY], isCounted: false }),
+      ),
+    ).not.toBeNull()
   })
 })
 
@@ -195,31 +225,42 @@ describe('eventFeed', () => {
 })
 
 describe('flipFlop', () => {
-  test('N82 XE10 in every world the copy becomes the source, deletions and all', () => playAll((world) => {
-    const table = new Table(world.scene.clock)
-    const audit = new Table(world.scene.clock)
-    const lagMs = world.lateMaxMs + SECOND
-    let moment = 0
-    // No two things happen to one row in one millisecond, or nobody could tell which was last.
-    const at = (): string => new Date((moment = Math.max(moment + 1, table.now()))).toISOString()
-    const happen = (): void => {
-      const id = `r${world.dice.roll(15)}`
-      if (world.dice.roll(3) > 0 || !Object.hasOwn(table.truth(), id)) return table.put(id, { at: at(), lateMs: world.late() })
-      table.remove(id)
-      audit.put(id, { at: at(), lateMs: world.late() })
-    }
-    const read = (from: Table): KeysetOptions<TableRow>['read'] => async (query, context) => {
-      const answer = await from.read(query)
-      await world.pause(context, happen)
-      return answer
-    }
-    return {
-      happen,
-      truth: () => table.truth(),
-      execute: flipFlop({
-        delta: keysetOf(table, { limit: world.limit, lagMs, read: read(table) }),
-        deletes: keyset<TableRow>({ read: read(audit), timestamp: (row) => row.at, id: ({ id }) => id, toChange: (row) => ({ type: 'delete', key: row.id, upstreamUpdatedAt: row.at }), lagMs, limit: world.limit }),
-      }),
-    }
-  }))
+  test('N82 XE10 in every world the copy becomes the source, deletions and all', () =>
+    playAll((world) => {
+      const table = new Table(world.scene.clock)
+      const audit = new Table(world.scene.clock)
+      const lagMs = world.lateMaxMs + SECOND
+      let moment = 0
+      // No two things happen to one row in one millisecond, or nobody could tell which was last.
+      const at = (): string => new Date((moment = Math.max(moment + 1, table.now()))).toISOString()
+      const happen = (): void => {
+        const id = `r${world.dice.roll(15)}`
+        if (world.dice.roll(3) > 0 || !Object.hasOwn(table.truth(), id))
+          return table.put(id, { at: at(), lateMs: world.late() })
+        table.remove(id)
+        audit.put(id, { at: at(), lateMs: world.late() })
+      }
+      const read =
+        (from: Table): KeysetOptions<TableRow>['read'] =>
+        async (query, context) => {
+          const answer = await from.read(query)
+          await world.pause(context, happen)
+          return answer
+        }
+      return {
+        happen,
+        truth: () => table.truth(),
+        execute: flipFlop({
+          delta: keysetOf(table, { limit: world.limit, lagMs, read: read(table) }),
+          deletes: keyset<TableRow>({
+            read: read(audit),
+            timestamp: (row) => row.at,
+            id: ({ id }) => id,
+            toChange: (row) => ({ type: 'delete', key: row.id, upstreamUpdatedAt: row.at }),
+            lagMs,
+            limit: world.limit,
+          }),
+        }),
+      }
+    }))
 })

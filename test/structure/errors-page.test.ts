@@ -19,7 +19,10 @@ The exit code of a command follows: 1 failed, 2 your input, 3 your environment, 
 const EXITS = { failed: 1, input: 2, environment: 3, interrupted: 130 }
 
 test('docs/reference/errors.md and the table of codes are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
-  const rows = Object.entries(ERROR_CODES).map(([code, { remedy, category, advice }]) => `| \`${code}\` | ${remedy} | ${EXITS[category]} | ${advice.replaceAll('|', '\\|')} |`)
+  const rows = Object.entries(ERROR_CODES).map(
+    ([code, { remedy, category, advice }]) =>
+      `| \`${code}\` | ${remedy} | ${EXITS[category]} | ${advice.replaceAll('|', '\\|')} |`,
+  )
   const expected = `${INTRO}${rows.join('\n')}\n`
   if (process.env.TIDEMARK_UPDATE === '1') writeFileSync(page, expected)
   expect(readFileSync(page, 'utf8')).toBe(expected)

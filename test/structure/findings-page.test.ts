@@ -17,7 +17,9 @@ An error makes the command exit with 1. A comment in the worker suppresses a fin
 `
 
 test('docs/reference/findings.md and the table of faults are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
-  const rows = Object.entries(FAULTS).map(([code, { severity, rule, todo }]) => `| \`${code}\` | ${severity} | ${rule} | ${todo.replaceAll('|', '\\|')} |`)
+  const rows = Object.entries(FAULTS).map(
+    ([code, { severity, rule, todo }]) => `| \`${code}\` | ${severity} | ${rule} | ${todo.replaceAll('|', '\\|')} |`,
+  )
   const expected = `${INTRO}${rows.join('\n')}\n`
   if (process.env.TIDEMARK_UPDATE === '1') writeFileSync(page, expected)
   expect(readFileSync(page, 'utf8')).toBe(expected)

@@ -16,7 +16,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
-  connector: { folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'], packages: ['node:crypto', 'node:fs/promises', 'node:path'] },
+  connector: {
+    folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'],
+    packages: ['node:crypto', 'node:fs/promises', 'node:path'],
+  },
   'sources/rest': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
@@ -24,77 +27,405 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   'sources/evm': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/hubspot': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/kraken': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: ['node:crypto'] },
+  'sources/kraken': {
+    folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'],
+    packages: ['node:crypto'],
+  },
   'sources/linear': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/odata': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/salesforce': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
   'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/sql': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres', 'strategies'], packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'] },
+  'sources/sql': {
+    folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres', 'strategies'],
+    packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'],
+  },
   'sources/kafka': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
-  'sources/postgres-cdc': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'], packages: ['node:crypto', 'pg'] },
-  'sources/files': { folders: ['contract', 'values'], packages: ['node:crypto', 'node:fs', 'node:fs/promises', 'node:path', 'node:stream', 'node:zlib', 'csv-parse', 'hyparquet', 'hyparquet-compressors', '@aws-sdk/client-s3'] },
-  'sources/singer': { folders: ['redaction', 'contract', 'values', 'sources/kit'], packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:stream', 'node:os', 'node:path', 'ajv'] },
-  stores: { folders: ['redaction', 'contract', 'values', 'registry', 'config', 'stores/kit', 'stores/sqlite', 'stores/postgres'], packages: ['node:crypto', 'node:module', 'node:path', 'node:url', 'jiti'] },
+  'sources/postgres-cdc': {
+    folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'],
+    packages: ['node:crypto', 'pg'],
+  },
+  'sources/files': {
+    folders: ['contract', 'values'],
+    packages: [
+      'node:crypto',
+      'node:fs',
+      'node:fs/promises',
+      'node:path',
+      'node:stream',
+      'node:zlib',
+      'csv-parse',
+      'hyparquet',
+      'hyparquet-compressors',
+      '@aws-sdk/client-s3',
+    ],
+  },
+  'sources/singer': {
+    folders: ['redaction', 'contract', 'values', 'sources/kit'],
+    packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:stream', 'node:os', 'node:path', 'ajv'],
+  },
+  stores: {
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'registry',
+      'config',
+      'stores/kit',
+      'stores/sqlite',
+      'stores/postgres',
+    ],
+    packages: ['node:crypto', 'node:module', 'node:path', 'node:url', 'jiti'],
+  },
   'stores/kit': { folders: ['redaction', 'contract', 'values', 'registry'], packages: ['node:crypto'] },
-  'stores/sqlite': { folders: ['contract', 'values', 'stores/kit'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'] },
-  'stores/postgres': { folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit'], packages: ['node:crypto', 'pg'] },
-  platform: { folders: ['redaction', 'contract', 'values'], packages: ['node:async_hooks', 'node:crypto', 'node:os', 'node:timers/promises', 'node:fs', 'node:process', 'node:stream', 'node:stream/web', 'node:zlib', 'node:dns', 'node:net', 'node:util', 'undici', '@opentelemetry/api'] },
+  'stores/sqlite': {
+    folders: ['contract', 'values', 'stores/kit'],
+    packages: ['node:crypto', 'node:fs', 'node:path', 'node:url', 'node:worker_threads', '@photostructure/sqlite'],
+  },
+  'stores/postgres': {
+    folders: ['redaction', 'contract', 'values', 'registry', 'stores/kit'],
+    packages: ['node:crypto', 'pg'],
+  },
+  platform: {
+    folders: ['redaction', 'contract', 'values'],
+    packages: [
+      'node:async_hooks',
+      'node:crypto',
+      'node:os',
+      'node:timers/promises',
+      'node:fs',
+      'node:process',
+      'node:stream',
+      'node:stream/web',
+      'node:zlib',
+      'node:dns',
+      'node:net',
+      'node:util',
+      'undici',
+      '@opentelemetry/api',
+    ],
+  },
   'config/manifest': {
     folders: [
-      'redaction', 'contract', 'values', 'config', 'worker', 'connector', 'sources/kit', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/files', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken',
-      'sources/linear', 'sources/odata', 'sources/postgres-cdc', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/singer', 'sources/sql', 'sources/stripe',
+      'redaction',
+      'contract',
+      'values',
+      'config',
+      'worker',
+      'connector',
+      'sources/kit',
+      'sources/airtable',
+      'sources/bookmarks',
+      'sources/evm',
+      'sources/files',
+      'sources/github',
+      'sources/github-stars',
+      'sources/hubspot',
+      'sources/kafka',
+      'sources/kraken',
+      'sources/linear',
+      'sources/odata',
+      'sources/postgres-cdc',
+      'sources/rest',
+      'sources/salesforce',
+      'sources/servicenow',
+      'sources/singer',
+      'sources/sql',
+      'sources/stripe',
     ],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
-  config: { folders: ['redaction', 'contract', 'values', 'registry', 'platform'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:util', 'croner'] },
+  config: {
+    folders: ['redaction', 'contract', 'values', 'registry', 'platform'],
+    packages: ['node:crypto', 'node:fs', 'node:path', 'node:util', 'croner'],
+  },
   worker: {
-    folders: ['.', 'contract', 'values', 'engine', 'platform', 'config', 'config/manifest', 'worker/notion', 'stores', 'webhooks', 'webhooks/verify'],
+    folders: [
+      '.',
+      'contract',
+      'values',
+      'engine',
+      'platform',
+      'config',
+      'config/manifest',
+      'worker/notion',
+      'stores',
+      'webhooks',
+      'webhooks/verify',
+    ],
     packages: ['node:fs', 'node:module', 'node:path', 'node:url', 'ajv', 'jiti'],
   },
-  'worker/notion': { folders: ['contract', 'values', 'engine', 'config', 'worker'], packages: ['node:async_hooks', 'node:fs', 'node:module', 'node:path', 'node:url'] },
-  runner: { folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'worker', 'platform'], packages: [] },
-  'runner/restate': { folders: ['contract', 'values', 'engine', 'platform', 'runner'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:fs/promises', 'node:http2', 'node:module', 'node:net', 'node:path', 'node:timers/promises', '@restatedev/restate-sdk'] },
+  'worker/notion': {
+    folders: ['contract', 'values', 'engine', 'config', 'worker'],
+    packages: ['node:async_hooks', 'node:fs', 'node:module', 'node:path', 'node:url'],
+  },
+  runner: {
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'worker', 'platform'],
+    packages: [],
+  },
+  'runner/restate': {
+    folders: ['contract', 'values', 'engine', 'platform', 'runner'],
+    packages: [
+      'node:child_process',
+      'node:crypto',
+      'node:events',
+      'node:fs',
+      'node:fs/promises',
+      'node:http2',
+      'node:module',
+      'node:net',
+      'node:path',
+      'node:timers/promises',
+      '@restatedev/restate-sdk',
+    ],
+  },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
-  webhooks: { folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'], packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'] },
+  webhooks: {
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
+    packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'],
+  },
   server: {
-    folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'registry', 'platform', 'runner', 'webhooks'],
-    packages: ['node:crypto', 'node:fs', 'node:http', 'node:net', 'node:path', 'node:url', 'node:util', 'node:zlib', 'fastify', '@fastify/compress', 'prom-client'],
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'telemetry',
+      'feed',
+      'engine',
+      'registry',
+      'platform',
+      'runner',
+      'webhooks',
+    ],
+    packages: [
+      'node:crypto',
+      'node:fs',
+      'node:http',
+      'node:net',
+      'node:path',
+      'node:url',
+      'node:util',
+      'node:zlib',
+      'fastify',
+      '@fastify/compress',
+      'prom-client',
+    ],
   },
   mcp: {
     folders: ['redaction', 'contract', 'values', 'runner', 'stores/kit'],
-    packages: ['node:stream', 'ajv', '@modelcontextprotocol/sdk/server/index.js', '@modelcontextprotocol/sdk/server/stdio.js', '@modelcontextprotocol/sdk/types.js'],
+    packages: [
+      'node:stream',
+      'ajv',
+      '@modelcontextprotocol/sdk/server/index.js',
+      '@modelcontextprotocol/sdk/server/stdio.js',
+      '@modelcontextprotocol/sdk/types.js',
+    ],
   },
   typings: { folders: ['contract'], packages: [] },
   export: { folders: ['contract', 'values'], packages: ['node:fs', 'node:path', 'hyparquet-writer'] },
   client: { folders: ['contract', 'values'], packages: [] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
-    folders: ['contract', 'values', 'engine', 'worker', 'runner', 'stores/sqlite', 'testing', 'sources/airtable', 'sources/github', 'sources/hubspot', 'sources/kit', 'sources/linear', 'sources/odata', 'sources/rest', 'sources/salesforce', 'sources/servicenow', 'sources/stripe'],
+    folders: [
+      'contract',
+      'values',
+      'engine',
+      'worker',
+      'runner',
+      'stores/sqlite',
+      'testing',
+      'sources/airtable',
+      'sources/github',
+      'sources/hubspot',
+      'sources/kit',
+      'sources/linear',
+      'sources/odata',
+      'sources/rest',
+      'sources/salesforce',
+      'sources/servicenow',
+      'sources/stripe',
+    ],
     packages: [],
   },
-  'testing/simulators/postgres': { folders: ['contract', 'testing', 'runner/restate'], packages: ['node:child_process', 'node:crypto', 'node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:timers/promises', 'node:url', '@photostructure/sqlite', 'pg'] },
-  testing: { folders: ['contract', 'values', 'engine', 'registry', 'platform', 'config', 'worker', 'stores/sqlite', 'stores/kit', 'runner', 'testing/simulation/vendors', 'testing/simulators/postgres'], packages: ['@photostructure/sqlite', 'node:assert/strict', 'node:crypto', 'node:http', 'node:net', 'node:stream', 'node:test', 'node:timers/promises', 'node:url', 'node:util'] },
-  cli: { folders: ['redaction', 'engine', 'config', 'platform', 'stores', 'cli/kit', 'cli/verbs'], packages: ['node:stream', 'commander'] },
+  'testing/simulators/postgres': {
+    folders: ['contract', 'testing', 'runner/restate'],
+    packages: [
+      'node:child_process',
+      'node:crypto',
+      'node:events',
+      'node:fs',
+      'node:module',
+      'node:os',
+      'node:path',
+      'node:timers/promises',
+      'node:url',
+      '@photostructure/sqlite',
+      'pg',
+    ],
+  },
+  testing: {
+    folders: [
+      'contract',
+      'values',
+      'engine',
+      'registry',
+      'platform',
+      'config',
+      'worker',
+      'stores/sqlite',
+      'stores/kit',
+      'runner',
+      'testing/simulation/vendors',
+      'testing/simulators/postgres',
+    ],
+    packages: [
+      '@photostructure/sqlite',
+      'node:assert/strict',
+      'node:crypto',
+      'node:http',
+      'node:net',
+      'node:stream',
+      'node:test',
+      'node:timers/promises',
+      'node:url',
+      'node:util',
+    ],
+  },
+  cli: {
+    folders: ['redaction', 'engine', 'config', 'platform', 'stores', 'cli/kit', 'cli/verbs'],
+    packages: ['node:stream', 'commander'],
+  },
   'cli/verbs': {
-    folders: ['redaction', 'contract', 'values', 'telemetry', 'strategies', 'engine', 'registry', 'config', 'config/manifest', 'worker', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'testing', 'testing/simulation/vendors', 'advisor', 'linter', 'mcp', 'typings', 'export', 'stores', 'cli', 'cli/kit'],
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'telemetry',
+      'strategies',
+      'engine',
+      'registry',
+      'config',
+      'config/manifest',
+      'worker',
+      'platform',
+      'runner',
+      'runner/restate',
+      'server',
+      'webhooks',
+      'testing',
+      'testing/simulation/vendors',
+      'advisor',
+      'linter',
+      'mcp',
+      'typings',
+      'export',
+      'stores',
+      'cli',
+      'cli/kit',
+    ],
     packages: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'commander', '@clack/prompts'],
   },
   'cli/kit': {
-    folders: ['redaction', 'contract', 'values', 'strategies', 'engine', 'config', 'worker', 'platform', 'runner', 'runner/restate', 'server', 'webhooks', 'webhooks/verify', 'testing', 'advisor', 'stores', 'cli'],
-    packages: ['node:fs', 'node:http', 'node:net', 'node:os', 'node:path', 'node:readline/promises', 'node:stream', 'node:url', 'node:util', 'commander', 'picocolors'],
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'strategies',
+      'engine',
+      'config',
+      'worker',
+      'platform',
+      'runner',
+      'runner/restate',
+      'server',
+      'webhooks',
+      'webhooks/verify',
+      'testing',
+      'advisor',
+      'stores',
+      'cli',
+    ],
+    packages: [
+      'node:fs',
+      'node:http',
+      'node:net',
+      'node:os',
+      'node:path',
+      'node:readline/promises',
+      'node:stream',
+      'node:url',
+      'node:util',
+      'commander',
+      'picocolors',
+    ],
   },
   advisor: { folders: ['values'], packages: [] },
-  linter: { folders: ['contract', 'values', 'engine', 'worker', 'stores/sqlite'], packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'] },
-  '.': { folders: ['contract', 'values', 'engine', 'strategies', 'config', 'worker', 'stores', 'webhooks', 'webhooks/verify'], packages: [] },
+  linter: {
+    folders: ['contract', 'values', 'engine', 'worker', 'stores/sqlite'],
+    packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'],
+  },
+  '.': {
+    folders: [
+      'contract',
+      'values',
+      'engine',
+      'strategies',
+      'config',
+      'worker',
+      'stores',
+      'webhooks',
+      'webhooks/verify',
+    ],
+    packages: [],
+  },
 }
 
 /** Folders that access time, randomness, the network and the environment only through ports. */
-const PURE = ['contract', 'values', 'telemetry', 'advisor', 'typings', 'registry', 'engine', 'strategies', 'sources/kit', 'sources/rest', 'sources/airtable', 'sources/bookmarks', 'sources/evm', 'sources/github', 'sources/github-stars', 'sources/hubspot', 'sources/kafka', 'sources/kraken', 'sources/linear', 'sources/odata', 'sources/salesforce', 'sources/servicenow', 'sources/stripe', 'sources/kit/postgres', 'sources/sql', 'sources/postgres-cdc', 'sources/files', 'stores/kit', 'runner', 'feed']
+const PURE = [
+  'contract',
+  'values',
+  'telemetry',
+  'advisor',
+  'typings',
+  'registry',
+  'engine',
+  'strategies',
+  'sources/kit',
+  'sources/rest',
+  'sources/airtable',
+  'sources/bookmarks',
+  'sources/evm',
+  'sources/github',
+  'sources/github-stars',
+  'sources/hubspot',
+  'sources/kafka',
+  'sources/kraken',
+  'sources/linear',
+  'sources/odata',
+  'sources/salesforce',
+  'sources/servicenow',
+  'sources/stripe',
+  'sources/kit/postgres',
+  'sources/sql',
+  'sources/postgres-cdc',
+  'sources/files',
+  'stores/kit',
+  'runner',
+  'feed',
+]
 const IMPURE = [
-  /\bDate\.now\b/, /\bnew Date\(\)/, /\bMath\.random\b/, /\bset(?:Timeout|Interval|Immediate)\b/, /\bperformance\./, /\bprocess\./,
-  /\bglobalThis\b/, /(?<![.\w#])fetch\(/, /\brandom(?:UUID|Bytes|Int)\b/, /\bcrypto\.getRandomValues\b/, /\bqueueMicrotask\b/,
+  /\bDate\.now\b/,
+  /\bnew Date\(\)/,
+  /\bMath\.random\b/,
+  /\bset(?:Timeout|Interval|Immediate)\b/,
+  /\bperformance\./,
+  /\bprocess\./,
+  /\bglobalThis\b/,
+  /(?<![.\w#])fetch\(/,
+  /\brandom(?:UUID|Bytes|Int)\b/,
+  /\bcrypto\.getRandomValues\b/,
+  /\bqueueMicrotask\b/,
 ]
 
 const root = resolve(import.meta.dirname, '../../src')
@@ -122,7 +453,11 @@ describe('the import table', () => {
 
   test('the check can fail: a store that imports its sibling is found', () => {
     expect(TABLE['stores/sqlite']!.folders).not.toContain('stores/postgres')
-    expect(importsIn("import { x } from '../postgres/store.ts'\nexport * from './y.ts'\nawait import('pg')")).toEqual(['../postgres/store.ts', './y.ts', 'pg'])
+    expect(importsIn("import { x } from '../postgres/store.ts'\nexport * from './y.ts'\nawait import('pg')")).toEqual([
+      '../postgres/store.ts',
+      './y.ts',
+      'pg',
+    ])
   })
 })
 
@@ -130,11 +465,24 @@ describe('the console', () => {
   const source = resolve(root, '../console/src')
   const PACKAGES = ['react', 'react-dom/client', '@tanstack/react-query', 'wouter', 'uplot']
   /** Imports beyond itself and its packages, and non-type imports from the server. */
-  const offencesOf = (file: string, code: string): string[] => importsIn(code).filter((target) => {
-    if (!target.startsWith('.')) return !PACKAGES.includes(target)
-    const to = resolve(source, dirname(file), target)
-    return !to.startsWith(`${source}/`) && !(to.startsWith(`${root}/`) && code.includes(` from '${target}'`) && code.split('\n').filter((line) => line.includes(`'${target}'`)).every((line) => line.startsWith('import type ')))
-  }).map((target) => `${file} imports ${target}`)
+  const offencesOf = (file: string, code: string): string[] =>
+    importsIn(code)
+      .filter((target) => {
+        if (!target.startsWith('.')) return !PACKAGES.includes(target)
+        const to = resolve(source, dirname(file), target)
+        return (
+          !to.startsWith(`${source}/`) &&
+          !(
+            to.startsWith(`${root}/`) &&
+            code.includes(` from '${target}'`) &&
+            code
+              .split('\n')
+              .filter((line) => line.includes(`'${target}'`))
+              .every((line) => line.startsWith('import type '))
+          )
+        )
+      })
+      .map((target) => `${file} imports ${target}`)
 
   test('imports its packages and itself, and only types from the server', () => {
     const found = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
@@ -143,8 +491,12 @@ describe('the console', () => {
   })
 
   test('the check can fail', () => {
-    expect(offencesOf('pages/x.tsx', "import { SyncError } from '../../../src/contract/index.ts'\nimport lodash from 'lodash'\nimport type { Store } from '../../../src/contract/store.ts'\nimport { get } from '../api.ts'"))
-      .toEqual(['pages/x.tsx imports ../../../src/contract/index.ts', 'pages/x.tsx imports lodash'])
+    expect(
+      offencesOf(
+        'pages/x.tsx',
+        "import { SyncError } from '../../../src/contract/index.ts'\nimport lodash from 'lodash'\nimport type { Store } from '../../../src/contract/store.ts'\nimport { get } from '../api.ts'",
+      ),
+    ).toEqual(['pages/x.tsx imports ../../../src/contract/index.ts', 'pages/x.tsx imports lodash'])
   })
 })
 
@@ -159,8 +511,19 @@ describe('ports', () => {
   })
 
   test('the check can fail: each forbidden expression is recognised', () => {
-    for (const word of ['Date.now()', 'new Date()', 'Math.random()', 'setTimeout(f)', 'process.env', 'await fetch(url)', 'randomUUID()']) {
-      expect(IMPURE.some((pattern) => pattern.test(word)), word).toBe(true)
+    for (const word of [
+      'Date.now()',
+      'new Date()',
+      'Math.random()',
+      'setTimeout(f)',
+      'process.env',
+      'await fetch(url)',
+      'randomUUID()',
+    ]) {
+      expect(
+        IMPURE.some((pattern) => pattern.test(word)),
+        word,
+      ).toBe(true)
     }
     expect(IMPURE.some((pattern) => pattern.test('options.fetch(url)'))).toBe(false)
   })
@@ -176,7 +539,11 @@ function importsOf(file: string): string[] {
 }
 
 function importsIn(code: string): string[] {
-  return [...withoutComments(code).matchAll(/(?:^(?:import|export)\b[^'"`;]*?\bfrom\s+|\bimport\(\s*|^import\s+)['"]([^'"]+)['"]/gm)].map((match) => match[1]!)
+  return [
+    ...withoutComments(code).matchAll(
+      /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s+|\bimport\(\s*|^import\s+)['"]([^'"]+)['"]/gm,
+    ),
+  ].map((match) => match[1]!)
 }
 
 function withoutComments(code: string): string {

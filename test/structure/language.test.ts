@@ -13,9 +13,16 @@ interface Rule {
 }
 
 const RULES: readonly Rule[] = [
-  { pattern: /\b(?:whoever|somebody|anybody|nobody|everybody)\b/i, instead: 'name the role: the caller, a process, a user' },
+  {
+    pattern: /\b(?:whoever|somebody|anybody|nobody|everybody)\b/i,
+    instead: 'name the role: the caller, a process, a user',
+  },
   { pattern: /\btold\b|\btells?\b|\btelling\b/i, instead: 'report, notify, describe or show', proseOnly: true },
-  { pattern: /\bstands? (?:on|in|at|there|still|behind|for itself)\b/i, instead: 'is, refers to or points to', proseOnly: true },
+  {
+    pattern: /\bstands? (?:on|in|at|there|still|behind|for itself)\b/i,
+    instead: 'is, refers to or points to',
+    proseOnly: true,
+  },
   { pattern: /\bwhere (?:it|all|every \w+|they) stands?\b/i, instead: 'the status, the cursor or the sequence' },
   { pattern: /\b(?:the|one|a|its) doors?\b/i, instead: 'the API, the endpoint or the write path' },
   { pattern: /\banew\b/i, instead: 'again' },
@@ -29,12 +36,14 @@ const RULES: readonly Rule[] = [
 const COMMENT_START = /(?:^|\s)(?:\/\/|\/\*\*?|\*)\s+(?:What|Who|Whoever|Those|Of)\s/
 
 /** `export type Begun`, `interface Held`: a type is a noun. */
-const PARTICIPLE_TYPE = /\b(?:interface|type|class)\s+(?:Begun|Held|Told|Kept|Asked|Carried|Passed|Turned|Erased|Compacted|Occupied|Landed|Written|Replayed|Seen|Found|Given|Chosen|Received|Chained)\b/
+const PARTICIPLE_TYPE =
+  /\b(?:interface|type|class)\s+(?:Begun|Held|Told|Kept|Asked|Carried|Passed|Turned|Erased|Compacted|Occupied|Landed|Written|Replayed|Seen|Found|Given|Chosen|Received|Chained)\b/
 
 /** Quotes of what others wrote, and words of other systems. At most ten. */
 const EXCEPTIONS: readonly string[] = [
   // The account of the operating system.
-  "accounts.get('nobody')", 'no account `postgres` or `nobody`',
+  "accounts.get('nobody')",
+  'no account `postgres` or `nobody`',
 ]
 
 describe('language', () => {
@@ -61,11 +70,13 @@ describe('language', () => {
 
 function inspect(path: string): string[] {
   const isDocument = path.endsWith('.md')
-  return readFileSync(path, 'utf8').split('\n').flatMap((line, at) => {
-    const text = EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line)
-    const problems = inspectLine(text, isDocument || /(?:^|\s)(?:\/\/|\/\*|\*)/.test(text))
-    return problems.map((problem) => `${relative(root, path)}:${at + 1} ${problem}`)
-  })
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .flatMap((line, at) => {
+      const text = EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line)
+      const problems = inspectLine(text, isDocument || /(?:^|\s)(?:\/\/|\/\*|\*)/.test(text))
+      return problems.map((problem) => `${relative(root, path)}:${at + 1} ${problem}`)
+    })
 }
 
 function inspectLine(line: string, isProse: boolean): string[] {
@@ -87,6 +98,8 @@ function filesIn(...paths: string[]): string[] {
     const full = join(root, path)
     if (statSync(full).isFile()) return [full]
     const names = readdirSync(full, { recursive: true, encoding: 'utf8' })
-    return names.filter((name) => /\.(?:tsx?|md)$/.test(name) && !name.includes('node_modules')).map((name) => join(full, name))
+    return names
+      .filter((name) => /\.(?:tsx?|md)$/.test(name) && !name.includes('node_modules'))
+      .map((name) => join(full, name))
   })
 }

@@ -8,7 +8,9 @@ import { renderSources } from '../docs/render-sources.ts'
 import { renderTelemetry } from '../docs/render-telemetry.ts'
 
 test.each([
-  ['docs/reference/config.md', renderConfig], ['docs/reference/sources.md', renderSources], ['docs/reference/telemetry.md', renderTelemetry],
+  ['docs/reference/config.md', renderConfig],
+  ['docs/reference/sources.md', renderSources],
+  ['docs/reference/telemetry.md', renderTelemetry],
   ['llms.txt', renderLlms],
 ])('%s equals the output of its generator (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
   if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
@@ -19,13 +21,37 @@ test('every field of the worker configuration is described, and the table can sh
   const page = renderConfig()
   expect(page).toMatch(/\| `backfillSchedule` \| `ScheduleInput` \| The schedule of the backfill/)
   expect(page).toMatch(/\| `retriesMax` \| `number` \| .*Default: `5`/)
-  for (const option of ['database', 'mode', 'schedule', 'pacer', 'execute', 'lookup', 'owner', 'scope', 'limits', 'sweep', 'priority']) expect(page).toContain(`| \`${option}\` |`)
+  for (const option of [
+    'database',
+    'mode',
+    'schedule',
+    'pacer',
+    'execute',
+    'lookup',
+    'owner',
+    'scope',
+    'limits',
+    'sweep',
+    'priority',
+  ])
+    expect(page).toContain(`| \`${option}\` |`)
 })
 
 test('every link of the pages leads somewhere', () => {
   const dead: string[] = []
-  for (const page of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'AGENTS.md', 'llms.txt', ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`)]) {
-    const text = readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '').replaceAll(/`[^`\n]*`/g, '')
+  for (const page of [
+    'README.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'AGENTS.md',
+    'llms.txt',
+    ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.md'))
+      .map((file) => `docs/${file}`),
+  ]) {
+    const text = readFileSync(join(ROOT, page), 'utf8')
+      .replaceAll(/^```[\s\S]*?^```/gm, '')
+      .replaceAll(/`[^`\n]*`/g, '')
     for (const [, link] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(link!)) continue
       const path = join(ROOT, dirname(page), link!.replace(/#.*$/, ''))

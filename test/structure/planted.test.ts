@@ -27,7 +27,9 @@ describe('planted bugs', () => {
   test('there are at least a hundred, and every folder of src has one', () => {
     expect(PLANTED_BUGS.length).toBeGreaterThanOrEqual(100)
     const covered = new Set(PLANTED_BUGS.map(({ file }) => dirname(file)))
-    const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+    const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.ts'),
+    )
     const folders = [...new Set(files.map((name) => dirname(`src/${name}`)))]
     const bare = folders.filter((folder) => !covered.has(folder) && !EXEMPT.some((pattern) => pattern.test(folder)))
     expect(bare.toSorted()).toEqual([])

@@ -20,7 +20,8 @@ describe('the page of rules', () => {
   test('names for every rule a file whose tests have its number', () => {
     const empty: string[] = []
     for (const [rule, files] of page) {
-      for (const file of files) if (borne.get(file)?.has(rule) !== true) empty.push(`${rule}: no test in ${file} has its number`)
+      for (const file of files)
+        if (borne.get(file)?.has(rule) !== true) empty.push(`${rule}: no test in ${file} has its number`)
     }
     expect(empty).toEqual([])
   })
@@ -40,11 +41,27 @@ describe('the page of rules', () => {
 
   test('the check can fail: titles of every form are found, and nothing else', () => {
     const code = [
-      "test('N1 a title', () => { const T1 = 1 })", "test.each([\n  ['a', 1],\n])('XC2 F11: %s', () => {})", "rule(`invariant 9: it's`, () => {})",
-      "describe.skipIf(!can('E9'))('Z3, NX1 later', () => {})", "const table = [['O5 invariant 2: by name', 1]]", "expect(x, 'page E2').toBe(1)",
+      "test('N1 a title', () => { const T1 = 1 })",
+      "test.each([\n  ['a', 1],\n])('XC2 F11: %s', () => {})",
+      "rule(`invariant 9: it's`, () => {})",
+      "describe.skipIf(!can('E9'))('Z3, NX1 later', () => {})",
+      "const table = [['O5 invariant 2: by name', 1]]",
+      "expect(x, 'page E2').toBe(1)",
     ]
-    expect([...rulesIn(code.join('\n'))].toSorted()).toEqual(['F11', 'N1', 'NX1', 'O5', 'XC2', 'Z3', 'invariant 2', 'invariant 9'])
-    expect(rowsOf('| N1 | It is so. | `a.ts`, `b.ts` |\n| N2 | It will be. | not yet |\n| rule | | |')).toEqual([{ rule: 'N1', files: ['a.ts', 'b.ts'] }, { rule: 'N2', files: [] }])
+    expect([...rulesIn(code.join('\n'))].toSorted()).toEqual([
+      'F11',
+      'N1',
+      'NX1',
+      'O5',
+      'XC2',
+      'Z3',
+      'invariant 2',
+      'invariant 9',
+    ])
+    expect(rowsOf('| N1 | It is so. | `a.ts`, `b.ts` |\n| N2 | It will be. | not yet |\n| rule | | |')).toEqual([
+      { rule: 'N1', files: ['a.ts', 'b.ts'] },
+      { rule: 'N2', files: [] },
+    ])
   })
 })
 
@@ -55,12 +72,17 @@ function rulesIn(code: string): Set<string> {
 
 function rowsOf(text: string): Array<{ rule: string; files: string[] }> {
   return [...text.matchAll(/^\| ([A-Z]{1,2}\d+|invariant \d+) \|.*\| ([^|]*) \|$/gm)].map(([, rule, files]) => ({
-    rule: rule!, files: [...files!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!),
+    rule: rule!,
+    files: [...files!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!),
   }))
 }
 
 function testFiles(): string[] {
-  return ['test', 'src/testing'].flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.includes('node_modules')).map((file) => `${folder}/${file}`))
+  return ['test', 'src/testing']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts') && !file.includes('node_modules'))
+        .map((file) => `${folder}/${file}`),
+    )
     .filter((file) => file !== 'test/structure/rules.test.ts')
 }

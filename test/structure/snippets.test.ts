@@ -16,12 +16,29 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
     }
   }
   expect(count).toBeGreaterThan(1)
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({
-    extends: join(root, 'tsconfig.json'),
-    compilerOptions: { rootDir: root, rewriteRelativeImportExtensions: false, allowImportingTsExtensions: true, paths: { tidemark: [join(root, 'src/index.ts')], 'tidemark/client': [join(root, 'src/client/index.ts')], 'tidemark/client/node': [join(root, 'src/client/node/index.ts')], 'tidemark/connector': [join(root, 'src/connector/index.ts')], 'tidemark/store': [join(root, 'src/stores/index.ts')], 'tidemark/testing': [join(root, 'src/testing/index.ts')], 'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')] }, typeRoots: [join(root, 'node_modules/@types')] },
-    include: [folder],
-    exclude: [],
-  }))
+  writeFileSync(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({
+      extends: join(root, 'tsconfig.json'),
+      compilerOptions: {
+        rootDir: root,
+        rewriteRelativeImportExtensions: false,
+        allowImportingTsExtensions: true,
+        paths: {
+          tidemark: [join(root, 'src/index.ts')],
+          'tidemark/client': [join(root, 'src/client/index.ts')],
+          'tidemark/client/node': [join(root, 'src/client/node/index.ts')],
+          'tidemark/connector': [join(root, 'src/connector/index.ts')],
+          'tidemark/store': [join(root, 'src/stores/index.ts')],
+          'tidemark/testing': [join(root, 'src/testing/index.ts')],
+          'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
+        },
+        typeRoots: [join(root, 'node_modules/@types')],
+      },
+      include: [folder],
+      exclude: [],
+    }),
+  )
   const { stdout, status } = spawnSync('npx', ['tsc', '-p', folder], { cwd: root, encoding: 'utf8' })
   expect(stdout).toBe('')
   expect(status).toBe(0)
@@ -39,6 +56,8 @@ test('every path in the documents exists', () => {
 })
 
 function pages(): string[] {
-  const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.md')).map((file) => join('docs', file))
+  const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => join('docs', file))
   return ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...docs]
 }

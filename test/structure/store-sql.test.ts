@@ -9,8 +9,14 @@ const ELSEWHERE = [/^stores\/(?:sqlite|postgres)\//, /^sources\//, /^testing\//]
 
 /** Tables of a store, catalogs and functions of one database, and closed lists of URL schemes. */
 const PARTICULAR = [
-  /\b(?:from|into|update|join|table)\s+(?:tidemark[._]\w+)/i, /\bsqlite_schema\b/, /\bpg_(?:class|proc|tables|namespace|catalog)\b/, /\bto_regprocedure\b/, /\btidemark_in_time\b/,
-  /case '(?:sqlite|postgres)'/, /=== '(?:sqlite|postgres)'/, /from '(?:pg|@photostructure\/sqlite)'/,
+  /\b(?:from|into|update|join|table)\s+(?:tidemark[._]\w+)/i,
+  /\bsqlite_schema\b/,
+  /\bpg_(?:class|proc|tables|namespace|catalog)\b/,
+  /\bto_regprocedure\b/,
+  /\btidemark_in_time\b/,
+  /case '(?:sqlite|postgres)'/,
+  /=== '(?:sqlite|postgres)'/,
+  /from '(?:pg|@photostructure\/sqlite)'/,
 ]
 
 function findingsIn(code: string): string[] {
@@ -20,13 +26,25 @@ function findingsIn(code: string): string[] {
 
 describe('the databases', () => {
   test('no SQL of a particular database, and no list of store kinds, is outside the folder of its store', () => {
-    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts') && !ELSEWHERE.some((pattern) => pattern.test(file)))
+    const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+      (file) => file.endsWith('.ts') && !ELSEWHERE.some((pattern) => pattern.test(file)),
+    )
     expect(files.length).toBeGreaterThan(200)
-    expect(files.flatMap((file) => findingsIn(readFileSync(join(root, file), 'utf8')).map((pattern) => `${file}: ${pattern}`))).toEqual([])
+    expect(
+      files.flatMap((file) =>
+        findingsIn(readFileSync(join(root, file), 'utf8')).map((pattern) => `${file}: ${pattern}`),
+      ),
+    ).toEqual([])
   })
 
   test('the check can fail', () => {
-    for (const code of ["ask('select 1 from tidemark_tenants')", "switch (kind) { case 'sqlite': }", "import pg from 'pg'", "location.kind === 'postgres'"]) expect(findingsIn(code), code).not.toEqual([])
+    for (const code of [
+      "ask('select 1 from tidemark_tenants')",
+      "switch (kind) { case 'sqlite': }",
+      "import pg from 'pg'",
+      "location.kind === 'postgres'",
+    ])
+      expect(findingsIn(code), code).not.toEqual([])
     expect(findingsIn("sql.run('select 1 from {tenants}')")).toEqual([])
   })
 })

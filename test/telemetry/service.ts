@@ -42,15 +42,29 @@ export class Service {
   }
 
   /** `files` are written beside the worker, where the packages of this repository can be imported. */
-  static async start({ files = {}, env = {} }: { files?: Record<string, string>; env?: Record<string, string> } = {}): Promise<Service> {
+  static async start({
+    files = {},
+    env = {},
+  }: { files?: Record<string, string>; env?: Record<string, string> } = {}): Promise<Service> {
     const project = new Project()
     project.write('worker.mjs', WORKER)
     symlinkSync(join(ROOT, 'node_modules'), join(project.folder, 'node_modules'))
     for (const [file, text] of Object.entries(files)) project.write(file, text)
-    const receiver = await Receiver.open((_message, response) => void response.writeHead(receiver.received.length === 1 ? 503 : 204).end())
+    const receiver = await Receiver.open(
+      (_message, response) => void response.writeHead(receiver.received.length === 1 ? 503 : 204).end(),
+    )
     await project.json('webhooks', 'add', `${receiver.url}?token=heron`, '--allow', 'http,private,port')
-    const running = new Running(project, ['start', '--port', '0'], { env: { TIDEMARK_LOG: 'debug', SIMULATED: await createProject(), ...env } })
-    for (const words of ['is served at', '"message":"cycle ended"', '"message":"cycle failed"', '"message":"webhook message delivered"', '"message":"webhook message not delivered"']) await running.says(words)
+    const running = new Running(project, ['start', '--port', '0'], {
+      env: { TIDEMARK_LOG: 'debug', SIMULATED: await createProject(), ...env },
+    })
+    for (const words of [
+      'is served at',
+      '"message":"cycle ended"',
+      '"message":"cycle failed"',
+      '"message":"webhook message delivered"',
+      '"message":"webhook message not delivered"',
+    ])
+      await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])
   }
 
@@ -67,12 +81,21 @@ export class Service {
     this.running.process.kill('SIGTERM')
     const { code, stderr } = await this.running.ended
     expect(code).toBe(0)
-    return { stderr, lines: stderr.split('\n').filter((line) => line.startsWith('{"time"')).map((line) => JSON.parse(line) as LogLine) }
+    return {
+      stderr,
+      lines: stderr
+        .split('\n')
+        .filter((line) => line.startsWith('{"time"'))
+        .map((line) => JSON.parse(line) as LogLine),
+    }
   }
 }
 
 async function createProject(): Promise<string> {
-  const server = createServer((request, response) => void response.writeHead(request.url!.startsWith('/down') ? 503 : 200, { 'x-request-id': 'office-1' }).end('{}'))
+  const server = createServer(
+    (request, response) =>
+      void response.writeHead(request.url!.startsWith('/down') ? 503 : 200, { 'x-request-id': 'office-1' }).end('{}'),
+  )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   return `http://127.0.0.1:${(server.address() as { port: number }).port}`

@@ -1,8 +1,31 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { context, metrics, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, type Context, type ContextManager } from '@opentelemetry/api'
+import {
+  context,
+  metrics,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Context,
+  type ContextManager,
+} from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
-import { AggregationTemporality, DataPointType, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader, type HistogramMetricData } from '@opentelemetry/sdk-metrics'
-import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace-base'
+import {
+  AggregationTemporality,
+  DataPointType,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type HistogramMetricData,
+} from '@opentelemetry/sdk-metrics'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base'
 import { onTestFinished } from 'vitest'
 
 export interface SeenSpan {
@@ -34,9 +57,16 @@ export class TelemetryRecorder {
 
   /** `carries`: whether a context manager propagates contexts. */
   constructor({ carries = true }: { carries?: boolean } = {}) {
-    const counting: SpanProcessor = { onStart: () => void this.open++, onEnd: () => void this.open--, forceFlush: async () => {}, shutdown: async () => {} }
+    const counting: SpanProcessor = {
+      onStart: () => void this.open++,
+      onEnd: () => void this.open--,
+      forceFlush: async () => {},
+      shutdown: async () => {},
+    }
     const tracers = new BasicTracerProvider({ spanProcessors: [counting, new SimpleSpanProcessor(this.#spans)] })
-    this.#meters = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter: this.#metrics, exportIntervalMillis: 3_600_000 })] })
+    this.#meters = new MeterProvider({
+      readers: [new PeriodicExportingMetricReader({ exporter: this.#metrics, exportIntervalMillis: 3_600_000 })],
+    })
     trace.setGlobalTracerProvider(tracers)
     metrics.setGlobalMeterProvider(this.#meters)
     if (carries) {
@@ -50,18 +80,40 @@ export class TelemetryRecorder {
   }
 
   spans(name?: string): SeenSpan[] {
-    return this.#spans.getFinishedSpans().map(seen).filter((span) => name === undefined || span.name === name)
+    return this.#spans
+      .getFinishedSpans()
+      .map(seen)
+      .filter((span) => name === undefined || span.name === name)
   }
 
   async points(name: string): Promise<SeenPoint[]> {
-    return (await this.#newest()).filter(({ descriptor }) => descriptor.name === name).flatMap((metric) => metric.dataPointType === DataPointType.HISTOGRAM
-      ? (metric as HistogramMetricData).dataPoints.map(({ attributes, value }) => ({ labels: attributes, value: value.sum ?? 0, count: value.count }))
-      : metric.dataPoints.map(({ attributes, value }) => ({ labels: attributes, value: value as number, count: 1 })))
+    return (await this.#newest())
+      .filter(({ descriptor }) => descriptor.name === name)
+      .flatMap((metric) =>
+        metric.dataPointType === DataPointType.HISTOGRAM
+          ? (metric as HistogramMetricData).dataPoints.map(({ attributes, value }) => ({
+              labels: attributes,
+              value: value.sum ?? 0,
+              count: value.count,
+            }))
+          : metric.dataPoints.map(({ attributes, value }) => ({
+              labels: attributes,
+              value: value as number,
+              count: 1,
+            })),
+      )
   }
 
   /** All exported data, as text. */
   async exported(): Promise<string> {
-    const spans = this.#spans.getFinishedSpans().map(({ name, attributes, events, links, status, resource }) => ({ name, attributes, events, links, status, resource: resource.attributes }))
+    const spans = this.#spans.getFinishedSpans().map(({ name, attributes, events, links, status, resource }) => ({
+      name,
+      attributes,
+      events,
+      links,
+      status,
+      resource: resource.attributes,
+    }))
     return JSON.stringify([spans, await this.#newest()])
   }
 
@@ -76,8 +128,15 @@ function seen(span: ReadableSpan): SeenSpan {
   const { name, kind, attributes, status, parentSpanContext, startTime, endTime } = span
   const { spanId, traceId } = span.spanContext()
   return {
-    name, kind: kind === SpanKind.CLIENT ? 'client' : 'internal', id: spanId, trace: traceId, parent: parentSpanContext?.spanId ?? null, attributes, isError: status.code === SpanStatusCode.ERROR,
-    startedAt: startTime[0] * 1e3 + startTime[1] / 1e6, endedAt: endTime[0] * 1e3 + endTime[1] / 1e6,
+    name,
+    kind: kind === SpanKind.CLIENT ? 'client' : 'internal',
+    id: spanId,
+    trace: traceId,
+    parent: parentSpanContext?.spanId ?? null,
+    attributes,
+    isError: status.code === SpanStatusCode.ERROR,
+    startedAt: startTime[0] * 1e3 + startTime[1] / 1e6,
+    endedAt: endTime[0] * 1e3 + endTime[1] / 1e6,
   }
 }
 
@@ -87,7 +146,12 @@ class AsyncContextManager implements ContextManager {
   active(): Context {
     return this.#storage.getStore() ?? ROOT_CONTEXT
   }
-  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(carried: Context, act: F, self?: ThisParameterType<F>, ...args: A): ReturnType<F> {
+  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
+    carried: Context,
+    act: F,
+    self?: ThisParameterType<F>,
+    ...args: A
+  ): ReturnType<F> {
     return this.#storage.run(carried, () => act.call(self as never, ...args))
   }
   bind<T>(_carried: Context, target: T): T {

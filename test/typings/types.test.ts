@@ -15,10 +15,15 @@ test('`tidemark types` writes a type for each database, of its schema or of what
   const { code, stderr } = await project.run('run', '--json')
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
   expect(await project.json('types', '--out', 'src/databases.ts')).toMatchObject({
-    worker: 'shop', out: 'src/databases.ts', changed: true,
+    worker: 'shop',
+    out: 'src/databases.ts',
+    changed: true,
     databases: [
-      { name: 'orders', type: 'Orders', from: 'schema' }, { name: 'people', type: 'People', from: 'schema' }, { name: 'door-events', type: 'DoorEvents', from: 'columns' },
-      { name: 'orders.line', type: 'OrdersLine', from: 'nothing' }, { name: '123', type: '_123', from: 'nothing' },
+      { name: 'orders', type: 'Orders', from: 'schema' },
+      { name: 'people', type: 'People', from: 'schema' },
+      { name: 'door-events', type: 'DoorEvents', from: 'columns' },
+      { name: 'orders.line', type: 'OrdersLine', from: 'nothing' },
+      { name: '123', type: '_123', from: 'nothing' },
     ],
   })
   const file = join(project.folder, 'src/databases.ts')
@@ -33,21 +38,63 @@ test('`tidemark types` writes a type for each database, of its schema or of what
 
 test('the generated types compile, and the client accepts only their fields', () => {
   const folder = join(ROOT, 'test/typings')
-  const { stdout } = spawnSync(process.execPath, [
-    join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', '--target', 'es2023', '--lib', 'es2024,dom,dom.asynciterable',
-    '--module', 'nodenext', '--allowImportingTsExtensions', '--ignoreConfig', '--types', '', join(folder, 'usage.ts'),
-  ], { encoding: 'utf8' })
+  const { stdout } = spawnSync(
+    process.execPath,
+    [
+      join(ROOT, 'node_modules/typescript/bin/tsc'),
+      '--noEmit',
+      '--strict',
+      '--exactOptionalPropertyTypes',
+      '--noUncheckedIndexedAccess',
+      '--skipLibCheck',
+      '--target',
+      'es2023',
+      '--lib',
+      'es2024,dom,dom.asynciterable',
+      '--module',
+      'nodenext',
+      '--allowImportingTsExtensions',
+      '--ignoreConfig',
+      '--types',
+      '',
+      join(folder, 'usage.ts'),
+    ],
+    { encoding: 'utf8' },
+  )
   expect(stdout).toBe('')
 })
 
 test.each([
-  [true, 'unknown'], [false, 'never'], [{}, 'unknown'], [{ type: 'object' }, 'Record<string, unknown>'], [{ type: ['string', 'null'] }, 'string | null'],
-  [{ type: 'array' }, 'Array<unknown>'], [{ type: 'array', items: { type: ['string', 'null'] } }, 'Array<string | null>'], [{ enum: ['a', 1, null, true] }, '"a" | 1 | null | true'], [{ const: { a: 1 } }, 'unknown'],
-  [{ allOf: [{ type: 'object', properties: { a: { type: 'string' } } }, { anyOf: [{ type: 'string' }, { type: 'null' }] }] }, '{\n  a?: string\n} & (string | null)'],
-  [{ properties: { 'a-b': { type: 'string' }, __proto__x: {} }, required: ['a-b'] }, '{\n  "a-b": string\n  __proto__x?: unknown\n}'],
-  [{ type: 'object', properties: { a: { type: 'string' } }, additionalProperties: { type: 'number' } }, '{\n  a?: string\n  [name: string]: unknown\n}'],
+  [true, 'unknown'],
+  [false, 'never'],
+  [{}, 'unknown'],
+  [{ type: 'object' }, 'Record<string, unknown>'],
+  [{ type: ['string', 'null'] }, 'string | null'],
+  [{ type: 'array' }, 'Array<unknown>'],
+  [{ type: 'array', items: { type: ['string', 'null'] } }, 'Array<string | null>'],
+  [{ enum: ['a', 1, null, true] }, '"a" | 1 | null | true'],
+  [{ const: { a: 1 } }, 'unknown'],
+  [
+    {
+      allOf: [
+        { type: 'object', properties: { a: { type: 'string' } } },
+        { anyOf: [{ type: 'string' }, { type: 'null' }] },
+      ],
+    },
+    '{\n  a?: string\n} & (string | null)',
+  ],
+  [
+    { properties: { 'a-b': { type: 'string' }, __proto__x: {} }, required: ['a-b'] },
+    '{\n  "a-b": string\n  __proto__x?: unknown\n}',
+  ],
+  [
+    { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: { type: 'number' } },
+    '{\n  a?: string\n  [name: string]: unknown\n}',
+  ],
   [{ items: [{ type: 'string' }], additionalItems: { type: 'number' } }, '[string?, ...Array<number>]'],
-  [{ $ref: 'https://example.com/elsewhere' }, 'unknown'], [{ $ref: '#/nowhere' }, 'unknown'], [{ type: 'file' }, 'unknown'],
+  [{ $ref: 'https://example.com/elsewhere' }, 'unknown'],
+  [{ $ref: '#/nowhere' }, 'unknown'],
+  [{ type: 'file' }, 'unknown'],
   [{ oneOf: [{ type: 'string' }, true] }, 'unknown'],
 ])('the type of %j', (schema, type) => {
   expect(new JsonSchemaTypeWriter(schema, (name) => name).typeOf(schema)).toBe(type)

@@ -10,7 +10,12 @@ export async function usage(): Promise<void> {
     if (change.action === 'deleted') continue
     if (change.database === 'people') {
       const { name, email, age, roles }: People = change.snapshot
-      const said: [string, string | null, number | undefined, 'admin' | 'guest' | undefined] = [name, email, age, roles[0]]
+      const said: [string, string | null, number | undefined, 'admin' | 'guest' | undefined] = [
+        name,
+        email,
+        age,
+        roles[0],
+      ]
       void said
       // @ts-expect-error -- people have no total
       void change.snapshot.total
@@ -27,7 +32,12 @@ export async function usage(): Promise<void> {
   client.changes({ types: ['peple'] })
   for await (const { id, record } of client.list('door-events')) {
     const event: DoorEvents = record
-    const seen: [string, boolean | null | undefined, number | bigint | null | undefined, unknown] = [id, event.open, event.count, event.nested]
+    const seen: [string, boolean | null | undefined, number | bigint | null | undefined, unknown] = [
+      id,
+      event.open,
+      event.count,
+      event.nested,
+    ]
     void seen
   }
   const row = await client.get('people', 'p1')

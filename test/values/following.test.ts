@@ -9,7 +9,11 @@ test('a linked signal follows another, can be aborted on its own, and leaves no 
   second.unlink()
   expect(getEventListeners(outer.signal, 'abort')).toHaveLength(1)
   outer.abort('over')
-  expect([first.signal.reason, second.signal.reason, new LinkedAbortController(outer.signal).signal.reason]).toEqual(['over', 'enough', 'over'])
+  expect([first.signal.reason, second.signal.reason, new LinkedAbortController(outer.signal).signal.reason]).toEqual([
+    'over',
+    'enough',
+    'over',
+  ])
   first.unlink()
   expect(new LinkedAbortController(undefined).signal.aborted).toBe(false)
 })

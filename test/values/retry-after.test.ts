@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { announcedPauseMs, rateLimitWaitMs, retryAfterMs, isBudgetExhausted, readServerTime } from '../../src/values/retry-after.ts'
+import {
+  announcedPauseMs,
+  rateLimitWaitMs,
+  retryAfterMs,
+  isBudgetExhausted,
+  readServerTime,
+} from '../../src/values/retry-after.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
 const DAY = 86_400_000
@@ -47,14 +53,20 @@ describe('Retry-After', () => {
     ['a Date header two minutes ahead', 2 * MINUTE, 20_000],
     ['a Date header two minutes behind', -2 * MINUTE, 2 * MINUTE + 20_000],
   ])('XD1: with %s a date 20 seconds from now is never undercut', (_, skewMs, expected) => {
-    for (const [name, value] of [['retry-after', at(20_000)], ['x-ratelimit-reset', String((NOW + 20_000) / 1_000)]] as const) {
+    for (const [name, value] of [
+      ['retry-after', at(20_000)],
+      ['x-ratelimit-reset', String((NOW + 20_000) / 1_000)],
+    ] as const) {
       expect(wait({ [name]: value, ...(skewMs !== null && { date: at(skewMs) }) })).toBe(expected)
     }
   })
 
-  test.each([[-HOUR], [-5 * MINUTE]])('XD1: a server whose clock is %i ms behind is waited for by its own clock', (skewMs) => {
-    expect(wait({ 'retry-after': at(skewMs + 20_000), date: at(skewMs) })).toBe(20_000)
-  })
+  test.each([[-HOUR], [-5 * MINUTE]])(
+    'XD1: a server whose clock is %i ms behind is waited for by its own clock',
+    (skewMs) => {
+      expect(wait({ 'retry-after': at(skewMs + 20_000), date: at(skewMs) })).toBe(20_000)
+    },
+  )
 
   test('XD1: a date in the past by every clock still means a short wait, and one far ahead is capped', () => {
     expect(wait({ 'retry-after': at(-2 * HOUR), date: at(-HOUR) })).toBe(1_000)
@@ -93,7 +105,9 @@ describe('resets', () => {
   })
 
   test('NX2: a quota with requests left is not waited for', () => {
-    expect(wait({ 'retry-after': '60', 'x-ratelimit-remaining': '4000', 'x-ratelimit-reset': String(NOW / 1_000 + 3_000) })).toBe(60_000)
+    expect(
+      wait({ 'retry-after': '60', 'x-ratelimit-remaining': '4000', 'x-ratelimit-reset': String(NOW / 1_000 + 3_000) }),
+    ).toBe(60_000)
     expect(wait({ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(NOW / 1_000 + 3_000) })).toBe(3_000_000)
     expect(wait({ ratelimit: '"burst";r=3;t=5, "daily";r=0;t=40' })).toBe(40_000)
   })
@@ -106,12 +120,24 @@ describe('resets', () => {
   test('reports whether a quota is exhausted', () => {
     expect(isBudgetExhausted(new Headers({ 'x-ratelimit-remaining': '0' }))).toBe(true)
     expect(isBudgetExhausted(new Headers({ ratelimit: '"a";r=0;t=1' }))).toBe(true)
-    for (const headers of [{}, { 'x-ratelimit-remaining': '1' }, { 'x-ratelimit-remaining': '' }, { ratelimit: ';;==,' }]) expect(isBudgetExhausted(new Headers(headers as Record<string, string>))).toBe(false)
+    for (const headers of [
+      {},
+      { 'x-ratelimit-remaining': '1' },
+      { 'x-ratelimit-remaining': '' },
+      { ratelimit: ';;==,' },
+    ])
+      expect(isBudgetExhausted(new Headers(headers as Record<string, string>))).toBe(false)
   })
 
   test('XD27: a header designed to be slow to parse is ignored', () => {
-    for (const value of ['1'.repeat(100_000), `Sun, ${' '.repeat(100_000)}x`, ',;='.repeat(40_000), `${'-'.repeat(100_000)}GMT`]) {
-      for (const name of ['retry-after', 'x-ratelimit-reset', 'ratelimit', 'date']) expect(wait({ [name]: value })).toBe(undefined)
+    for (const value of [
+      '1'.repeat(100_000),
+      `Sun, ${' '.repeat(100_000)}x`,
+      ',;='.repeat(40_000),
+      `${'-'.repeat(100_000)}GMT`,
+    ]) {
+      for (const name of ['retry-after', 'x-ratelimit-reset', 'ratelimit', 'date'])
+        expect(wait({ [name]: value })).toBe(undefined)
     }
   })
 })
@@ -124,7 +150,8 @@ test('XD28: the server’s time is read exactly, or not at all', () => {
 })
 
 test('XD1: a rate limit and a server that gives a retry time announce a pause, and nothing else does', () => {
-  const announced = (status: number, headers: Record<string, string>): number | undefined => announcedPauseMs(status, new Headers(headers), NOW)
+  const announced = (status: number, headers: Record<string, string>): number | undefined =>
+    announcedPauseMs(status, new Headers(headers), NOW)
   // A refusal that only has a quota reset time is not a rate limit.
   expect(announced(403, { 'x-ratelimit-reset': '90' })).toBeUndefined()
   expect(announced(429, { 'retry-after': '600' })).toBe(600_000)

@@ -17,22 +17,31 @@ async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(() => store.close())
   const clock = new FakeClock()
-  await store.putWebhook({
-    id: 'wh_slow', url: 'http://127.0.0.1:1/', databases: null, actions: null, allow: ['http', 'private', 'port'],
-    secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]), createdAt: 1,
-  }, { sequence: 0, floor: 0 })
+  await store.putWebhook(
+    {
+      id: 'wh_slow',
+      url: 'http://127.0.0.1:1/',
+      databases: null,
+      actions: null,
+      allow: ['http', 'private', 'port'],
+      secrets: serializeSecrets([{ secret: generateSecret(), endsAt: null }]),
+      createdAt: 1,
+    },
+    { sequence: 0, floor: 0 },
+  )
   await (await SyncDriver.acquire(store)).cycle([upsert('a', { n: 1 })])
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const ports: Ports = { clock, random: systemRandom, log }
   const cut: boolean[] = []
   let answer!: () => void
-  const send: WebhookSender = ({ signal }) => new Promise((resolve) => {
-    answer = () => resolve(DELIVERED)
-    signal!.addEventListener('abort', () => {
-      cut.push(true)
-      resolve(CUT_OFF)
+  const send: WebhookSender = ({ signal }) =>
+    new Promise((resolve) => {
+      answer = () => resolve(DELIVERED)
+      signal!.addEventListener('abort', () => {
+        cut.push(true)
+        resolve(CUT_OFF)
+      })
     })
-  })
   const deliverer = new Deliverer({ store: wrap(store), ports, send, holder: 'first', claimTtlMs: TTL_MS })
   await deliverer.poll()
   await clock.advance(0)
@@ -55,7 +64,12 @@ test('a deliverer renews its claim while a receiver is slow, and no other proces
 })
 
 test('a deliverer that cannot renew its claim for its whole TTL aborts its messages', async () => {
-  const { clock, cut } = await slowDelivery((store) => ({ ...store, renewWebhook: async () => { throw new Error('out of reach') } }))
+  const { clock, cut } = await slowDelivery((store) => ({
+    ...store,
+    renewWebhook: async () => {
+      throw new Error('out of reach')
+    },
+  }))
   await clock.advance(TTL_MS - 1)
   expect(cut).toEqual([])
   await clock.advance(TTL_MS / 3)

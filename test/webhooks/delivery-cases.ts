@@ -26,7 +26,11 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       expect(receiver.received.map(({ body }) => body)).toEqual(entries.map((entry) => serializeChange(entry)))
       expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
       for (const { body, headers, id } of receiver.received) {
-        expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({ resourceType: 'thing', database: 'things', resourceId: 'a' })
+        expect(new Official(secret).verify(body, headers as Record<string, string>)).toMatchObject({
+          resourceType: 'thing',
+          database: 'things',
+          resourceId: 'a',
+        })
         expect(() => new Official(generateSecret()).verify(body, headers as Record<string, string>)).toThrow()
         expect(id + String(headers['webhook-timestamp'])).not.toContain('.')
       }
@@ -43,7 +47,10 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await all.until(({ length }) => length === 6)
       const { sequence: position } = await stand.until((webhook) => webhook.sequence === 6)
       expect(position).toBe(6)
-      expect(some.received.map(({ item }) => [item['database'], item['action'], item['snapshot'].n])).toEqual([['rare', 'updated', 1], ['rare', 'updated', 2]])
+      expect(some.received.map(({ item }) => [item['database'], item['action'], item['snapshot'].n])).toEqual([
+        ['rare', 'updated', 1],
+        ['rare', 'updated', 2],
+      ])
     })
 
     test('a wider filter applies from the current sequence: earlier filtered changes are not sent, unread ones are', async () => {
@@ -73,7 +80,10 @@ export function describeDelivery(name: string, open: OpenHarness): void {
 
     test('a narrower filter applies from the current sequence; failed deliveries are still sent, to the current URL, and before newer ones of their key', async () => {
       const stand = await DeliveryFixture.open(open)
-      const [down, up] = [await Receiver.open((_, response) => void response.writeHead(500).end()), await Receiver.open()]
+      const [down, up] = [
+        await Receiver.open((_, response) => void response.writeHead(500).end()),
+        await Receiver.open(),
+      ]
       await stand.add(down)
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 }), upsert('b', { n: 1 }, { database: 'rare' })])
@@ -81,11 +91,20 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const { id } = await stand.until(({ waiting }) => waiting === 2)
       await deliverer.stop()
       await driver.cycle([upsert('a', { n: 2 }), upsert('b', { n: 2 }, { database: 'rare' })])
-      await editWebhook(stand.store, id, { url: up.url, databases: ['rare'], allow: ['http', 'private', 'port'] }, { actor: 'ana', at: 1, isDone: true })
+      await editWebhook(
+        stand.store,
+        id,
+        { url: up.url, databases: ['rare'], allow: ['http', 'private', 'port'] },
+        { actor: 'ana', at: 1, isDone: true },
+      )
       stand.shiftMs = 60_000
       stand.deliver()
       await stand.until(({ sequence: position, waiting }) => position === 4 && waiting === 0)
-      expect(up.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`).toSorted()).toEqual(['rare 1', 'rare 2', 'things 1'])
+      expect(up.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`).toSorted()).toEqual([
+        'rare 1',
+        'rare 2',
+        'things 1',
+      ])
       expect(deliveredValues(up.received, 'b')).toEqual([1, 2])
     })
 
@@ -108,7 +127,10 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       letGo()
       await stand.until(({ sequence: position }) => position === 3)
       // The aborted round is read again with the new filter: it is neither recorded nor repeated.
-      expect(receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)).toEqual(['rare 1', 'things 1'])
+      expect(receiver.received.map(({ item }) => `${item['database']} ${item['snapshot'].n}`)).toEqual([
+        'rare 1',
+        'things 1',
+      ])
     })
 
     test('Z33 an item beyond 20 kB is sent without its record and marked as thin', async () => {
@@ -128,13 +150,19 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       const receiver = await Receiver.open()
       const old = await stand.add(receiver)
       const [webhook] = await stand.store.webhooks()
-      const { secret: next } = await rotateWebhook(stand.store, webhook!.id, HOUR_MS, { actor: 'ana', at: stand.ports.clock.now() })
+      const { secret: next } = await rotateWebhook(stand.store, webhook!.id, HOUR_MS, {
+        actor: 'ana',
+        at: stand.ports.clock.now(),
+      })
       stand.deliver()
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 })])
       await receiver.until(({ length }) => length === 1)
       const [first] = receiver.received
-      for (const secret of [old, next]) expect(new Official(secret).verify(first!.body, first!.headers as Record<string, string>)).toMatchObject({ resourceId: 'a' })
+      for (const secret of [old, next])
+        expect(new Official(secret).verify(first!.body, first!.headers as Record<string, string>)).toMatchObject({
+          resourceId: 'a',
+        })
       stand.shiftMs = 2 * HOUR_MS
       await driver.cycle([upsert('a', { n: 2 })])
       await receiver.until(({ length }) => length === 2)
@@ -156,14 +184,18 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       receiver.answer = (_, response) => void response.writeHead(204).end()
       for (const answer of held) answer()
       await receiver.until(({ length }) => length === 40)
-      for (const { body, headers } of receiver.received.slice(8)) new Official(secret).verify(body, headers as Record<string, string>)
+      for (const { body, headers } of receiver.received.slice(8))
+        new Official(secret).verify(body, headers as Record<string, string>)
     })
 
     test('after an edit or a pause is acknowledged no message goes to the old URL, even in a round in progress', async () => {
       for (const change of ['edit', 'pause'] as const) {
         const stand = await DeliveryFixture.open(open)
         const held: Array<() => void> = []
-        const [first, second] = [await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end())), await Receiver.open()]
+        const [first, second] = [
+          await Receiver.open((_, response) => void held.push(() => response.writeHead(204).end())),
+          await Receiver.open(),
+        ]
         await stand.add(first)
         const driver = await stand.driver()
         await driver.cycle(Array.from({ length: 40 }, (_, n) => upsert(`k${n}`, { n })))
@@ -171,7 +203,13 @@ export function describeDelivery(name: string, open: OpenHarness): void {
         await first.until(({ length }) => length === 8)
         const { id } = (await stand.store.webhooks())[0]!
         const by = { actor: 'ana', at: stand.ports.clock.now() }
-        if (change === 'edit') await editWebhook(stand.store, id, { url: second.url, allow: ['http', 'private', 'port'] }, { ...by, isDone: true })
+        if (change === 'edit')
+          await editWebhook(
+            stand.store,
+            id,
+            { url: second.url, allow: ['http', 'private', 'port'] },
+            { ...by, isDone: true },
+          )
         else await pauseWebhook(stand.store, id, by)
         for (const answer of held) answer()
         if (change === 'edit') await second.until(({ length }) => length === 40)
@@ -182,7 +220,9 @@ export function describeDelivery(name: string, open: OpenHarness): void {
 
     test('Z30 XF10 a failed message is sent again with the same id and a new timestamp; its key waits and others continue', async () => {
       const stand = await DeliveryFixture.open(open)
-      const receiver = await Receiver.open(({ item }, response) => void response.writeHead(item['resourceId'] === 'bad' ? 500 : 200).end())
+      const receiver = await Receiver.open(
+        ({ item }, response) => void response.writeHead(item['resourceId'] === 'bad' ? 500 : 200).end(),
+      )
       await stand.add(receiver)
       const driver = await stand.driver()
       await driver.cycle([upsert('bad', { n: 1 }), upsert('good', { n: 1 })])
@@ -206,11 +246,17 @@ export function describeDelivery(name: string, open: OpenHarness): void {
     test('XF10 Z33 a redirect is a failure and is not followed', async () => {
       const stand = await DeliveryFixture.open(open)
       const elsewhere = await Receiver.open()
-      const receiver = await Receiver.open((_, response) => void response.writeHead(302, { location: elsewhere.url }).end())
+      const receiver = await Receiver.open(
+        (_, response) => void response.writeHead(302, { location: elsewhere.url }).end(),
+      )
       await stand.add(receiver)
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       stand.deliver()
-      expect(await stand.until(({ waiting }) => waiting === 1)).toMatchObject({ lastStatus: 302, failureStreak: 1, succeededAt: null })
+      expect(await stand.until(({ waiting }) => waiting === 1)).toMatchObject({
+        lastStatus: 302,
+        failureStreak: 1,
+        succeededAt: null,
+      })
       expect(elsewhere.received).toEqual([])
     })
 
@@ -236,7 +282,9 @@ export function describeDelivery(name: string, open: OpenHarness): void {
 
     test('XF10 Z33 429 with Retry-After delays all deliveries as requested', async () => {
       const stand = await DeliveryFixture.open(open)
-      const receiver = await Receiver.open((_, response) => void response.writeHead(429, { 'retry-after': '120' }).end())
+      const receiver = await Receiver.open(
+        (_, response) => void response.writeHead(429, { 'retry-after': '120' }).end(),
+      )
       await stand.add(receiver)
       const driver = await stand.driver()
       await driver.cycle([upsert('a', { n: 1 })])
@@ -288,7 +336,10 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await quick.until(({ length }) => length === 5)
       expect((await stand.store.webhooks())[0]!.failedAt).toBe(null)
       await stand.until(({ failedAt }) => failedAt !== null)
-      expect((await stand.store.webhooks())[0]).toMatchObject({ lastStatus: null, lastAnswer: 'no response within 3 s' })
+      expect((await stand.store.webhooks())[0]).toMatchObject({
+        lastStatus: null,
+        lastAnswer: 'no response within 3 s',
+      })
       await deliverer.stop({ graceMs: 0 })
     })
 
@@ -310,7 +361,8 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       receiver.answer = (_, response) => void response.writeHead(200).end()
       stand.shiftMs += 2 * HOUR_MS
       await stand.until(({ sequence: position, waiting }) => position === 200 && waiting === 0)
-      for (let k = 0; k < 20; k++) expect(deliveredValues(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+      for (let k = 0; k < 20; k++)
+        expect(deliveredValues(receiver.received, `k${k}`)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     })
 
     test('two processes on one store deliver each change once', async () => {
@@ -336,10 +388,16 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await driver.release()
       await stand.store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 100 })
       stand.deliver()
-      expect((await stand.until(({ disabledReason: disabled }) => disabled !== null)).disabledReason).toContain('compacted')
+      expect((await stand.until(({ disabledReason: disabled }) => disabled !== null)).disabledReason).toContain(
+        'compacted',
+      )
       // From the start, a compacted range is not a gap.
       const [{ id } = { id: '' }] = await stand.store.webhooks()
-      await stand.store.restartWebhook(id, { actor: 'test', at: stand.ports.clock.now(), place: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor } })
+      await stand.store.restartWebhook(id, {
+        actor: 'test',
+        at: stand.ports.clock.now(),
+        place: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor },
+      })
       expect(await stand.until(({ sequence: position }) => position === 2)).toMatchObject({ disabledReason: null })
     })
 
@@ -370,11 +428,15 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       }
       const position = await stand.store.headSequence()
       // The clock runs fast, so that waiting deliveries are due soon.
-      while (!(await stand.store.webhooks()).every((webhook) => webhook.sequence === position && webhook.waiting === 0)) {
+      while (
+        !(await stand.store.webhooks()).every((webhook) => webhook.sequence === position && webhook.waiting === 0)
+      ) {
         stand.shiftMs += 600_000
         await settled()
       }
-      const rows = new Map([...await currentRows(stand.store)].map(([key, text]) => [key, JSON.stringify(JSON.parse(text))]))
+      const rows = new Map(
+        [...(await currentRows(stand.store))].map(([key, text]) => [key, JSON.stringify(JSON.parse(text))]),
+      )
       expect(sortedEntries(replica)).toEqual(sortedEntries(rows))
       expect(seen.size).toBe(position)
     })
@@ -382,7 +444,9 @@ export function describeDelivery(name: string, open: OpenHarness): void {
 }
 
 function deliveredValues(received: readonly Received[], key: string): number[] {
-  return received.filter(({ item }) => item['resourceId'] === key).map(({ item }) => (item['snapshot'] as { n: number }).n)
+  return received
+    .filter(({ item }) => item['resourceId'] === key)
+    .map(({ item }) => (item['snapshot'] as { n: number }).n)
 }
 
 /** Waits for some poll rounds. */

@@ -22,10 +22,12 @@ export class DeliveryFixture {
   private constructor(harness: StoreHarness) {
     this.harness = harness
     this.store = harness.store
-    const note = (message: string, fields?: object): void => void this.lines.push(JSON.stringify({ message, ...fields }))
+    const note = (message: string, fields?: object): void =>
+      void this.lines.push(JSON.stringify({ message, ...fields }))
     this.ports = {
       clock: { now: () => systemClock.now() + this.shiftMs, sleep: (ms, signal) => systemClock.sleep(ms, signal) },
-      random: systemRandom, log: { debug: note, info: note, warn: note, error: note },
+      random: systemRandom,
+      log: { debug: note, info: note, warn: note, error: note },
     }
   }
 
@@ -35,19 +37,39 @@ export class DeliveryFixture {
     return new DeliveryFixture(harness)
   }
 
-  async add(receiver: Pick<Receiver, 'url'>, overrides: Partial<WebhookSettings> = {}, place = { sequence: 0, floor: 0 }): Promise<string> {
+  async add(
+    receiver: Pick<Receiver, 'url'>,
+    overrides: Partial<WebhookSettings> = {},
+    place = { sequence: 0, floor: 0 },
+  ): Promise<string> {
     const secret = generateSecret()
     const id = `wh_${receiver.url.replaceAll(/\W/g, '')}`
-    await this.store.putWebhook({
-      id, url: receiver.url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: 1, ...overrides,
-    }, place)
+    await this.store.putWebhook(
+      {
+        id,
+        url: receiver.url,
+        databases: null,
+        actions: null,
+        allow: ['http', 'private', 'port'],
+        secrets: serializeSecrets([{ secret, endsAt: null }]),
+        createdAt: 1,
+        ...overrides,
+      },
+      place,
+    )
     return secret
   }
 
   deliver(options: SenderOptions & { store?: Store } = {}): Deliverer {
     const { store = this.store, ...sender } = options
     const send = createSender(sender)
-    const deliverer = new Deliverer({ store, ports: this.ports, send, holder: `test-${++this.#deliverers}`, pollMs: 20 })
+    const deliverer = new Deliverer({
+      store,
+      ports: this.ports,
+      send,
+      holder: `test-${++this.#deliverers}`,
+      pollMs: 20,
+    })
     deliverer.start()
     onTestFinished(async () => {
       await deliverer.stop({ graceMs: 0 })

@@ -33,7 +33,12 @@ export class Receiver {
       request.on('data', (piece: Buffer) => pieces.push(piece))
       request.on('end', () => {
         const body = Buffer.concat(pieces).toString()
-        const received = { id: String(request.headers['webhook-id']), headers: request.headers, body, item: JSON.parse(body || '{}') as Received['item'] }
+        const received = {
+          id: String(request.headers['webhook-id']),
+          headers: request.headers,
+          body,
+          item: JSON.parse(body || '{}') as Received['item'],
+        }
         receiver.received.push(received)
         receiver.answer(received, response)
         for (const wake of receiver.#waiting) wake()

@@ -41,7 +41,10 @@ describe('Z33 attempts and delays', () => {
       expect(round.isOver).toBe(true)
       return [round.summary.progress.retryAt! - NOW, round.summary.undelivered[0]!.nextAt - NOW]
     })
-    expect(waits).toEqual([[60_000, 60_000], [24 * HOUR_MS, 24 * HOUR_MS]])
+    expect(waits).toEqual([
+      [60_000, 60_000],
+      [24 * HOUR_MS, 24 * HOUR_MS],
+    ])
   })
 
   test('too many dead letters disable the webhook, so that they do not accumulate', () => {
@@ -58,7 +61,10 @@ describe('Z33 attempts and delays', () => {
     const [head, next] = [deliveryOf(1, { attempts: 9, firstAt: NOW - 1 }), deliveryOf(2)]
     const round = roundOf({ pending: [head], newDeliveries: [next], webhook: { succeededAt: NOW } })
     expect(round.recordOutcome(head, [next], FAILED, NOW, NOW)).toBe(false)
-    expect(round.summary.undelivered.map(({ sequence, dead, nextAt }) => [sequence, dead, nextAt <= NOW])).toEqual([[1, true, false], [2, false, true]])
+    expect(round.summary.undelivered.map(({ sequence, dead, nextAt }) => [sequence, dead, nextAt <= NOW])).toEqual([
+      [1, true, false],
+      [2, false, true],
+    ])
   })
 
   test('a delivery behind a failed one is not due by itself: the webhook waits for the first one', () => {
@@ -79,17 +85,30 @@ describe('Z33 attempts and delays', () => {
 
 test('Z30 the id of a message depends on tenant, time and sequence only', () => {
   const entry = { sequence: 7, committedAt: NOW }
-  const ids = [computeMessageId('default', entry), computeMessageId('acme', entry), computeMessageId('default', { ...entry, sequence: 8 }), computeMessageId('default', { ...entry, committedAt: NOW + 1 })]
+  const ids = [
+    computeMessageId('default', entry),
+    computeMessageId('acme', entry),
+    computeMessageId('default', { ...entry, sequence: 8 }),
+    computeMessageId('default', { ...entry, committedAt: NOW + 1 }),
+  ]
   expect(new Set(ids).size).toBe(4)
   expect(computeMessageId('default', { ...entry })).toBe(ids[0])
   for (const id of ids) expect(id).toMatch(/^msg_[\w-]{27}$/)
 })
 
 /** Attempts one delivery until it ends; another key may succeed after every failure. */
-function exhaust(othersGetThrough: () => boolean): { at: number; webhook: DeliveryRound['summary']['progress']; delivery: Delivery } {
+function exhaust(othersGetThrough: () => boolean): {
+  at: number
+  webhook: DeliveryRound['summary']['progress']
+  delivery: Delivery
+} {
   let [at, delivery, webhook] = [NOW, deliveryOf(1), webhookOf()]
   for (let attempt = 0; attempt < 50; attempt++) {
-    const round = roundOf({ ...(attempt === 0 ? { newDeliveries: [delivery] } : { pending: [delivery] }), now: at, webhook })
+    const round = roundOf({
+      ...(attempt === 0 ? { newDeliveries: [delivery] } : { pending: [delivery] }),
+      now: at,
+      webhook,
+    })
     expect(round.chains).toEqual([[delivery]])
     if (othersGetThrough()) round.recordOutcome(deliveryOf(9), [], DELIVERED, at, at)
     round.recordOutcome(delivery, [], FAILED, at, at)
@@ -102,17 +121,65 @@ function exhaust(othersGetThrough: () => boolean): { at: number; webhook: Delive
   throw new Error('it never ends')
 }
 
-function roundOf({ webhook = {}, ...options }: { pending?: Delivery[]; newDeliveries?: Delivery[]; webhook?: Partial<Webhook>; now?: number; jitter?: () => number }): DeliveryRound {
-  return new DeliveryRound({ pending: [], newDeliveries: [], page: null, now: NOW, jitter: () => 0.5, ...options, webhook: { ...webhookOf(), ...webhook } })
+function roundOf({
+  webhook = {},
+  ...options
+}: {
+  pending?: Delivery[]
+  newDeliveries?: Delivery[]
+  webhook?: Partial<Webhook>
+  now?: number
+  jitter?: () => number
+}): DeliveryRound {
+  return new DeliveryRound({
+    pending: [],
+    newDeliveries: [],
+    page: null,
+    now: NOW,
+    jitter: () => 0.5,
+    ...options,
+    webhook: { ...webhookOf(), ...webhook },
+  })
 }
 
 function webhookOf(): Webhook {
   return {
-    id: 'w', url: 'https://example.com', databases: null, actions: null, allow: [], secrets: '[]', createdAt: 1, sequence: 0, floor: 0, failureStreak: 0, retryAt: null,
-    succeededAt: null, failedAt: null, lastStatus: null, lastAnswer: null, disabledReason: null, waiting: 0, dead: 0, dueAt: null, heldBy: null,
+    id: 'w',
+    url: 'https://example.com',
+    databases: null,
+    actions: null,
+    allow: [],
+    secrets: '[]',
+    createdAt: 1,
+    sequence: 0,
+    floor: 0,
+    failureStreak: 0,
+    retryAt: null,
+    succeededAt: null,
+    failedAt: null,
+    lastStatus: null,
+    lastAnswer: null,
+    disabledReason: null,
+    waiting: 0,
+    dead: 0,
+    dueAt: null,
+    heldBy: null,
   }
 }
 
 function deliveryOf(sequence: number, overrides: Partial<Delivery> = {}): Delivery {
-  return { sequence, messageId: `msg_${sequence}`, database: 'things', key: 'k', body: '{}', attempts: 0, firstAt: null, nextAt: NOW, dead: false, lastStatus: null, lastAnswer: null, ...overrides }
+  return {
+    sequence,
+    messageId: `msg_${sequence}`,
+    database: 'things',
+    key: 'k',
+    body: '{}',
+    attempts: 0,
+    firstAt: null,
+    nextAt: NOW,
+    dead: false,
+    lastStatus: null,
+    lastAnswer: null,
+    ...overrides,
+  }
 }

@@ -28,9 +28,34 @@ export function ActivityCharts({ activity: { from, stepMs, rows, errors, lagMs }
   const shared = { from, stepMs }
   return (
     <div className="charts" role="group" aria-label="Activity over time" tabIndex={0}>
-      <Chart {...shared} title="Throughput" unit="rows per second" values={perSecond} format={(value) => (value === 0 ? '0' : value < 10 ? value.toFixed(1) : formatCompact(value))} tone="accent" emptyMax={1} />
-      <Chart {...shared} title="Lag" unit="of the slowest sync" values={lagMs} format={(value) => formatDuration(value).replace('0 ms', '0')} tone="ink" emptyMax={10_000} />
-      <Chart {...shared} title="Errors" unit="failed cycles" values={errors} format={(value) => (Number.isInteger(value) ? formatCompact(value) : '')} tone="alarm" emptyMax={1} bars />
+      <Chart
+        {...shared}
+        title="Throughput"
+        unit="rows per second"
+        values={perSecond}
+        format={(value) => (value === 0 ? '0' : value < 10 ? value.toFixed(1) : formatCompact(value))}
+        tone="accent"
+        emptyMax={1}
+      />
+      <Chart
+        {...shared}
+        title="Lag"
+        unit="of the slowest sync"
+        values={lagMs}
+        format={(value) => formatDuration(value).replace('0 ms', '0')}
+        tone="ink"
+        emptyMax={10_000}
+      />
+      <Chart
+        {...shared}
+        title="Errors"
+        unit="failed cycles"
+        values={errors}
+        format={(value) => (Number.isInteger(value) ? formatCompact(value) : '')}
+        tone="alarm"
+        emptyMax={1}
+        bars
+      />
     </div>
   )
 }
@@ -71,22 +96,61 @@ function Chart({ title, unit, from, stepMs, values, format, tone, emptyMax, bars
 
   return (
     <figure className="chart">
-      <figcaption><span className="chart-title">{title}</span> <span className="quiet">{unit}</span><span className="chart-last">{last === null ? '–' : format(last)}</span></figcaption>
-      <div ref={container} className="chart-place" role="img" aria-label={`${title}, ${unit}: ${last === null ? 'no data yet' : `latest ${format(last)}, maximum ${format(maximum)}`}, over ${formatDuration(stepMs * values.length)}.`} />
+      <figcaption>
+        <span className="chart-title">{title}</span> <span className="quiet">{unit}</span>
+        <span className="chart-last">{last === null ? '–' : format(last)}</span>
+      </figcaption>
+      <div
+        ref={container}
+        className="chart-place"
+        role="img"
+        aria-label={`${title}, ${unit}: ${last === null ? 'no data yet' : `latest ${format(last)}, maximum ${format(maximum)}`}, over ${formatDuration(stepMs * values.length)}.`}
+      />
     </figure>
   )
 }
 
-function buildPlotOptions(element: HTMLElement, { format, tone, emptyMax, bars }: Pick<ChartProps, 'format' | 'tone' | 'emptyMax'> & { bars: boolean }): uPlot.Options {
+function buildPlotOptions(
+  element: HTMLElement,
+  { format, tone, emptyMax, bars }: Pick<ChartProps, 'format' | 'tone' | 'emptyMax'> & { bars: boolean },
+): uPlot.Options {
   const style = getComputedStyle(element)
   const colour = (name: string): string => style.getPropertyValue(name).trim()
   const stroke = colour(`--${tone}`)
-  const axis = { stroke: colour('--ink-3'), font: `11px ${style.fontFamily}`, grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
+  const axis = {
+    stroke: colour('--ink-3'),
+    font: `11px ${style.fontFamily}`,
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { show: false },
+  }
   return {
-    width: element.clientWidth, height: HEIGHT, legend: { show: false }, padding: [8, 24, 0, 0],
+    width: element.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 24, 0, 0],
     cursor: { sync: { key: 'activity' }, drag: { x: false, y: false }, y: false, points: { size: 6 } },
     scales: { y: { range: (_, __, maximum) => [0, maximum > 0 ? maximum * 1.15 : emptyMax] } },
-    axes: [{ ...axis, size: 24, space: 70, values: [[60, '{HH}:{mm}', null, null, null, null, null, null, 0], [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 0]] }, { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map(format) }],
-    series: [{}, { stroke, width: 1.5, fill: bars ? stroke : `color-mix(in srgb, ${stroke} 14%, transparent)`, points: { show: false }, ...(bars && uPlot.paths.bars !== undefined && { paths: uPlot.paths.bars({ size: [0.7, 12] }) }) }],
+    axes: [
+      {
+        ...axis,
+        size: 24,
+        space: 70,
+        values: [
+          [60, '{HH}:{mm}', null, null, null, null, null, null, 0],
+          [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 0],
+        ],
+      },
+      { ...axis, size: 52, space: 34, values: (_, ticks) => ticks.map(format) },
+    ],
+    series: [
+      {},
+      {
+        stroke,
+        width: 1.5,
+        fill: bars ? stroke : `color-mix(in srgb, ${stroke} 14%, transparent)`,
+        points: { show: false },
+        ...(bars && uPlot.paths.bars !== undefined && { paths: uPlot.paths.bars({ size: [0.7, 12] }) }),
+      },
+    ],
   }
 }

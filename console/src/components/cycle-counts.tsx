@@ -10,5 +10,15 @@ export function CycleCounts({ cycle: { counts } }: { cycle: Pick<CycleDocument, 
     { sign: '!', value: counts.quarantined, label: 'quarantined', tone: 'bad' },
   ].filter(({ value }) => value > 0)
   if (shown.length === 0) return <span className="quiet">no changes</span>
-  return <span className="counts">{shown.map(({ sign, value, label, tone }) => <span key={label} className={`count-${tone}`} title={`${value} ${label}`}><span aria-hidden="true">{sign}</span>{formatCompact(value)}<span className="hidden"> {label}</span></span>)}</span>
+  return (
+    <span className="counts">
+      {shown.map(({ sign, value, label, tone }) => (
+        <span key={label} className={`count-${tone}`} title={`${value} ${label}`}>
+          <span aria-hidden="true">{sign}</span>
+          {formatCompact(value)}
+          <span className="hidden"> {label}</span>
+        </span>
+      ))}
+    </span>
+  )
 }

@@ -1,6 +1,12 @@
 import type { Health } from '../../../src/runner/health.ts'
 
-const HEALTH_LABELS: Record<Health, string> = { HEALTHY: 'Healthy', INITIALIZING: 'Initializing', WARNING: 'Warning', ERROR: 'Error', PAUSED: 'Paused' }
+const HEALTH_LABELS: Record<Health, string> = {
+  HEALTHY: 'Healthy',
+  INITIALIZING: 'Initializing',
+  WARNING: 'Warning',
+  ERROR: 'Error',
+  PAUSED: 'Paused',
+}
 
 export function HealthLabel({ health, isRunning = false }: { health: Health; isRunning?: boolean }) {
   return (

@@ -5,7 +5,9 @@ import { ApiError } from '../api.ts'
 export function Loading({ lines = 6, what = 'Loading' }: { lines?: number; what?: string }) {
   return (
     <div className="skeleton" role="status" aria-label={what}>
-      {Array.from({ length: lines }, (_, at) => <div key={at} className="skeleton-line" />)}
+      {Array.from({ length: lines }, (_, at) => (
+        <div key={at} className="skeleton-line" />
+      ))}
     </div>
   )
 }
@@ -29,14 +31,35 @@ export function MessageText({ text }: { text: string }) {
 }
 
 export function ErrorMessage({ error, onRetry }: { error: Error; onRetry?: () => void }) {
-  if (error instanceof ApiError && error.code === 'FORBIDDEN') return <EmptyState title="Not allowed for this key"><p><MessageText text={error.message} /></p></EmptyState>
+  if (error instanceof ApiError && error.code === 'FORBIDDEN')
+    return (
+      <EmptyState title="Not allowed for this key">
+        <p>
+          <MessageText text={error.message} />
+        </p>
+      </EmptyState>
+    )
   const { code, requestId } = error instanceof ApiError ? error : { code: 'UNEXPECTED', requestId: null }
   return (
     <div className="failure" role="alert">
       <strong>{code === 'NOT_FOUND' ? 'Not found' : 'Could not load the data'}</strong>
-      <p><MessageText text={error.message} /></p>
-      <p className="quiet"><code>{code}</code>{requestId !== null && <> · request <code>{requestId}</code></>}</p>
-      {onRetry !== undefined && <button type="button" onClick={onRetry}>Try again</button>}
+      <p>
+        <MessageText text={error.message} />
+      </p>
+      <p className="quiet">
+        <code>{code}</code>
+        {requestId !== null && (
+          <>
+            {' '}
+            · request <code>{requestId}</code>
+          </>
+        )}
+      </p>
+      {onRetry !== undefined && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
     </div>
   )
 }
@@ -48,7 +71,15 @@ interface QueryState<Data> {
 }
 
 /** Keeps the last data when a refetch fails; the header shows that it is stale. */
-export function QueryView<Data>({ of: query, lines, children }: { of: QueryState<Data>; lines?: number; children: (data: Data) => ReactNode }) {
+export function QueryView<Data>({
+  of: query,
+  lines,
+  children,
+}: {
+  of: QueryState<Data>
+  lines?: number
+  children: (data: Data) => ReactNode
+}) {
   if (query.data !== undefined) return <>{children(query.data)}</>
   if (query.error !== null) return <ErrorMessage error={query.error} onRetry={() => void query.refetch()} />
   return <Loading {...(lines !== undefined && { lines })} />

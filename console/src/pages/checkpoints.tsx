@@ -14,30 +14,48 @@ export function Checkpoints({ worker, sync, moved }: { worker: string; sync: str
   const [isRevealed, setIsRevealed] = useState(false)
   const checkpoints = useQuery({
     queryKey: ['checkpoints', worker, sync, isRevealed, moved],
-    queryFn: ({ signal }) => get<{ data: CheckpointDocument[] }>(`${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=15&reveal=${isRevealed}`, signal),
+    queryFn: ({ signal }) =>
+      get<{ data: CheckpointDocument[] }>(
+        `${path`/console/api/syncs/${worker}/${sync}/checkpoints`}?limit=15&reveal=${isRevealed}`,
+        signal,
+      ),
     placeholderData: (before) => before,
   })
   return (
     <section aria-labelledby="checkpoints">
       <div className="title-bar">
         <h2 id="checkpoints">Checkpoint history</h2>
-        <button type="button" disabled={!hasScope('admin')} aria-pressed={isRevealed} title={hasScope('admin') ? '' : 'Requires the scope admin.'} onClick={() => (session.key === null ? signIn() : setIsRevealed(!isRevealed))}>{isRevealed ? 'Hide states' : 'Reveal states'}</button>
+        <button
+          type="button"
+          disabled={!hasScope('admin')}
+          aria-pressed={isRevealed}
+          title={hasScope('admin') ? '' : 'Requires the scope admin.'}
+          onClick={() => (session.key === null ? signIn() : setIsRevealed(!isRevealed))}
+        >
+          {isRevealed ? 'Hide states' : 'Reveal states'}
+        </button>
       </div>
       <QueryView of={checkpoints}>
-        {({ data }) => data.length === 0 ? <EmptyState title="No checkpoint yet">The first complete cycle writes it.</EmptyState> : (
-          <DataTable
-            label="Checkpoint history, newest first" rows={data} keyOf={({ version, at, action }) => `${version} ${at} ${action}`}
-            columns={[
-              { title: 'Version', isNumber: true, cell: ({ version }) => version },
-              { title: 'Time', cell: ({ at }) => <Timestamp at={at} /> },
-              { title: 'Action', cell: ({ action }) => <span className="tag">{action}</span> },
-              { title: 'Actor', cell: ({ actor }) => actor },
-              { title: 'Cycle', isNumber: true, cell: ({ cycle }) => cycle ?? <span className="quiet">–</span> },
-              { title: 'State', isWide: true, cell: ({ state }) => <CheckpointState state={state} /> },
-              { title: 'Reason', cell: ({ reason }) => reason || <span className="quiet">–</span> },
-            ]}
-          />
-        )}
+        {({ data }) =>
+          data.length === 0 ? (
+            <EmptyState title="No checkpoint yet">The first complete cycle writes it.</EmptyState>
+          ) : (
+            <DataTable
+              label="Checkpoint history, newest first"
+              rows={data}
+              keyOf={({ version, at, action }) => `${version} ${at} ${action}`}
+              columns={[
+                { title: 'Version', isNumber: true, cell: ({ version }) => version },
+                { title: 'Time', cell: ({ at }) => <Timestamp at={at} /> },
+                { title: 'Action', cell: ({ action }) => <span className="tag">{action}</span> },
+                { title: 'Actor', cell: ({ actor }) => actor },
+                { title: 'Cycle', isNumber: true, cell: ({ cycle }) => cycle ?? <span className="quiet">–</span> },
+                { title: 'State', isWide: true, cell: ({ state }) => <CheckpointState state={state} /> },
+                { title: 'Reason', cell: ({ reason }) => reason || <span className="quiet">–</span> },
+              ]}
+            />
+          )
+        }
       </QueryView>
     </section>
   )
@@ -45,6 +63,15 @@ export function Checkpoints({ worker, sync, moved }: { worker: string; sync: str
 
 function CheckpointState({ state }: { state: CheckpointDocument['state'] }) {
   if (state === null) return <span className="quiet">none</span>
-  if (state.value !== undefined) return <pre className="state" tabIndex={0} aria-label="State"><code>{JSON.stringify(state.value, null, 1)}</code></pre>
-  return <><code>#{state.digest8}</code> <span className="quiet">{formatBytes(state.bytes)}</span></>
+  if (state.value !== undefined)
+    return (
+      <pre className="state" tabIndex={0} aria-label="State">
+        <code>{JSON.stringify(state.value, null, 1)}</code>
+      </pre>
+    )
+  return (
+    <>
+      <code>#{state.digest8}</code> <span className="quiet">{formatBytes(state.bytes)}</span>
+    </>
+  )
 }

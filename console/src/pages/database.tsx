@@ -17,16 +17,34 @@ export function DatabasePage({ name }: { name: string }) {
   const search = useDeferredValue(text.trim())
   return (
     <>
-      <nav className="crumbs" aria-label="Breadcrumbs"><Link href="/databases">Databases</Link></nav>
+      <nav className="crumbs" aria-label="Breadcrumbs">
+        <Link href="/databases">Databases</Link>
+      </nav>
       <QueryView of={databases}>
         {({ data }) => {
           const database = data.find((one) => one.name === name)
-          if (database === undefined) return <EmptyState title={`Database ${name} not found`}><Link href="/databases">Show all databases</Link></EmptyState>
+          if (database === undefined)
+            return (
+              <EmptyState title={`Database ${name} not found`}>
+                <Link href="/databases">Show all databases</Link>
+              </EmptyState>
+            )
           return (
             <>
               <div className="title-bar">
-                <div><h1>{name}</h1><p className="quiet">{pluralize(database.rows, 'row')} · {pluralize(database.columns.length, 'column')}</p></div>
-                <input type="search" placeholder="Search keys and records  /" aria-label="Search keys and records" value={text} onChange={(event) => setText(event.target.value)} />
+                <div>
+                  <h1>{name}</h1>
+                  <p className="quiet">
+                    {pluralize(database.rows, 'row')} · {pluralize(database.columns.length, 'column')}
+                  </p>
+                </div>
+                <input
+                  type="search"
+                  placeholder="Search keys and records  /"
+                  aria-label="Search keys and records"
+                  value={text}
+                  onChange={(event) => setText(event.target.value)}
+                />
               </div>
               <Records database={database} search={search} />
               <section aria-labelledby="sql">
@@ -44,15 +62,23 @@ export function DatabasePage({ name }: { name: string }) {
 }
 
 function buildSampleSql({ table, columns }: DatabaseDocument): string {
-  const names = columns.slice(0, 6).map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
+  const names = columns
+    .slice(0, 6)
+    .map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
   return `select ${names.join(', ') || '*'}\nfrom ${table}\nlimit 20;`
 }
 
 function Records({ database, search }: { database: DatabaseDocument; search: string }) {
   const rows = useInfiniteQuery({
     queryKey: ['rows', database.name, search],
-    queryFn: ({ pageParam, signal }) => get<RowsDocument>(`${path`/console/api/databases/${database.name}/rows`}?${new URLSearchParams({ ...(search !== '' && { search }), ...(pageParam !== null && { after: pageParam }) })}`, signal),
-    initialPageParam: null as string | null, getNextPageParam: ({ next }) => next, placeholderData: (before) => before,
+    queryFn: ({ pageParam, signal }) =>
+      get<RowsDocument>(
+        `${path`/console/api/databases/${database.name}/rows`}?${new URLSearchParams({ ...(search !== '' && { search }), ...(pageParam !== null && { after: pageParam }) })}`,
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next }) => next,
+    placeholderData: (before) => before,
   })
   const isEmpty = rows.data?.pages.every(({ data }) => data.length === 0) === true
   const { hasNextPage, isFetching, isError, fetchNextPage } = rows
@@ -61,17 +87,49 @@ function Records({ database, search }: { database: DatabaseDocument; search: str
   useEffect(() => {
     if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
   }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])
-  if (rows.error !== null && rows.data === undefined) return <ErrorMessage error={rows.error} onRetry={() => void rows.refetch()} />
+  if (rows.error !== null && rows.data === undefined)
+    return <ErrorMessage error={rows.error} onRetry={() => void rows.refetch()} />
   if (rows.data === undefined) return <Loading lines={10} />
   const found = rows.data.pages.flatMap(({ data }) => data)
   const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
     <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? <EmptyState title={search === '' ? 'No rows' : rows.hasNextPage ? `No match for “${search}” yet` : `No row contains “${search}”`}>{search === '' ? 'Rows appear with the next cycle.' : <>Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}{rows.hasNextPage ? '…' : '. If this is a key, you can check why it is missing.'}</>}</EmptyState> : <RecordTable database={database} rows={found} />}
-      {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && <div className="ask"><WhyNot key={search} database={database.name} id={search} /></div>}
+      {found.length === 0 ? (
+        <EmptyState
+          title={
+            search === ''
+              ? 'No rows'
+              : rows.hasNextPage
+                ? `No match for “${search}” yet`
+                : `No row contains “${search}”`
+          }
+        >
+          {search === '' ? (
+            'Rows appear with the next cycle.'
+          ) : (
+            <>
+              Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}
+              {rows.hasNextPage ? '…' : '. If this is a key, you can check why it is missing.'}
+            </>
+          )}
+        </EmptyState>
+      ) : (
+        <RecordTable database={database} rows={found} />
+      )}
+      {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && (
+        <div className="ask">
+          <WhyNot key={search} database={database.name} id={search} />
+        </div>
+      )}
       <p className="more" role="status">
-        {search === '' ? `${formatCount(found.length)} of ${pluralize(database.rows, 'row')}` : `${pluralize(found.length, 'match', 'matches')} in ${formatCount(scanned)} of ${pluralize(database.rows, 'row')}`}
-        {rows.hasNextPage && <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>{search === '' ? 'Show more' : 'Search further'}</button>}
+        {search === ''
+          ? `${formatCount(found.length)} of ${pluralize(database.rows, 'row')}`
+          : `${pluralize(found.length, 'match', 'matches')} in ${formatCount(scanned)} of ${pluralize(database.rows, 'row')}`}
+        {rows.hasNextPage && (
+          <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>
+            {search === '' ? 'Show more' : 'Search further'}
+          </button>
+        )}
       </p>
     </section>
   )
@@ -90,16 +148,28 @@ function RecordTable({ database, rows }: { database: DatabaseDocument; rows: rea
         <thead>
           <tr>
             <th scope="col">key</th>
-            {database.columns.map(({ name, kinds }) => <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''} title={name}>{name} <span className="kind">{kinds.join(' | ') || 'null'}</span></th>)}
+            {database.columns.map(({ name, kinds }) => (
+              <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''} title={name}>
+                {name} <span className="kind">{kinds.join(' | ') || 'null'}</span>
+              </th>
+            ))}
             <th scope="col">changed</th>
           </tr>
         </thead>
         <tbody>
           {rows.map(({ key, record, committedAt }) => (
             <tr key={key}>
-              <th scope="row"><Link href={path`/databases/${database.name}/${key}`}>{formatKey(key)}</Link></th>
-              {database.columns.map(({ name, kinds }) => <td key={name} className={isNumeric(kinds) ? 'number' : ''}><Value value={record[name]} /></td>)}
-              <td className="quiet"><Timestamp at={committedAt} /></td>
+              <th scope="row">
+                <Link href={path`/databases/${database.name}/${key}`}>{formatKey(key)}</Link>
+              </th>
+              {database.columns.map(({ name, kinds }) => (
+                <td key={name} className={isNumeric(kinds) ? 'number' : ''}>
+                  <Value value={record[name]} />
+                </td>
+              ))}
+              <td className="quiet">
+                <Timestamp at={committedAt} />
+              </td>
             </tr>
           ))}
         </tbody>

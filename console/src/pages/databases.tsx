@@ -10,7 +10,11 @@ const NAMES_MAX = 6
 
 /** Counting rows is expensive, so the interval is long. */
 export function useDatabases() {
-  return useQuery({ queryKey: ['databases'], queryFn: ({ signal }) => get<{ data: DatabaseDocument[] }>('/api/databases', signal), refetchInterval: 15_000 })
+  return useQuery({
+    queryKey: ['databases'],
+    queryFn: ({ signal }) => get<{ data: DatabaseDocument[] }>('/api/databases', signal),
+    refetchInterval: 15_000,
+  })
 }
 
 export function DatabasesPage() {
@@ -18,17 +22,35 @@ export function DatabasesPage() {
     <>
       <h1>Databases</h1>
       <QueryView of={useDatabases()}>
-        {({ data }) => data.length === 0 ? <EmptyState title="No databases yet">A database appears with the first cycle that writes to it.</EmptyState> : (
-          <DataTable
-            label="Databases" rows={data} keyOf={({ name }) => name}
-            columns={[
-              { title: 'Database', cell: ({ name }) => <Link href={path`/databases/${name}`}>{name}</Link> },
-              { title: 'Rows', isNumber: true, cell: ({ rows }) => formatCount(rows) },
-              { title: 'Table', cell: ({ table }) => <code>{table}</code> },
-              { title: 'Columns', isWide: true, cell: ({ columns }) => <span className="quiet">{columns.slice(0, NAMES_MAX).map(({ name }) => name).join(', ')}{columns.length > NAMES_MAX && ` and ${columns.length - NAMES_MAX} more`}</span> },
-            ]}
-          />
-        )}
+        {({ data }) =>
+          data.length === 0 ? (
+            <EmptyState title="No databases yet">A database appears with the first cycle that writes to it.</EmptyState>
+          ) : (
+            <DataTable
+              label="Databases"
+              rows={data}
+              keyOf={({ name }) => name}
+              columns={[
+                { title: 'Database', cell: ({ name }) => <Link href={path`/databases/${name}`}>{name}</Link> },
+                { title: 'Rows', isNumber: true, cell: ({ rows }) => formatCount(rows) },
+                { title: 'Table', cell: ({ table }) => <code>{table}</code> },
+                {
+                  title: 'Columns',
+                  isWide: true,
+                  cell: ({ columns }) => (
+                    <span className="quiet">
+                      {columns
+                        .slice(0, NAMES_MAX)
+                        .map(({ name }) => name)
+                        .join(', ')}
+                      {columns.length > NAMES_MAX && ` and ${columns.length - NAMES_MAX} more`}
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
       </QueryView>
     </>
   )

@@ -19,15 +19,27 @@ const CHART_MS = 5_000
 const HEALTH_ORDER: readonly Health[] = ['ERROR', 'WARNING', 'INITIALIZING', 'HEALTHY', 'PAUSED']
 
 export function OverviewPage() {
-  const overview = useQuery({ queryKey: ['overview'], queryFn: ({ signal }) => get<{ data: OverviewDocument }>('/console/api/overview', signal), refetchInterval: POLL_MS })
-  const activity = useQuery({ queryKey: ['activity'], queryFn: ({ signal }) => get<{ data: ActivityDocument }>('/console/api/activity', signal), refetchInterval: CHART_MS })
+  const overview = useQuery({
+    queryKey: ['overview'],
+    queryFn: ({ signal }) => get<{ data: OverviewDocument }>('/console/api/overview', signal),
+    refetchInterval: POLL_MS,
+  })
+  const activity = useQuery({
+    queryKey: ['activity'],
+    queryFn: ({ signal }) => get<{ data: ActivityDocument }>('/console/api/activity', signal),
+    refetchInterval: CHART_MS,
+  })
   return (
     <>
       <h1 className="hidden">Overview</h1>
       <section className="chart-section" aria-label="Activity">
-        <QueryView of={activity} lines={3}>{({ data }) => <ActivityCharts activity={data} />}</QueryView>
+        <QueryView of={activity} lines={3}>
+          {({ data }) => <ActivityCharts activity={data} />}
+        </QueryView>
       </section>
-      <QueryView of={overview} lines={10}>{({ data }) => data.syncs.length === 0 ? <NoSyncs /> : <Syncs syncs={data.syncs} />}</QueryView>
+      <QueryView of={overview} lines={10}>
+        {({ data }) => (data.syncs.length === 0 ? <NoSyncs /> : <Syncs syncs={data.syncs} />)}
+      </QueryView>
     </>
   )
 }
@@ -35,25 +47,63 @@ export function OverviewPage() {
 function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
   const [search, setSearch] = useState('')
   const [health, setHealth] = useState<Health | null>(null)
-  const counts = useMemo(() => new Map(HEALTH_ORDER.map((value) => [value, syncs.filter((sync) => sync.health === value).length])), [syncs])
+  const counts = useMemo(
+    () => new Map(HEALTH_ORDER.map((value) => [value, syncs.filter((sync) => sync.health === value).length])),
+    [syncs],
+  )
   const shown = useMemo(() => {
     const wanted = search.trim().toLowerCase()
-    const matches = syncs.filter((sync) => (health === null || sync.health === health) && (wanted === '' || [sync.sync, sync.worker, ...sync.databases].some((text) => text.toLowerCase().includes(wanted))))
+    const matches = syncs.filter(
+      (sync) =>
+        (health === null || sync.health === health) &&
+        (wanted === '' ||
+          [sync.sync, sync.worker, ...sync.databases].some((text) => text.toLowerCase().includes(wanted))),
+    )
     return groupPairs(matches)
   }, [syncs, search, health])
   return (
     <section aria-label="Syncs">
       <div className="bar">
         <div className="chips" role="group" aria-label="Filter by health">
-          <button type="button" className="chip" aria-pressed={health === null} onClick={() => setHealth(null)}>All <b>{syncs.length}</b></button>
+          <button type="button" className="chip" aria-pressed={health === null} onClick={() => setHealth(null)}>
+            All <b>{syncs.length}</b>
+          </button>
           {HEALTH_ORDER.filter((value) => (counts.get(value) ?? 0) > 0).map((value) => (
-            <button key={value} type="button" className="chip" aria-pressed={health === value} onClick={() => setHealth(health === value ? null : value)}><HealthLabel health={value} /> <b>{counts.get(value)}</b></button>
+            <button
+              key={value}
+              type="button"
+              className="chip"
+              aria-pressed={health === value}
+              onClick={() => setHealth(health === value ? null : value)}
+            >
+              <HealthLabel health={value} /> <b>{counts.get(value)}</b>
+            </button>
           ))}
         </div>
-        <input type="search" placeholder="Search syncs  /" aria-label="Search syncs" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <input
+          type="search"
+          placeholder="Search syncs  /"
+          aria-label="Search syncs"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
         <CoverageLegend />
       </div>
-      {shown.length === 0 ? <EmptyState title="No syncs match"><button type="button" onClick={() => { setSearch(''); setHealth(null) }}>Show all</button></EmptyState> : <SyncRows syncs={shown} />}
+      {shown.length === 0 ? (
+        <EmptyState title="No syncs match">
+          <button
+            type="button"
+            onClick={() => {
+              setSearch('')
+              setHealth(null)
+            }}
+          >
+            Show all
+          </button>
+        </EmptyState>
+      ) : (
+        <SyncRows syncs={shown} />
+      )}
     </section>
   )
 }
@@ -61,7 +111,9 @@ function Syncs({ syncs }: { syncs: readonly SyncDocument[] }) {
 /** Lists a backfill right after its delta. */
 function groupPairs(syncs: readonly SyncDocument[]): SyncDocument[] {
   const nameOf = ({ worker }: SyncDocument, sync: string): string => `${worker}/${sync}`
-  const backfills = new Map(syncs.filter((sync) => sync.pair?.role === 'backfill').map((sync) => [nameOf(sync, sync.sync), sync]))
+  const backfills = new Map(
+    syncs.filter((sync) => sync.pair?.role === 'backfill').map((sync) => [nameOf(sync, sync.sync), sync]),
+  )
   const deltas = new Set(syncs.filter((sync) => sync.pair?.role === 'delta').map((sync) => nameOf(sync, sync.sync)))
   return syncs.flatMap((sync) => {
     if (sync.pair?.role === 'backfill' && deltas.has(nameOf(sync, sync.pair.with))) return []
@@ -78,10 +130,18 @@ function SyncRows({ syncs }: { syncs: readonly SyncDocument[] }) {
   return (
     <div className="syncs" role="table" aria-label="Syncs" aria-rowcount={syncs.length + 1}>
       <div role="rowgroup" className="syncs-head">
-        <div role="row" aria-rowindex={1} className="sync-row">{COLUMN_TITLES.map((title) => <div key={title} role="columnheader" className={`cell-${title.toLowerCase().replaceAll(/\W+/g, '-')}`}>{title}</div>)}</div>
+        <div role="row" aria-rowindex={1} className="sync-row">
+          {COLUMN_TITLES.map((title) => (
+            <div key={title} role="columnheader" className={`cell-${title.toLowerCase().replaceAll(/\W+/g, '-')}`}>
+              {title}
+            </div>
+          ))}
+        </div>
       </div>
       <div role="rowgroup" ref={list} className="syncs-body" style={{ height: syncs.length * rowHeight }}>
-        {syncs.slice(from, to).map((sync, at) => <SyncRow key={`${sync.worker}/${sync.sync}`} sync={sync} index={from + at} top={(from + at) * rowHeight} />)}
+        {syncs.slice(from, to).map((sync, at) => (
+          <SyncRow key={`${sync.worker}/${sync.sync}`} sync={sync} index={from + at} top={(from + at) * rowHeight} />
+        ))}
       </div>
     </div>
   )
@@ -92,28 +152,86 @@ const SyncRow = memo(({ sync, index, top }: { sync: SyncDocument; index: number;
   const { lastCycle, pair } = sync
   const isBackfill = pair?.role === 'backfill'
   return (
-    <div role="row" aria-rowindex={index + 2} className={isBackfill ? 'sync-row is-backfill' : 'sync-row'} style={{ top }}>
-      <div role="cell" className="cell-health"><HealthLabel health={sync.health} isRunning={sync.isRunning} /></div>
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={isBackfill ? 'sync-row is-backfill' : 'sync-row'}
+      style={{ top }}
+    >
+      <div role="cell" className="cell-health">
+        <HealthLabel health={sync.health} isRunning={sync.isRunning} />
+      </div>
       <div role="cell" className="cell-sync">
-        <Link href={path`/syncs/${sync.worker}/${sync.sync}`} title={`${sync.worker} / ${sync.sync}`}>{sync.sync}</Link>
-        <span className="quiet">{sync.mode ?? 'unknown'} · {formatSchedule(sync.schedule)}</span>
+        <Link href={path`/syncs/${sync.worker}/${sync.sync}`} title={`${sync.worker} / ${sync.sync}`}>
+          {sync.sync}
+        </Link>
+        <span className="quiet">
+          {sync.mode ?? 'unknown'} · {formatSchedule(sync.schedule)}
+        </span>
       </div>
-      <div role="cell" className="cell-coverage"><CoverageBar coverage={sync.coverage} completeSince={isBackfill ? null : sync.completeSince} /></div>
+      <div role="cell" className="cell-coverage">
+        <CoverageBar coverage={sync.coverage} completeSince={isBackfill ? null : sync.completeSince} />
+      </div>
       <div role="cell" className="cell-tidemark" data-title="Tidemark">
-        <span><Tidemark sync={sync} /></span>
-        <span className="quiet">v{sync.version}{sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}</span>
+        <span>
+          <Tidemark sync={sync} />
+        </span>
+        <span className="quiet">
+          v{sync.version}
+          {sync.state !== null && ` #${sync.state.digest8.slice(0, 6)}`}
+        </span>
       </div>
-      <div role="cell" className="cell-lag" data-title="Lag">{sync.completeSince === null || isBackfill ? <span className="quiet" title={isBackfill ? 'The lag is shown at its delta.' : undefined}>–</span> : <Elapsed at={sync.completeSince} />}</div>
-      <div role="cell" className="cell-rows-s" data-title="Rows/s"><RowsPerSecond sync={sync} /></div>
+      <div role="cell" className="cell-lag" data-title="Lag">
+        {sync.completeSince === null || isBackfill ? (
+          <span className="quiet" title={isBackfill ? 'The lag is shown at its delta.' : undefined}>
+            –
+          </span>
+        ) : (
+          <Elapsed at={sync.completeSince} />
+        )}
+      </div>
+      <div role="cell" className="cell-rows-s" data-title="Rows/s">
+        <RowsPerSecond sync={sync} />
+      </div>
       <div role="cell" className="cell-last-cycle" data-title="Last cycle">
-        {lastCycle === null ? <span className="quiet">never ran</span> : (
+        {lastCycle === null ? (
+          <span className="quiet">never ran</span>
+        ) : (
           <>
-            <span>{lastCycle.endedAt === null ? (sync.isRunning ? <>running, {sync.coverage.progress === null ? `page ${lastCycle.pages}` : `${Math.round(sync.coverage.progress * 100)} %`}</> : 'interrupted') : <>{lastCycle.error === null ? (lastCycle.endReason ?? lastCycle.stopReason)?.replaceAll('_', ' ') : 'failed'} <TimeAgo at={lastCycle.endedAt} /></>}</span>
-            {lastCycle.error === null ? <CycleCounts cycle={lastCycle} /> : <span className="bad" title={lastCycle.error.message}>{lastCycle.error.code}</span>}
+            <span>
+              {lastCycle.endedAt === null ? (
+                sync.isRunning ? (
+                  <>
+                    running,{' '}
+                    {sync.coverage.progress === null
+                      ? `page ${lastCycle.pages}`
+                      : `${Math.round(sync.coverage.progress * 100)} %`}
+                  </>
+                ) : (
+                  'interrupted'
+                )
+              ) : (
+                <>
+                  {lastCycle.error === null
+                    ? (lastCycle.endReason ?? lastCycle.stopReason)?.replaceAll('_', ' ')
+                    : 'failed'}{' '}
+                  <TimeAgo at={lastCycle.endedAt} />
+                </>
+              )}
+            </span>
+            {lastCycle.error === null ? (
+              <CycleCounts cycle={lastCycle} />
+            ) : (
+              <span className="bad" title={lastCycle.error.message}>
+                {lastCycle.error.code}
+              </span>
+            )}
           </>
         )}
       </div>
-      <div role="cell" className="cell-next" data-title="Next"><NextRun sync={sync} /></div>
+      <div role="cell" className="cell-next" data-title="Next">
+        <NextRun sync={sync} />
+      </div>
     </div>
   )
 })
@@ -127,7 +245,11 @@ export function Tidemark({ sync: { tidemark, completeSince } }: { sync: SyncDocu
 function RowsPerSecond({ sync }: { sync: SyncDocument }) {
   const now = useNow()
   const value = computeRowsPerSecond(sync.lastCycle, now)
-  return value === null ? <span className="quiet">–</span> : <span className={sync.isRunning ? '' : 'quiet'}>{formatCompact(value)}</span>
+  return value === null ? (
+    <span className="quiet">–</span>
+  ) : (
+    <span className={sync.isRunning ? '' : 'quiet'}>{formatCompact(value)}</span>
+  )
 }
 
 export function NextRun({ sync: { isRunning, next } }: { sync: SyncDocument }) {
@@ -139,5 +261,12 @@ export function NextRun({ sync: { isRunning, next } }: { sync: SyncDocument }) {
 }
 
 function NoSyncs() {
-  return <EmptyState title="No syncs yet"><p>This worker declares no syncs. Add one with <code>worker.sync(…)</code> or <code>worker.track(…)</code> in your worker file.</p></EmptyState>
+  return (
+    <EmptyState title="No syncs yet">
+      <p>
+        This worker declares no syncs. Add one with <code>worker.sync(…)</code> or <code>worker.track(…)</code> in your
+        worker file.
+      </p>
+    </EmptyState>
+  )
 }

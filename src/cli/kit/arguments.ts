@@ -3,7 +3,8 @@ import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 
 export function parseCount(text: string): number {
   const count = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number of at least 1.')
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(count) || count < 1)
+    throw new InvalidArgumentError('It must be a whole number of at least 1.')
   return count
 }
 
@@ -14,17 +15,27 @@ export function parseCountOrZero(text: string): number {
 
 /** Accepts a repeated option as well as a comma-separated list. */
 export function parseList(text: string, earlier: readonly string[] = []): string[] {
-  return [...earlier, ...text.split(',').map((key) => key.trim()).filter((key) => key !== '')]
+  return [
+    ...earlier,
+    ...text
+      .split(',')
+      .map((key) => key.trim())
+      .filter((key) => key !== ''),
+  ]
 }
 
 export function parseUrl(text: string): string {
-  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : '')) throw new InvalidArgumentError('It must be a URL such as http://127.0.0.1:9080.')
+  if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : ''))
+    throw new InvalidArgumentError('It must be a URL such as http://127.0.0.1:9080.')
   return text
 }
 
 /** Returns milliseconds since the epoch. */
 export function parseTime(text: string): number {
   const canonical = canonicalizeInstant(text)
-  if (canonical === null) throw new InvalidArgumentError(`${JSON.stringify(text)} is not a time with a time zone, such as 2026-01-31T12:00:00Z.`)
+  if (canonical === null)
+    throw new InvalidArgumentError(
+      `${JSON.stringify(text)} is not a time with a time zone, such as 2026-01-31T12:00:00Z.`,
+    )
   return instantToMs(canonical)
 }

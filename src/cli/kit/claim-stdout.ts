@@ -17,10 +17,15 @@ export function claimStdout({ stdout, stderr }: Pick<NodeJS.Process, 'stdout' | 
   const write = stdout.write.bind(stdout)
   const divert = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
     const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8')
-    return stderr.write(maskSecrets(text), rest.find((given) => typeof given === 'function') as (() => void) | undefined)
+    return stderr.write(
+      maskSecrets(text),
+      rest.find((given) => typeof given === 'function') as (() => void) | undefined,
+    )
   }
   stdout.write = divert as typeof stdout.write
-  globalThis.console = new console.Console(new Writable({ decodeStrings: false, write: (chunk: string, _, done) => void divert(chunk, done) }))
+  globalThis.console = new console.Console(
+    new Writable({ decodeStrings: false, write: (chunk: string, _, done) => void divert(chunk, done) }),
+  )
   return {
     stream: {
       write: (text, done) => write(text, done),

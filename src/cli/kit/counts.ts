@@ -1,6 +1,15 @@
 import type { LandingCounts } from '../../contract/index.ts'
 
-const COUNT_NAMES = ['created', 'updated', 'deleted', 'swept', 'unchanged', 'stale', 'missing', 'quarantined'] as const satisfies (keyof LandingCounts)[]
+const COUNT_NAMES = [
+  'created',
+  'updated',
+  'deleted',
+  'swept',
+  'unchanged',
+  'stale',
+  'missing',
+  'quarantined',
+] as const satisfies (keyof LandingCounts)[]
 
 /** Rows that a cycle processed. */
 export function totalRows(counts: LandingCounts): number {

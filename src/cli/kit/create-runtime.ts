@@ -20,7 +20,13 @@ export async function createRuntime(cli: Cli, { settings, tenant }: Target): Pro
   const secretsOf = (name: string): Secrets => createSecrets(settings.environment, name)
   const telemetry = await openTelemetry({ sendTraceparent: settings.sendTraceparent })
   return {
-    ports: { clock: systemClock, random: systemRandom, log: createTerminalLog(cli, settings.logLevel, telemetry?.logFields), tracer: telemetry?.tracer, meter: telemetry?.meter },
+    ports: {
+      clock: systemClock,
+      random: systemRandom,
+      log: createTerminalLog(cli, settings.logLevel, telemetry?.logFields),
+      tracer: telemetry?.tracer,
+      meter: telemetry?.meter,
+    },
     fetch: systemFetch,
     secrets: secretsOf(tenant),
     secretsOf,

@@ -20,15 +20,26 @@ export class DemoReceiver {
   static async open(secret: string): Promise<DemoReceiver> {
     const server = createServer((request, response) => {
       const chunks: Buffer[] = []
-      request.on('error', () => {}).on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', () => {
-        response.writeHead(receiver.#verifyMessage(request.headers as Record<string, string>, Buffer.concat(chunks), secret)).end()
-      })
+      request
+        .on('error', () => {})
+        .on('data', (chunk: Buffer) => chunks.push(chunk))
+        .on('end', () => {
+          response
+            .writeHead(
+              receiver.#verifyMessage(request.headers as Record<string, string>, Buffer.concat(chunks), secret),
+            )
+            .end()
+        })
     })
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
-    const receiver = new DemoReceiver(`http://127.0.0.1:${(server.address() as AddressInfo).port}/changes`, () => new Promise((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    }))
+    const receiver = new DemoReceiver(
+      `http://127.0.0.1:${(server.address() as AddressInfo).port}/changes`,
+      () =>
+        new Promise((resolve) => {
+          server.close(() => resolve())
+          server.closeAllConnections()
+        }),
+    )
     return receiver
   }
 

@@ -1,6 +1,16 @@
 import { required } from '../../values/required.ts'
 import { systemRandom } from '../../platform/random.ts'
-import { ACCOUNTS, LaggingClock, fillAccount, serve, applyWrite, type AccountName, type ApiFault, type SimulatorServer, type VendorSimulator } from '../../testing/simulators/index.ts'
+import {
+  ACCOUNTS,
+  LaggingClock,
+  fillAccount,
+  serve,
+  applyWrite,
+  type AccountName,
+  type ApiFault,
+  type SimulatorServer,
+  type VendorSimulator,
+} from '../../testing/simulators/index.ts'
 
 const VENDOR_NAMES = ['stripe', 'hubspot', 'github'] as const satisfies AccountName[]
 
@@ -67,7 +77,10 @@ export class DemoVendors {
       for (const [fault] of FAULT_RATES) simulator.faults.plan(fault)
       simulator.faults.injectAtRates(FAULT_RATES)
     }
-    this.#timers.push(setInterval(() => this.#write(), WRITE_EVERY_MS), setInterval(() => this.#prune(), PRUNE_EVERY_MS))
+    this.#timers.push(
+      setInterval(() => this.#write(), WRITE_EVERY_MS),
+      setInterval(() => this.#prune(), PRUNE_EVERY_MS),
+    )
   }
 
   async close(): Promise<void> {
@@ -79,7 +92,8 @@ export class DemoVendors {
     const n = this.#writes++
     const name = required(VENDOR_NAMES[n % VENDOR_NAMES.length], 'the vendor')
     const { simulator } = required(this.#vendors.get(name), name)
-    if (n % INVALID_EMAIL_EVERY_WRITES !== INVALID_EMAIL_EVERY_WRITES - 2) return applyWrite(simulator, ACCOUNTS[name], Math.floor(n / VENDOR_NAMES.length), systemRandom)
+    if (n % INVALID_EMAIL_EVERY_WRITES !== INVALID_EMAIL_EVERY_WRITES - 2)
+      return applyWrite(simulator, ACCOUNTS[name], Math.floor(n / VENDOR_NAMES.length), systemRandom)
     const [contact] = simulator.records.current('contacts')
     if (contact !== undefined) simulator.update('contacts', contact.id, { email: `invalid, ${n}` })
   }

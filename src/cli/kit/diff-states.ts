@@ -16,7 +16,12 @@ export function diffStates(from: StateText, to: StateText, reveal: boolean): Sta
   const differences: StateDifference[] = []
   const add = (path: string, change: StateDifference['change'], before?: JsonValue, after?: JsonValue): void => {
     if (differences.length >= DIFFERENCES_MAX) return
-    const values = reveal ? { ...(before !== undefined && { from: stringifyJson(before) }), ...(after !== undefined && { to: stringifyJson(after) }) } : {}
+    const values = reveal
+      ? {
+          ...(before !== undefined && { from: stringifyJson(before) }),
+          ...(after !== undefined && { to: stringifyJson(after) }),
+        }
+      : {}
     differences.push({ path: path === '' ? '(all)' : path, change, ...values })
   }
   const compare = (path: string, before: JsonValue | undefined, after: JsonValue | undefined): void => {
@@ -24,7 +29,11 @@ export function diffStates(from: StateText, to: StateText, reveal: boolean): Sta
     if (after === undefined) return add(path, 'removed', before)
     if (isObject(before) && isObject(after)) {
       for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
-        compare(path === '' ? name : `${path}.${name}`, Object.hasOwn(before, name) ? before[name] : undefined, Object.hasOwn(after, name) ? after[name] : undefined)
+        compare(
+          path === '' ? name : `${path}.${name}`,
+          Object.hasOwn(before, name) ? before[name] : undefined,
+          Object.hasOwn(after, name) ? after[name] : undefined,
+        )
       }
     } else if (stringifyJson(before) !== stringifyJson(after)) add(path, 'changed', before, after)
   }

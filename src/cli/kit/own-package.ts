@@ -27,12 +27,22 @@ export function templatesFolder(): string {
  * surrounding project, or else this version from the registry.
  */
 export function findPackage(folder: string): OwnPackage {
-  const runsHere = ancestorFolders(folder).some((parent) => existsSync(join(parent, 'node_modules', '.bin', 'tidemark')))
+  const runsHere = ancestorFolders(folder).some((parent) =>
+    existsSync(join(parent, 'node_modules', '.bin', 'tidemark')),
+  )
   const modules = `${sep}node_modules${sep}`
-  if (!PACKAGE_ROOT.includes(modules)) return { dependency: `file:${toPosixPath(relative(folder, PACKAGE_ROOT) || '.')}`, checkout: PACKAGE_ROOT, runsHere }
+  if (!PACKAGE_ROOT.includes(modules))
+    return {
+      dependency: `file:${toPosixPath(relative(folder, PACKAGE_ROOT) || '.')}`,
+      checkout: PACKAGE_ROOT,
+      runsHere,
+    }
   const project = PACKAGE_ROOT.slice(0, PACKAGE_ROOT.lastIndexOf(modules))
   const given = dependencyOf(project)
-  const dependency = given?.startsWith('file:') === true ? `file:${toPosixPath(relative(folder, resolve(project, given.slice('file:'.length))))}` : `^${ownVersion()}`
+  const dependency =
+    given?.startsWith('file:') === true
+      ? `file:${toPosixPath(relative(folder, resolve(project, given.slice('file:'.length))))}`
+      : `^${ownVersion()}`
   return { dependency, checkout: null, runsHere }
 }
 
@@ -43,7 +53,8 @@ export function findPackage(folder: string): OwnPackage {
 export function linkPackage(checkout: string, folder: string): boolean {
   const modules = join(folder, 'node_modules')
   const command = join(checkout, 'dist', 'cli', 'main.js')
-  if (existsSync(modules) || !existsSync(command) || process.platform === 'win32') return existsSync(join(modules, '.bin', 'tidemark'))
+  if (existsSync(modules) || !existsSync(command) || process.platform === 'win32')
+    return existsSync(join(modules, '.bin', 'tidemark'))
   // The compiler does not set the executable bit.
   chmodSync(command, 0o755)
   mkdirSync(join(modules, '.bin'), { recursive: true })
@@ -54,7 +65,10 @@ export function linkPackage(checkout: string, folder: string): boolean {
 
 function dependencyOf(project: string): string | undefined {
   try {
-    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<string, Record<string, string> | undefined>
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<
+      string,
+      Record<string, string> | undefined
+    >
     return dependencies?.['tidemark'] ?? devDependencies?.['tidemark']
   } catch {
     return undefined

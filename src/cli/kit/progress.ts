@@ -34,37 +34,60 @@ export function createDisplay(cli: Cli, syncs: readonly string[], options: Displ
 export function resultDocument(result: CycleResult, reveal: boolean): object {
   const { worker: _, startedAt, endedAt, retryAt, tidemark, drift, ...rest } = result
   return {
-    ...renameHeadSequence(rest), ...(drift.length > 0 && { drift }), tidemark: redactTidemark(tidemark, reveal), startedAt: isoTime(startedAt), endedAt: isoTime(endedAt), retryAt: isoTime(retryAt),
+    ...renameHeadSequence(rest),
+    ...(drift.length > 0 && { drift }),
+    tidemark: redactTidemark(tidemark, reveal),
+    startedAt: isoTime(startedAt),
+    endedAt: isoTime(endedAt),
+    retryAt: isoTime(retryAt),
     error: result.error === null ? null : { ...result.error, advice: adviceFor(result.error.code, result.sync) },
   }
 }
 
 /** In documents the newest sequence of the store is called `position`. The order of the members stays. */
 export function renameHeadSequence(facts: object): object {
-  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]))
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]),
+  )
 }
 
 /** The result of a cycle as text. For a failure, the second line is the advice. */
-export function formatResult({ terminal: { colors }, targetFlags }: Cli, result: CycleResult, reveal: boolean): string[] {
+export function formatResult(
+  { terminal: { colors }, targetFlags }: Cli,
+  result: CycleResult,
+  reveal: boolean,
+): string[] {
   const seconds = Math.max(0.001, (result.endedAt - result.startedAt) / 1_000)
   const rows = totalRows(result.counts)
   const facts = [
     result.pages === 0 ? null : `${formatNumber(result.pages)} ${result.pages === 1 ? 'page' : 'pages'}`,
     result.pages === 0 ? null : describeCounts(result.counts),
-    result.pages === 0 ? null : `${formatDuration(seconds * 1_000)}${rows > 100 ? `, ${formatNumber(Math.round(rows / seconds))} rows/s` : ''}`,
+    result.pages === 0
+      ? null
+      : `${formatDuration(seconds * 1_000)}${rows > 100 ? `, ${formatNumber(Math.round(rows / seconds))} rows/s` : ''}`,
     result.tidemark === null ? null : `tidemark ${redactTidemark(result.tidemark, reveal)}`,
     result.waitedMs > 0 ? `waited ${formatDuration(result.waitedMs)}` : null,
     result.endReason,
     result.resumed ? 'resumed the unfinished cycle' : null,
-  ].filter((fact) => fact !== null).join(' · ')
+  ]
+    .filter((fact) => fact !== null)
+    .join(' · ')
   const { error, stopReason, sync } = result
   if (error !== null) {
     const head = `${colors.red('✗')} ${sync}  ${colors.bold(error.code)}  ${toPrintable(error.message)}`
-    return [facts === '' ? head : `${head}  ${colors.dim(facts)}`, `  ${addTargetFlags(adviceFor(error.code, sync), targetFlags)}`]
+    return [
+      facts === '' ? head : `${head}  ${colors.dim(facts)}`,
+      `  ${addTargetFlags(adviceFor(error.code, sync), targetFlags)}`,
+    ]
   }
-  const drift = result.drift.length === 0 ? [] : [`  ${colors.yellow('•')} records changed shape: ${toPrintable(result.drift.join('; '))}`]
+  const drift =
+    result.drift.length === 0
+      ? []
+      : [`  ${colors.yellow('•')} records changed shape: ${toPrintable(result.drift.join('; '))}`]
   if (stopReason === 'complete') return [`${colors.green('✓')} ${sync}  ${facts}`, ...drift]
-  return [`${colors.yellow('•')} ${sync}  ${STOP_REASON_TEXT[stopReason] ?? stopReason}  ${colors.dim(facts)}`.trimEnd()]
+  return [
+    `${colors.yellow('•')} ${sync}  ${STOP_REASON_TEXT[stopReason] ?? stopReason}  ${colors.dim(facts)}`.trimEnd(),
+  ]
 }
 
 const STOP_REASON_TEXT: Partial<Record<CycleResult['stopReason'], string>> = {
@@ -76,7 +99,9 @@ const STOP_REASON_TEXT: Partial<Record<CycleResult['stopReason'], string>> = {
 
 /** The number of rows read, and of rows changed if it differs. */
 function formatRows(rows: number, changed: number): string {
-  return rows === changed ? `${formatNumber(rows)} rows` : `${formatNumber(rows)} rows, ${formatNumber(changed)} changed`
+  return rows === changed
+    ? `${formatNumber(rows)} rows`
+    : `${formatNumber(rows)} rows, ${formatNumber(changed)} changed`
 }
 
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +110,12 @@ function createJsonDisplay({ terminal }: Cli, reveal: boolean): CycleDisplay {
   return {
     showProgress(sync, progress) {
       const { kind, ...facts } = progress
-      terminal.printDocument({ event: kind, sync, ...renameHeadSequence(facts), ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, reveal) } : {}) })
+      terminal.printDocument({
+        event: kind,
+        sync,
+        ...renameHeadSequence(facts),
+        ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, reveal) } : {}),
+      })
     },
     showResult() {},
     close() {},
@@ -104,19 +134,26 @@ function createPlainDisplay(cli: Cli, { reveal, continuous }: DisplayOptions): C
       const now = performance.now()
       if (progress.kind === 'landed') {
         if (now - (printedAt.get(sync) ?? 0) < PLAIN_EVERY_MS) return
-        terminal.print(`  ${sync}  page ${formatNumber(progress.page)}, ${formatRows(totalRows(progress.counts), changedRows(progress.counts))}${progress.left === undefined ? '' : `, ${formatNumber(progress.left)} left`}`)
+        terminal.print(
+          `  ${sync}  page ${formatNumber(progress.page)}, ${formatRows(totalRows(progress.counts), changedRows(progress.counts))}${progress.left === undefined ? '' : `, ${formatNumber(progress.left)} left`}`,
+        )
       } else if (progress.kind === 'waiting' || !continuous) terminal.print(`  ${sync}  ${describeProgress(progress)}`)
       printedAt.set(sync, now)
     },
     // In continuous mode, cycles without changes are not printed.
-    showResult: (result) => (continuous && result.error === null && changedRows(result.counts) === 0 ? undefined : terminal.print(...formatResult(cli, result, reveal))),
+    showResult: (result) =>
+      continuous && result.error === null && changedRows(result.counts) === 0
+        ? undefined
+        : terminal.print(...formatResult(cli, result, reveal)),
     close() {},
   }
 }
 
 function describeProgress(progress: Exclude<CycleProgress, { kind: 'landed' }>): string {
   if (progress.kind === 'waiting') return `waiting ${formatDuration(progress.ms)} (${progress.code})`
-  return progress.resumed ? `cycle ${progress.cycle} resumes after page ${progress.page}` : `cycle ${progress.cycle} starts`
+  return progress.resumed
+    ? `cycle ${progress.cycle} resumes after page ${progress.page}`
+    : `cycle ${progress.cycle} starts`
 }
 
 // ── Output to a terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,13 +191,36 @@ function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continu
   const draw = (): void => {
     const now = performance.now()
     // If not all lines fit on the screen, running syncs come first.
-    const order = lines.size < terminal.rows ? [...lines] : [...lines].toSorted(([, a], [, b]) => Number(b.isRunning) - Number(a.isRunning))
+    const order =
+      lines.size < terminal.rows
+        ? [...lines]
+        : [...lines].toSorted(([, a], [, b]) => Number(b.isRunning) - Number(a.isRunning))
     terminal.draw(order.map((entry) => lineOf(entry, now)))
   }
   const timer = setInterval(draw, DRAW_EVERY_MS)
   const lineFor = (sync: string): SyncLine => {
-    const line = lines.get(sync) ?? { startedAt: 0, endedAt: 0, isRunning: false, pages: 0, rows: 0, changed: 0, rowsLeft: undefined, tidemark: null, waitingUntil: 0, waitingFor: '' }
-    if (!line.isRunning) Object.assign(line, { startedAt: performance.now(), isRunning: true, pages: 0, rows: 0, changed: 0, rowsLeft: undefined, waitingUntil: 0 })
+    const line = lines.get(sync) ?? {
+      startedAt: 0,
+      endedAt: 0,
+      isRunning: false,
+      pages: 0,
+      rows: 0,
+      changed: 0,
+      rowsLeft: undefined,
+      tidemark: null,
+      waitingUntil: 0,
+      waitingFor: '',
+    }
+    if (!line.isRunning)
+      Object.assign(line, {
+        startedAt: performance.now(),
+        isRunning: true,
+        pages: 0,
+        rows: 0,
+        changed: 0,
+        rowsLeft: undefined,
+        waitingUntil: 0,
+      })
     lines.set(sync, line)
     return line
   }
@@ -199,13 +259,20 @@ function createLiveDisplay(cli: Cli, syncs: readonly string[], { reveal, continu
  * `3 pages · 300 rows, 12 changed · 120/s · 12:00:00Z · 2m left`, or `waiting 4s (RATE_LIMITED)` instead of the rate.
  * The most important part comes first, because the line may be cut off.
  */
-function formatSyncLine({ isRunning, startedAt, endedAt, pages, rows, changed, rowsLeft, tidemark, waitingUntil, waitingFor }: SyncLine, now: number): string {
+function formatSyncLine(
+  { isRunning, startedAt, endedAt, pages, rows, changed, rowsLeft, tidemark, waitingUntil, waitingFor }: SyncLine,
+  now: number,
+): string {
   const perSecond = rows / Math.max(0.001, ((isRunning ? now : endedAt) - startedAt) / 1_000)
   return [
     `${formatNumber(pages)} ${pages === 1 ? 'page' : 'pages'}`,
     formatRows(rows, changed),
-    waitingUntil > now ? `waiting ${formatDuration(waitingUntil - now)} (${waitingFor})` : `${formatNumber(Math.round(perSecond))}/s`,
+    waitingUntil > now
+      ? `waiting ${formatDuration(waitingUntil - now)} (${waitingFor})`
+      : `${formatNumber(Math.round(perSecond))}/s`,
     ...(tidemark === null ? [] : [tidemark]),
-    ...(isRunning && rowsLeft !== undefined && rowsLeft > 0 && perSecond > 0 ? [`${formatDuration(Math.max(1_000, rowsLeft / perSecond * 1_000))} left`] : []),
+    ...(isRunning && rowsLeft !== undefined && rowsLeft > 0 && perSecond > 0
+      ? [`${formatDuration(Math.max(1_000, (rowsLeft / perSecond) * 1_000))} left`]
+      : []),
   ].join(' · ')
 }

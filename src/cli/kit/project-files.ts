@@ -16,7 +16,11 @@ export interface ProjectWriteResult {
 }
 
 /** npm treats these file names specially in a package, so the templates store them under other names. */
-const TARGET_FILE_NAMES: Record<string, string> = { gitignore: '.gitignore', 'env.example': '.env.example', env: '.env' }
+const TARGET_FILE_NAMES: Record<string, string> = {
+  gitignore: '.gitignore',
+  'env.example': '.env.example',
+  env: '.env',
+}
 
 /** The files of each template, listed so that a store or key left in a template folder by a run is not copied. */
 const TEMPLATE_FILES: Readonly<Record<string, readonly string[]>> = {

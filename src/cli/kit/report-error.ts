@@ -30,14 +30,22 @@ export class RefusedError extends SyncError {
 export function reportError(cli: Cli, error: unknown, help: string): number {
   if (error instanceof CommanderError && error.exitCode === 0) return 0
   const report = toErrorReport(error, help)
-  if (cli.terminal.json) cli.terminal.printDocument({ error: report, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
+  if (cli.terminal.json)
+    cli.terminal.printDocument({ error: report, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
   else cli.terminal.remark(...formatErrorReport(cli, report))
-  if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError)) cli.terminal.log(`${stackFramesOf(error)}\n`)
+  if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError))
+    cli.terminal.log(`${stackFramesOf(error)}\n`)
   return exitCodeOf(report.code)
 }
 
-export function formatErrorReport({ terminal: { colors }, targetFlags }: Cli, { code, message, advice }: ErrorReport): string[] {
-  return [`${colors.red('error')} ${colors.bold(code)}  ${toPrintable(message)}`, `      ${toPrintable(addTargetFlags(advice, targetFlags))}`]
+export function formatErrorReport(
+  { terminal: { colors }, targetFlags }: Cli,
+  { code, message, advice }: ErrorReport,
+): string[] {
+  return [
+    `${colors.red('error')} ${colors.bold(code)}  ${toPrintable(message)}`,
+    `      ${toPrintable(addTargetFlags(advice, targetFlags))}`,
+  ]
 }
 
 /** Replaces `<sync>` in the advice with the name of the sync. */
@@ -53,9 +61,15 @@ function toErrorReport(error: unknown, help: string): ErrorReport {
 
 function describeError(error: unknown, help: string): ErrorReport {
   const advice = (code: ErrorCode): string => adviceFor(code).replace('tidemark <verb> --help', help)
-  if (error instanceof CommanderError) return { code: 'ARGUMENT_INVALID', message: formatCommanderMessage(error), advice: advice('ARGUMENT_INVALID') }
-  if (isSyncError(error)) return { code: error.code, message: error.message, advice: advice(error.code), ...readRetryAt(error) }
-  return { code: 'INTERNAL', message: error instanceof Error ? error.message : String(error), advice: adviceFor('INTERNAL') }
+  if (error instanceof CommanderError)
+    return { code: 'ARGUMENT_INVALID', message: formatCommanderMessage(error), advice: advice('ARGUMENT_INVALID') }
+  if (isSyncError(error))
+    return { code: error.code, message: error.message, advice: advice(error.code), ...readRetryAt(error) }
+  return {
+    code: 'INTERNAL',
+    message: error instanceof Error ? error.message : String(error),
+    advice: adviceFor('INTERNAL'),
+  }
 }
 
 function readRetryAt(error: SyncError): Pick<ErrorReport, 'retryAt'> {
@@ -72,5 +86,8 @@ function formatCommanderMessage({ message }: CommanderError): string {
 
 /** Stack frames only: the message may quote a value from the source. */
 function stackFramesOf(error: Error): string {
-  return maskSecrets(error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line)).join('\n')
+  return maskSecrets(error.stack ?? '')
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .join('\n')
 }

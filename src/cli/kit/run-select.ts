@@ -5,9 +5,13 @@ export async function runSelect(location: StoreLocation, sql: string, options: S
   // The comment pattern must not match across comments: ambiguity would cause exponential backtracking.
   const [, verb = ''] = /^(?:\s|--[^\n]*\n|\/\*(?:(?!\*\/)[\s\S])*\*\/)*([a-z]+)/i.exec(sql) ?? []
   if (!READ_STATEMENTS.has(verb.toLowerCase())) {
-    throw new SyncError('ARGUMENT_INVALID', `A query must start with ${[...READ_STATEMENTS].join(', ')}, but this one starts with ${JSON.stringify(verb || sql.slice(0, 20))}.`)
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `A query must start with ${[...READ_STATEMENTS].join(', ')}, but this one starts with ${JSON.stringify(verb || sql.slice(0, 20))}.`,
+    )
   }
-  if (options.asOf !== undefined && verb.toLowerCase() === 'explain') throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN cannot be combined with --as-of.')
+  if (options.asOf !== undefined && verb.toLowerCase() === 'explain')
+    throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN cannot be combined with --as-of.')
   return location.select(sql, options)
 }
 

@@ -40,30 +40,55 @@ export function planSchema(info: SchemaInfo, flags: ChangeFlags): SchemaPlan {
     if (column === undefined || column.column === null || (type === undefined && drop !== true)) return []
     return column.dependents.map(({ name, isKept }) => ({ name, isKept: isKept && drop !== true }))
   })
-  const nameIf = (isKept: boolean): string[] => [...new Set(dependents.filter((dependent) => dependent.isKept === isKept).map(({ name }) => name))]
+  const nameIf = (isKept: boolean): string[] => [
+    ...new Set(dependents.filter((dependent) => dependent.isKept === isKept).map(({ name }) => name)),
+  ]
   return {
-    changes, actions: changes.map((wanted) => toPlannedAction(info, wanted)), statements: buildStatements(info, changes), rowsMax: estimateRows(info, changes),
-    locks: listLocks(info, changes), dependentsKept: nameIf(true), dependentsLost: nameIf(false),
+    changes,
+    actions: changes.map((wanted) => toPlannedAction(info, wanted)),
+    statements: buildStatements(info, changes),
+    rowsMax: estimateRows(info, changes),
+    locks: listLocks(info, changes),
+    dependentsKept: nameIf(true),
+    dependentsLost: nameIf(false),
   }
 }
 
 /** A declared type takes precedence over one derived from the values in `_extra`. */
 function proposeChanges({ columns, waiting }: SchemaInfo): ColumnChange[] {
-  const declared = columns.flatMap(({ member, column, wanted }) => (column === null || wanted === null ? [] : [{ member, type: wanted }]))
+  const declared = columns.flatMap(({ member, column, wanted }) =>
+    column === null || wanted === null ? [] : [{ member, type: wanted }],
+  )
   const known = new Set(declared.map(({ member }) => member))
-  return [...declared, ...waiting.flatMap(({ member, proposal }) => (proposal === null || known.has(member) ? [] : [{ member, type: proposal }]))]
+  return [
+    ...declared,
+    ...waiting.flatMap(({ member, proposal }) =>
+      proposal === null || known.has(member) ? [] : [{ member, type: proposal }],
+    ),
+  ]
 }
 
-function readRequestedChanges(info: SchemaInfo, { widen = [], narrow = [], promote = [], rename = [], drop = [] }: ChangeFlags): ColumnChange[] {
+function readRequestedChanges(
+  info: SchemaInfo,
+  { widen = [], narrow = [], promote = [], rename = [], drop = [] }: ChangeFlags,
+): ColumnChange[] {
   const changes = new Map<string, ColumnChange>()
-  const add = (wanted: ColumnChange): void => void changes.set(wanted.member, { ...changes.get(wanted.member), ...wanted })
-  for (const [texts, isWide] of [[widen, true], [narrow, false]] as const) {
+  const add = (wanted: ColumnChange): void =>
+    void changes.set(wanted.member, { ...changes.get(wanted.member), ...wanted })
+  for (const [texts, isWide] of [
+    [widen, true],
+    [narrow, false],
+  ] as const) {
     for (const text of texts) {
       const [name, type] = parsePair(text, 'a field and a type, such as age=text')
       checkType(info, type)
       const { member, column, type: from } = findColumn(info, name)
-      if (column === null) throw invalidChange(`${describeValue(name)} has no column yet. Create one with --promote ${name}=${type}.`)
-      if (isWider(from, type) !== isWide) throw invalidChange(`${type} is ${isWide ? 'not wider' : 'wider'} than ${from}. Use --${isWide ? 'narrow' : 'widen'} ${text}.`)
+      if (column === null)
+        throw invalidChange(`${describeValue(name)} has no column yet. Create one with --promote ${name}=${type}.`)
+      if (isWider(from, type) !== isWide)
+        throw invalidChange(
+          `${type} is ${isWide ? 'not wider' : 'wider'} than ${from}. Use --${isWide ? 'narrow' : 'widen'} ${text}.`,
+        )
       add({ member, type })
     }
   }
@@ -72,8 +97,13 @@ function readRequestedChanges(info: SchemaInfo, { widen = [], narrow = [], promo
     if (given !== null) checkType(info, given)
     const waiting = info.waiting.find(({ member }) => member === name)
     const known = info.columns.find(({ member }) => member === name)
-    if (known !== undefined && known.column !== null) throw invalidChange(`${describeValue(name)} already has the column ${describeValue(known.column)}.`)
-    if (waiting === undefined && known === undefined) throw unknownMember(name, info.waiting.map(({ member }) => member))
+    if (known !== undefined && known.column !== null)
+      throw invalidChange(`${describeValue(name)} already has the column ${describeValue(known.column)}.`)
+    if (waiting === undefined && known === undefined)
+      throw unknownMember(
+        name,
+        info.waiting.map(({ member }) => member),
+      )
     add({ member: name, type: given ?? waiting?.proposal ?? known?.type ?? 'text' })
   }
   for (const text of rename) {
@@ -95,13 +125,19 @@ function parsePair(text: string, what: string): [string, string] {
 function checkType({ types }: SchemaInfo, type: string): void {
   const known = Object.keys(types)
   if (known.includes(type.replace(/\[\]$/, ''))) return
-  throw invalidChange(`Unknown type ${describeValue(type)}.${didYouMean(type, known)} The types are ${known.join(', ')}.`)
+  throw invalidChange(
+    `Unknown type ${describeValue(type)}.${didYouMean(type, known)} The types are ${known.join(', ')}.`,
+  )
 }
 
 /** Finds a column by the name of its field or by its own name. */
 function findColumn({ columns }: SchemaInfo, name: string): SchemaColumn {
   const found = columns.find(({ member }) => member === name) ?? columns.find(({ column }) => column === name)
-  if (found === undefined) throw unknownMember(name, columns.map(({ member }) => member))
+  if (found === undefined)
+    throw unknownMember(
+      name,
+      columns.map(({ member }) => member),
+    )
   return found
 }
 
@@ -109,7 +145,11 @@ function columnOfMember({ columns }: SchemaInfo, member: string): SchemaColumn |
   return columns.find((column) => column.member === member)
 }
 
-const WIDER_TYPES: Readonly<Record<string, readonly string[]>> = { bigint: ['double', 'numeric'], double: ['numeric'], date: ['timestamp'] }
+const WIDER_TYPES: Readonly<Record<string, readonly string[]>> = {
+  bigint: ['double', 'numeric'],
+  double: ['numeric'],
+  date: ['timestamp'],
+}
 
 function isWider(from: string, to: string): boolean {
   return to === 'json' || (to === 'text' && from !== 'json') || (WIDER_TYPES[from]?.includes(to) ?? false)
@@ -119,7 +159,8 @@ function toPlannedAction(info: SchemaInfo, { member, type, column, drop }: Colum
   const known = columnOfMember(info, member)
   const from = known === undefined || known.column === null ? null : known.type
   if (drop === true) return { member, action: 'drop', column: known?.column ?? null, from, to: null }
-  if (type === undefined) return { member, action: 'rename', column: required(column, `the new name of ${member}`), from, to: from }
+  if (type === undefined)
+    return { member, action: 'rename', column: required(column, `the new name of ${member}`), from, to: from }
   const action = from === null ? 'promote' : isWider(from, type) ? 'widen' : 'narrow'
   return { member, action, column: column ?? known?.column ?? member, from, to: type }
 }
@@ -128,10 +169,17 @@ function estimateRows(info: SchemaInfo, changes: readonly ColumnChange[]): numbe
   const { rows, versions, waiting } = info
   if (changes.every(({ type, drop }) => type === undefined && drop !== true)) return 0
   const promotedRows = ({ member, type }: ColumnChange): number | undefined =>
-    type !== undefined && columnOfMember(info, member)?.column == null ? waiting.find((item) => item.member === member)?.rows : undefined
+    type !== undefined && columnOfMember(info, member)?.column == null
+      ? waiting.find((item) => item.member === member)?.rows
+      : undefined
   const counts = changes.map(promotedRows).filter((count) => count !== undefined)
   const isAllPromoted = info.isWaitingExact && counts.length === changes.length
-  return isAllPromoted ? Math.min(rows, counts.reduce((sum, count) => sum + count, 0)) + versions : rows + versions
+  return isAllPromoted
+    ? Math.min(
+        rows,
+        counts.reduce((sum, count) => sum + count, 0),
+      ) + versions
+    : rows + versions
 }
 
 /** The statements as a person would write them, with a comment where the store works in batches. */
@@ -150,13 +198,19 @@ function buildStatements(info: SchemaInfo, changes: readonly ColumnChange[]): st
     if (action === 'widen' || action === 'narrow') {
       const replacement = quoted(`${target}__new`)
       both((table) => `alter table ${table} add column ${replacement} ${sqlType}`)
-      swaps.push((table) => `alter table ${table} drop column ${quoted(existing)}`, (table) => `alter table ${table} rename column ${replacement} to ${name}`)
+      swaps.push(
+        (table) => `alter table ${table} drop column ${quoted(existing)}`,
+        (table) => `alter table ${table} rename column ${replacement} to ${name}`,
+      )
     }
     if (action === 'rename') swaps.push((table) => `alter table ${table} rename column ${quoted(existing)} to ${name}`)
     if (action === 'drop') swaps.push((table) => `alter table ${table} drop column ${quoted(existing)}`)
   }
   if (changes.some(({ type, drop }) => type !== undefined || drop === true)) {
-    statements.push(`update ${info.table} set … where _key > … -- in batches, by _key`, `update ${info.history} set … where _until_sequence > … -- in batches, by _until_sequence`)
+    statements.push(
+      `update ${info.table} set … where _key > … -- in batches, by _key`,
+      `update ${info.history} set … where _until_sequence > … -- in batches, by _until_sequence`,
+    )
   }
   for (const swap of swaps) both(swap)
   return statements

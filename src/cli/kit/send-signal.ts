@@ -19,7 +19,13 @@ export async function sendSignal(cli: Cli, name: string, flags: TargetFlags, kin
     await store.signalSync(ref, { kind, actor: actorName(), at: systemClock.now() })
     const checkpoint = await store.readCheckpoint(ref)
     if (cli.terminal.json) {
-      cli.terminal.printDocument({ ...targetDocument(target), sync: ref.sync, signal: kind, paused: checkpoint.paused, triggeredAt: isoTime(checkpoint.triggeredAt) })
+      cli.terminal.printDocument({
+        ...targetDocument(target),
+        sync: ref.sync,
+        signal: kind,
+        paused: checkpoint.paused,
+        triggeredAt: isoTime(checkpoint.triggeredAt),
+      })
     } else cli.terminal.print(SIGNAL_MESSAGES[kind](ref.sync, checkpoint))
   } finally {
     await store.close()
@@ -27,9 +33,12 @@ export async function sendSignal(cli: Cli, name: string, flags: TargetFlags, kin
 }
 
 const SIGNAL_MESSAGES: Record<SyncSignal['kind'], (sync: string, checkpoint: Checkpoint) => string> = {
-  pause: (sync, { heldBy }) => `Paused ${sync}.${heldBy === null ? '' : ` ${heldBy} stops after the current page.`} Resume it with \`tidemark resume ${sync}\`.`,
-  resume: (sync, { inflight }) => `Resumed ${sync}. It continues ${inflight === null ? 'on schedule' : `with cycle ${inflight.cycle}, after page ${inflight.page}`}.`,
-  trigger: (sync, { paused }) => paused
-    ? `Triggered ${sync}, but it is paused. Run \`tidemark resume ${sync}\` to let it start.`
-    : `Triggered ${sync}. A running \`tidemark start\` picks it up; otherwise run \`tidemark run ${sync}\`.`,
+  pause: (sync, { heldBy }) =>
+    `Paused ${sync}.${heldBy === null ? '' : ` ${heldBy} stops after the current page.`} Resume it with \`tidemark resume ${sync}\`.`,
+  resume: (sync, { inflight }) =>
+    `Resumed ${sync}. It continues ${inflight === null ? 'on schedule' : `with cycle ${inflight.cycle}, after page ${inflight.page}`}.`,
+  trigger: (sync, { paused }) =>
+    paused
+      ? `Triggered ${sync}, but it is paused. Run \`tidemark resume ${sync}\` to let it start.`
+      : `Triggered ${sync}. A running \`tidemark start\` picks it up; otherwise run \`tidemark run ${sync}\`.`,
 }

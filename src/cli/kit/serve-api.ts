@@ -51,6 +51,10 @@ export async function serveApi({ port, ...options }: ApiOptions): Promise<Served
     const { code } = error as NodeJS.ErrnoException
     // Several servers can run on one machine; only an explicitly requested port is mandatory.
     if (code === 'EADDRINUSE' && port === undefined) return await attempt(0)
-    throw new SyncError('PORT_TAKEN', `The API cannot listen on ${options.host}:${port ?? DEFAULT_PORT} (${code ?? 'unknown error'}).`, { cause: error })
+    throw new SyncError(
+      'PORT_TAKEN',
+      `The API cannot listen on ${options.host}:${port ?? DEFAULT_PORT} (${code ?? 'unknown error'}).`,
+      { cause: error },
+    )
   }
 }

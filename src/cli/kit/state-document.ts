@@ -22,6 +22,9 @@ export function describeState(state: StateText, reveal: boolean): string {
 /** The checkpoint as a registry record. A cursor that is not a time is shown as its digest. */
 export function registryDocument(record: RegistryRecord, reveal: boolean): RawJson {
   const { last_cursor: cursor } = record
-  const shown = cursor === null || reveal ? cursor : redactTidemark(typeof cursor === 'string' ? cursor : stringifyJson(cursor), false)
+  const shown =
+    cursor === null || reveal
+      ? cursor
+      : redactTidemark(typeof cursor === 'string' ? cursor : stringifyJson(cursor), false)
   return new RawJson({ ...record, last_cursor: shown })
 }

@@ -6,7 +6,11 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const SIGNAL_DEBOUNCE_MS = 250
 
 /** The first signal stops after the current page or aborts it; the second exits immediately. Both are safe. */
-export function listenForStop(terminal: Terminal, exitCode: number, notice = 'Stopping. Committed pages are kept, and the next run continues after them.'): AbortSignal {
+export function listenForStop(
+  terminal: Terminal,
+  exitCode: number,
+  notice = 'Stopping. Committed pages are kept, and the next run continues after them.',
+): AbortSignal {
   const stopping = new AbortController()
   let firstAt: number | null = null
   const stop = (): void => {

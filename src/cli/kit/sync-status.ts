@@ -1,6 +1,13 @@
 import type { ManifestSync } from '../../worker/worker.ts'
 import type { Schedule } from '../../config/schedule.ts'
-import { EMPTY_CHECKPOINT, type BackfillRequest, type CycleRecord, type CheckpointSummary, type Store, type SyncRef } from '../../contract/index.ts'
+import {
+  EMPTY_CHECKPOINT,
+  type BackfillRequest,
+  type CycleRecord,
+  type CheckpointSummary,
+  type Store,
+  type SyncRef,
+} from '../../contract/index.ts'
 import { computeDueTime, RECENT_CYCLES, type DueTime } from '../../runner/due.ts'
 import { computeHealth, type Health } from '../../runner/health.ts'
 import { computeCompleteSince } from '../../runner/complete-since.ts'
@@ -49,9 +56,12 @@ export interface SyncStatusRequest {
 }
 
 /** Reads the status of the requested syncs, by the clock of the store. `store` is null if it does not exist yet. */
-export async function readSyncStatus(store: Store | null, requests: readonly SyncStatusRequest[]): Promise<{ now: number; syncs: SyncStatusDetails[] }> {
+export async function readSyncStatus(
+  store: Store | null,
+  requests: readonly SyncStatusRequest[],
+): Promise<{ now: number; syncs: SyncStatusDetails[] }> {
   const at = systemClock.now()
-  const { now, syncs: stored } = await store?.listSyncStatus({ at, recent: RECENT_CYCLES }) ?? { now: at, syncs: [] }
+  const { now, syncs: stored } = (await store?.listSyncStatus({ at, recent: RECENT_CYCLES })) ?? { now: at, syncs: [] }
   const known = new Map(stored.map((status) => [syncKey(status), status]))
   const quarantined = await countQuarantined(store, requests)
   const drifts = await readDrift(store, requests.length > DRIFT_SYNCS_MAX ? [] : stored)
@@ -61,12 +71,15 @@ export async function readSyncStatus(store: Store | null, requests: readonly Syn
     const find = (sync: string): CheckpointSummary | undefined => known.get(syncKey({ ...ref, sync }))?.checkpoint
     const backfill = findPairBackfill({ sync: ref.sync, checkpoint }, declared, { findCheckpoint: find, now })
     return {
-      ...ref, declared, checkpoint,
+      ...ref,
+      declared,
+      checkpoint,
       health: computeHealth(checkpoint, backfill),
       backfillNeeded: backfill?.backfillNeeded ?? null,
       lastCycle: recent[0] ?? null,
       lagMs: declared?.pair === 'backfill' ? null : computeLagMs(checkpoint, recent, now),
-      due: declared === null ? null : computeDueTime(declared, facts, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }),
+      due:
+        declared === null ? null : computeDueTime(declared, facts, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }),
       leaseHolder: leaseHolderOf(checkpoint, now),
       quarantined: quarantined(ref),
       drift: drifts.get(syncKey(ref)) ?? null,
@@ -78,27 +91,55 @@ export async function readSyncStatus(store: Store | null, requests: readonly Syn
 /** Drift needs one query per sync, so it is skipped beyond this number. */
 const DRIFT_SYNCS_MAX = 100
 
-async function readDrift(store: Store | null, syncs: readonly (SyncRef & { readonly recent: readonly CycleRecord[] })[]): Promise<Map<string, string>> {
+async function readDrift(
+  store: Store | null,
+  syncs: readonly (SyncRef & { readonly recent: readonly CycleRecord[] })[],
+): Promise<Map<string, string>> {
   const drifts = new Map<string, string>()
-  for (const { worker, sync, recent: [last] } of syncs) {
+  for (const {
+    worker,
+    sync,
+    recent: [last],
+  } of syncs) {
     if (store === null || last === undefined) continue
-    const entries = (await store.audit({ worker, sync }, { limit: 20 })).filter(({ action, cycle }) => action === 'drift' && cycle === last.cycle)
-    if (entries.length > 0) drifts.set(syncKey({ worker, sync }), entries.toReversed().map(({ reason }) => reason).join('; '))
+    const entries = (await store.audit({ worker, sync }, { limit: 20 })).filter(
+      ({ action, cycle }) => action === 'drift' && cycle === last.cycle,
+    )
+    if (entries.length > 0)
+      drifts.set(
+        syncKey({ worker, sync }),
+        entries
+          .toReversed()
+          .map(({ reason }) => reason)
+          .join('; '),
+      )
   }
   return drifts
 }
 
 function leaseHolderOf({ heldBy, heldSince, heldUntil }: CheckpointSummary, now: number): LeaseHolder | null {
   if (heldBy === null || heldUntil === null) return null
-  return { holder: heldBy, location: parseHolder(heldBy), since: heldSince, until: heldUntil, remainingMs: Math.max(0, heldUntil - now), isGone: heldUntil <= now || isHolderGone(heldBy) }
+  return {
+    holder: heldBy,
+    location: parseHolder(heldBy),
+    since: heldSince,
+    until: heldUntil,
+    remainingMs: Math.max(0, heldUntil - now),
+    isGone: heldUntil <= now || isHolderGone(heldBy),
+  }
 }
 
 /** Uses one query for all syncs, unless the quarantine is very large. */
-async function countQuarantined(store: Store | null, requests: readonly SyncStatusRequest[]): Promise<(ref: SyncRef) => number> {
-  const all = await store?.quarantineEntries({ limit: QUARANTINED_COUNT_MAX }) ?? []
+async function countQuarantined(
+  store: Store | null,
+  requests: readonly SyncStatusRequest[],
+): Promise<(ref: SyncRef) => number> {
+  const all = (await store?.quarantineEntries({ limit: QUARANTINED_COUNT_MAX })) ?? []
   const counts = new Map<string, number>()
   for (const entry of all) counts.set(syncKey(entry), (counts.get(syncKey(entry)) ?? 0) + 1)
-  if (store !== null && all.length === QUARANTINED_COUNT_MAX) for (const { ref } of requests) counts.set(syncKey(ref), (await store.quarantineEntries({ ref, limit: QUARANTINED_COUNT_MAX })).length)
+  if (store !== null && all.length === QUARANTINED_COUNT_MAX)
+    for (const { ref } of requests)
+      counts.set(syncKey(ref), (await store.quarantineEntries({ ref, limit: QUARANTINED_COUNT_MAX })).length)
   return (ref) => counts.get(syncKey(ref)) ?? 0
 }
 

@@ -2,8 +2,15 @@ import { stripVTControlCharacters } from 'node:util'
 
 /** Pads columns to their widest cell; the last column is not padded. Cells may contain colour codes. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = head.map((title, column) => Math.max(visibleWidth(title), ...rows.map((row) => visibleWidth(row[column] ?? ''))))
-  return [head, ...rows].map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : padToWidth(cell, widths[column] ?? 0))).join('  ').trimEnd())
+  const widths = head.map((title, column) =>
+    Math.max(visibleWidth(title), ...rows.map((row) => visibleWidth(row[column] ?? ''))),
+  )
+  return [head, ...rows].map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : padToWidth(cell, widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
 }
 
 export function padToWidth(cell: string, to: number): string {

@@ -15,10 +15,11 @@ export function openTargetPauses(target: Target): TargetPauses {
   let reading: Promise<Store | null> | undefined
   let writing: Promise<Store | null> | undefined
   const read = (): Promise<Store | null> => (reading ??= openExistingStore(target).catch(() => null))
-  const write = async (): Promise<Store | null> => (await read()) ?? (await (writing ??= openTargetStore(target).catch(() => null)))
+  const write = async (): Promise<Store | null> =>
+    (await read()) ?? (await (writing ??= openTargetStore(target).catch(() => null)))
   return {
-    recordPause: async (request) => (await write() ?? NOOP_PAUSE_STORE).recordPause(request),
-    pauses: async (query) => (await writing ?? await read() ?? NOOP_PAUSE_STORE).pauses(query),
+    recordPause: async (request) => ((await write()) ?? NOOP_PAUSE_STORE).recordPause(request),
+    pauses: async (query) => ((await writing) ?? (await read()) ?? NOOP_PAUSE_STORE).pauses(query),
     close: async () => {
       for (const store of [await reading, await writing]) await store?.close()
     },

@@ -37,7 +37,10 @@ export interface WorkerTarget extends Target {
 export function withStoreFlags(command: Command): Command {
   return command
     .option('--file <file>', 'the worker file (default: worker.ts or tidemark.yaml)')
-    .option('--store <url>', 'the store: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)')
+    .option(
+      '--store <url>',
+      'the store: sqlite:file.db or postgres://… (default: $TIDEMARK_STORE, or sqlite:.tidemark/tidemark.db)',
+    )
     .option('--tenant <name>', 'the tenant (default: $TIDEMARK_TENANT, or default)')
     .option('--json', 'print JSON')
 }
@@ -50,7 +53,12 @@ export function resolveStoreTarget(cli: Cli, flags: TargetFlags): Target {
 
 export async function loadWorkerTarget(cli: Cli, flags: TargetFlags): Promise<WorkerTarget> {
   const { worker, file } = await loadWorker(flags.file, { folder: cli.folder })
-  return { ...resolveTarget(cli, flags, dirname(file)), worker, name: worker.name ?? 'worker', file: relative(cli.folder, file) || file }
+  return {
+    ...resolveTarget(cli, flags, dirname(file)),
+    worker,
+    name: worker.name ?? 'worker',
+    file: relative(cli.folder, file) || file,
+  }
 }
 
 /** Prints the target, to guard against commands run in the wrong folder. */
@@ -75,14 +83,21 @@ function listNotRun(target: Target | WorkerTarget): readonly NotRunDeclaration[]
 export function targetDocument(target: Target | WorkerTarget): object {
   const notRun = listNotRun(target)
   return {
-    ...('name' in target ? { worker: target.name, file: target.file } : {}), store: target.storeLabel, tenant: target.tenant,
+    ...('name' in target ? { worker: target.name, file: target.file } : {}),
+    store: target.storeLabel,
+    tenant: target.tenant,
     ...(notRun.length > 0 ? { notRun } : {}),
   }
 }
 
 /** The caller must close the store. */
 export function openTargetStore({ settings, tenant, onMigration }: Target): Promise<Store> {
-  return openStore(settings.storeUrl, { tenant, folder: settings.folder, environment: settings.environment, onMigration })
+  return openStore(settings.storeUrl, {
+    tenant,
+    folder: settings.folder,
+    environment: settings.environment,
+    onMigration,
+  })
 }
 
 /** Prints one line per 10 % of progress. */
@@ -92,7 +107,9 @@ function createMigrationReporter({ terminal }: Cli): Target['onMigration'] {
     const tenth = Math.floor((moved / total) * 10)
     if (tenth === shown) return
     shown = tenth
-    terminal.remark(`Migrating the store to typed tables: ${formatNumber(moved)} of ${formatNumber(total)} changes. If interrupted, it continues when the store is opened again.`)
+    terminal.remark(
+      `Migrating the store to typed tables: ${formatNumber(moved)} of ${formatNumber(total)} changes. If interrupted, it continues when the store is opened again.`,
+    )
   }
 }
 

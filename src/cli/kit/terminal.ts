@@ -84,7 +84,10 @@ export class Terminal {
   /** Replaces the drawn lines. Truncates to the screen, because lines outside it could not be redrawn. */
   draw(lines: readonly string[]): void {
     const rowsMax = Math.max(1, this.rows - 1)
-    const fitting = lines.length <= rowsMax ? lines : [...lines.slice(0, rowsMax - 1), this.colors.dim(`… and ${lines.length - rowsMax + 1} more`)]
+    const fitting =
+      lines.length <= rowsMax
+        ? lines
+        : [...lines.slice(0, rowsMax - 1), this.colors.dim(`… and ${lines.length - rowsMax + 1} more`)]
     const drawn = fitting.map((line) => truncateToWidth(line, this.columns - 1))
     this.#stdout.write(this.#erase() + drawn.map((line) => `\u001b[2K${line}\n`).join(''))
     this.#drawnLines = drawn
@@ -112,10 +115,15 @@ export class Terminal {
 
   /** Resolves when all output has been flushed. */
   async drain(): Promise<void> {
-    await Promise.all([this.#stdout, this.#stderr].map((stream) => new Promise<void>((resolve) => {
-      if (this.closed.aborted) resolve()
-      else stream.write('', () => resolve())
-    })))
+    await Promise.all(
+      [this.#stdout, this.#stderr].map(
+        (stream) =>
+          new Promise<void>((resolve) => {
+            if (this.closed.aborted) resolve()
+            else stream.write('', () => resolve())
+          }),
+      ),
+    )
   }
 
   #writeAbove(write: () => void): void {
@@ -129,7 +137,10 @@ export class Terminal {
   /** Accounts for drawn lines that wrap because the screen has become narrower. */
   #erase(): string {
     if (this.#isFullScreen) return '\u001b[H\u001b[0J'
-    const rows = this.#drawnLines.reduce((sum, line) => sum + Math.max(1, Math.ceil(visibleWidth(line) / this.columns)), 0)
+    const rows = this.#drawnLines.reduce(
+      (sum, line) => sum + Math.max(1, Math.ceil(visibleWidth(line) / this.columns)),
+      0,
+    )
     return rows === 0 ? '' : `\u001b[${rows}F\u001b[0J`
   }
 }

@@ -50,38 +50,113 @@ export async function openWorkerService(options: WorkerServiceOptions): Promise<
 }
 
 /** Serves the feed of a read-only store. No syncs run, and no webhooks are delivered or received. */
-async function openReplicaService({ target, store, sourceRuntime, api, keepLogMs, restate = null, tenants: others = [] }: WorkerServiceOptions): Promise<WorkerService> {
+async function openReplicaService({
+  target,
+  store,
+  sourceRuntime,
+  api,
+  keepLogMs,
+  restate = null,
+  tenants: others = [],
+}: WorkerServiceOptions): Promise<WorkerService> {
   if (api === null || restate !== null || keepLogMs !== undefined) {
-    throw new SyncError('STORE_READONLY', 'The store is a read-only replica, which can only serve the feed. Leave out --no-api, --keep-log and --runner restate.')
+    throw new SyncError(
+      'STORE_READONLY',
+      'The store is a read-only replica, which can only serve the feed. Leave out --no-api, --keep-log and --runner restate.',
+    )
   }
   const metrics = await openMetrics()
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
-  const served = await serveApi({ store, ports: withMetrics(sourceRuntime.ports, metrics), sourceRuntime, syncs: listDeclaredSyncs(target.worker), schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...api })
+  const served = await serveApi({
+    store,
+    ports: withMetrics(sourceRuntime.ports, metrics),
+    sourceRuntime,
+    syncs: listDeclaredSyncs(target.worker),
+    schemas: schemasOf(target.worker),
+    resourceTypes: resourceTypesOf(target.worker),
+    metrics,
+    isServedTenant: (tenant) => tenants.has(tenant),
+    ...api,
+  })
   return { api: served, tenants, restateUrl: () => null, start: async () => {}, stop: () => served.close() }
 }
 
-async function openPrimaryService({ target, store, sourceRuntime: baseRuntime, api, keepLogMs, restate = null, tenants: others = [], ...options }: WorkerServiceOptions): Promise<WorkerService> {
+async function openPrimaryService({
+  target,
+  store,
+  sourceRuntime: baseRuntime,
+  api,
+  keepLogMs,
+  restate = null,
+  tenants: others = [],
+  ...options
+}: WorkerServiceOptions): Promise<WorkerService> {
   const metrics = api === null ? null : await openMetrics()
   const sourceRuntime = { ...baseRuntime, ports: withMetrics(baseRuntime.ports, metrics) }
   const { ports } = sourceRuntime
   const holder = holderName()
   const syncs = listDeclaredSyncs(target.worker)
-  const inbound = new TenantInboundWebhooks({ ...sourceRuntime, store, holder: `webhook:${holder}`, isDead: isHolderGone, webhooks: target.worker.webhooks?.() ?? [] })
+  const inbound = new TenantInboundWebhooks({
+    ...sourceRuntime,
+    store,
+    holder: `webhook:${holder}`,
+    isDead: isHolderGone,
+    webhooks: target.worker.webhooks?.() ?? [],
+  })
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
   for (const tenant of tenants) inbound.add(tenant)
-  const running = { ...sourceRuntime, ...options, secrets: sourceRuntime.secretsOf, store, tenants: [...tenants], syncs, holder, isDead: isHolderGone }
+  const running = {
+    ...sourceRuntime,
+    ...options,
+    secrets: sourceRuntime.secretsOf,
+    store,
+    tenants: [...tenants],
+    syncs,
+    holder,
+    isDead: isHolderGone,
+  }
   const runner = restate === null ? new Runner(running) : new RestateRunner({ ...running, ...restate })
   // Under Restate, Restate limits the concurrency.
   const capacity = runner instanceof Runner ? { runnerCapacity: () => runner.capacity() } : {}
-  const served = api === null || metrics === null ? null : await serveApi({ store, ports, sourceRuntime, syncs, inbound, schemas: schemasOf(target.worker), resourceTypes: resourceTypesOf(target.worker), metrics, isServedTenant: (tenant) => tenants.has(tenant), ...capacity, ...api })
+  const served =
+    api === null || metrics === null
+      ? null
+      : await serveApi({
+          store,
+          ports,
+          sourceRuntime,
+          syncs,
+          inbound,
+          schemas: schemasOf(target.worker),
+          resourceTypes: resourceTypesOf(target.worker),
+          metrics,
+          isServedTenant: (tenant) => tenants.has(tenant),
+          ...capacity,
+          ...api,
+        })
   const send = createSender()
-  const deliverer = new TenantDeliverers({ store, ports, send, holder, isDead: isHolderGone, resourceTypes: resourceTypesOf(target.worker) })
+  const deliverer = new TenantDeliverers({
+    store,
+    ports,
+    send,
+    holder,
+    isDead: isHolderGone,
+    resourceTypes: resourceTypesOf(target.worker),
+  })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
   const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
-    if (keepLogMs !== undefined) background.push(compactLogPeriodically(tenant === store.tenant ? store : store.forTenant(tenant), ports, keepLogMs, stopping.signal))
+    if (keepLogMs !== undefined)
+      background.push(
+        compactLogPeriodically(
+          tenant === store.tenant ? store : store.forTenant(tenant),
+          ports,
+          keepLogMs,
+          stopping.signal,
+        ),
+      )
   }
   const addTenant = (tenant: string): void => {
     if (tenants.has(tenant)) return
@@ -103,7 +178,12 @@ async function openPrimaryService({ target, store, sourceRuntime: baseRuntime, a
     },
     async stop(graceMs) {
       stopping.abort(new Error('the service is stopping'))
-      await Promise.all([runner.stop({ graceMs }), deliverer.stop({ graceMs }).then(() => send.close()), (served?.close() ?? Promise.resolve()).then(() => inbound.stop()), ...background])
+      await Promise.all([
+        runner.stop({ graceMs }),
+        deliverer.stop({ graceMs }).then(() => send.close()),
+        (served?.close() ?? Promise.resolve()).then(() => inbound.stop()),
+        ...background,
+      ])
     },
   }
 }
@@ -156,7 +236,9 @@ function withMetrics(ports: Ports, metrics: Metrics | null): Ports {
 }
 
 function resourceTypesOf({ manifest }: WorkerLike): Record<string, string> {
-  return Object.fromEntries(manifest.databases.flatMap(({ name, resourceType }) => (resourceType === undefined ? [] : [[name, resourceType]])))
+  return Object.fromEntries(
+    manifest.databases.flatMap(({ name, resourceType }) => (resourceType === undefined ? [] : [[name, resourceType]])),
+  )
 }
 
 function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {

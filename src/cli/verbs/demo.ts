@@ -32,8 +32,14 @@ interface DemoFlags {
 export function demoVerb(): Command {
   return new Command('demo')
     .summary('run a complete demo on this machine')
-    .description('Starts simulated Stripe, HubSpot and GitHub accounts with live edits and injected faults, a worker that syncs them, the feed, a webhook receiver and the console. Needs no account, network or settings, and deletes everything when it ends.')
-    .addOption(new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(parseCountOrZero))
+    .description(
+      'Starts simulated Stripe, HubSpot and GitHub accounts with live edits and injected faults, a worker that syncs them, the feed, a webhook receiver and the console. Needs no account, network or settings, and deletes everything when it ends.',
+    )
+    .addOption(
+      new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(
+        parseCountOrZero,
+      ),
+    )
     .addOption(new Option('--seconds <n>', 'exit after N seconds (default: on Ctrl-C)').argParser(parseCount))
     .option('--keep <dir>', 'create the worker and its store in a folder, and keep it')
     .option('--json', 'print JSON')
@@ -50,10 +56,13 @@ const RATE_LIMIT_PER_MINUTE = 60_000
 export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
   const ending = new AbortController()
   const stopping = ending.signal
-  cli.listenForStop('Stopping and deleting the simulated accounts and their data.').addEventListener('abort', () => ending.abort(), { once: true })
+  cli
+    .listenForStop('Stopping and deleting the simulated accounts and their data.')
+    .addEventListener('abort', () => ending.abort(), { once: true })
   const folder = makeFolder(cli, flags.keep)
   /** Cleanup steps, run in reverse order even after a failure. */
-  const undo: Array<() => unknown> = flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
+  const undo: Array<() => unknown> =
+    flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
   try {
     // Imported here so that other commands start without the simulators.
     const { DemoVendors: Vendors } = await import('../kit/demo-vendors.ts')
@@ -70,7 +79,13 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     const backfills = new BackfillTracker(target)
     const show = cli.terminal.json ? createEventPrinter(cli) : createEventDisplay(cli, target, undo)
     const service = await openWorkerService({
-      target, store, sourceRuntime: await createRuntime(cli, target), concurrency: 6, pauseMs: CYCLE_PAUSE_MS, keepLogMs: KEEP_LOG_MS, api: { host: '127.0.0.1', port: flags.port },
+      target,
+      store,
+      sourceRuntime: await createRuntime(cli, target),
+      concurrency: 6,
+      pauseMs: CYCLE_PAUSE_MS,
+      keepLogMs: KEEP_LOG_MS,
+      api: { host: '127.0.0.1', port: flags.port },
       onEvent: (event) => {
         backfills.onEvent(event)
         show(event)
@@ -86,7 +101,15 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     vendors.startActivity()
     if (flags.seconds !== undefined) setTimeout(() => ending.abort(), flags.seconds * 1_000).unref()
     await waitForAbort(stopping)
-    undo.unshift(() => showEnd(cli, { writes: vendors.writes, requests: vendors.requests, received: receiver.verified, forged: receiver.refused, kept: flags.keep === undefined ? null : folder }))
+    undo.unshift(() =>
+      showEnd(cli, {
+        writes: vendors.writes,
+        requests: vendors.requests,
+        received: receiver.verified,
+        forged: receiver.refused,
+        kept: flags.keep === undefined ? null : folder,
+      }),
+    )
   } finally {
     for (const step of undo.toReversed()) await step()
   }
@@ -98,7 +121,8 @@ function makeFolder(cli: Cli, keep: string | undefined): string {
     return realpathSync(mkdtempSync(join(tmpdir(), `${FOLDER_PREFIX}${process.pid}-`)))
   }
   const folder = resolve(cli.folder, keep)
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new SyncError('ARGUMENT_INVALID', `${folder} is not empty. Choose another folder for --keep.`)
+  if (existsSync(folder) && readdirSync(folder).length > 0)
+    throw new SyncError('ARGUMENT_INVALID', `${folder} is not empty. Choose another folder for --keep.`)
   mkdirSync(folder, { recursive: true })
   return folder
 }
@@ -109,7 +133,8 @@ const FOLDER_PREFIX = 'tidemark-demo-'
 function removeStaleFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = new RegExp(`^${FOLDER_PREFIX}(\\d+)-`).exec(name)?.[1]
-    if (pid !== undefined && !isProcessRunning(Number(pid))) rmSync(join(tmpdir(), name), { recursive: true, force: true })
+    if (pid !== undefined && !isProcessRunning(Number(pid)))
+      rmSync(join(tmpdir(), name), { recursive: true, force: true })
   }
 }
 
@@ -130,15 +155,30 @@ async function makeWorker(cli: Cli, folder: string, vendors: DemoVendors): Promi
 }
 
 async function addKey(store: Store): Promise<string> {
-  const { text, key } = createApiKey({ name: 'demo', scopes: ['*:read'], rateLimit: RATE_LIMIT_PER_MINUTE, createdAt: systemClock.now() })
+  const { text, key } = createApiKey({
+    name: 'demo',
+    scopes: ['*:read'],
+    rateLimit: RATE_LIMIT_PER_MINUTE,
+    createdAt: systemClock.now(),
+  })
   await addApiKey(store, key, actorName())
   return text
 }
 
 async function addWebhook(store: Store, url: string, secret: string): Promise<void> {
-  await store.putWebhook({
-    id: 'wh_demo', url, databases: null, actions: null, allow: ['http', 'private', 'port'], secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: systemClock.now(),
-  }, { sequence: await store.headSequence(), floor: 0 }, actorName())
+  await store.putWebhook(
+    {
+      id: 'wh_demo',
+      url,
+      databases: null,
+      actions: null,
+      allow: ['http', 'private', 'port'],
+      secrets: serializeSecrets([{ secret, endsAt: null }]),
+      createdAt: systemClock.now(),
+    },
+    { sequence: await store.headSequence(), floor: 0 },
+    actorName(),
+  )
 }
 
 /** Triggers the backfill of every sync once, and resolves `done` when all have finished. */
@@ -155,17 +195,32 @@ class BackfillTracker {
   }
 
   async triggerAll(store: Store): Promise<void> {
-    for (const sync of this.#remaining) await store.signalSync({ worker: this.#worker, sync }, { kind: 'trigger', actor: 'demo', at: systemClock.now() })
+    for (const sync of this.#remaining)
+      await store.signalSync({ worker: this.#worker, sync }, { kind: 'trigger', actor: 'demo', at: systemClock.now() })
   }
 
   onEvent(event: RunnerEvent): void {
-    if (event.kind === 'ended' && event.result.error === null && this.#remaining.delete(event.sync) && this.#remaining.size === 0) this.#finish()
+    if (
+      event.kind === 'ended' &&
+      event.result.error === null &&
+      this.#remaining.delete(event.sync) &&
+      this.#remaining.size === 0
+    )
+      this.#finish()
   }
 }
 
 /** Shows the same lines as `run`, until the demo ends. */
-function createEventDisplay(cli: Cli, { worker }: WorkerTarget, undo: Array<() => unknown>): (event: RunnerEvent) => void {
-  const display = createDisplay(cli, worker.manifest.syncs.map(({ name }) => name), { reveal: false, continuous: true })
+function createEventDisplay(
+  cli: Cli,
+  { worker }: WorkerTarget,
+  undo: Array<() => unknown>,
+): (event: RunnerEvent) => void {
+  const display = createDisplay(
+    cli,
+    worker.manifest.syncs.map(({ name }) => name),
+    { reveal: false, continuous: true },
+  )
   undo.push(() => display.close())
   return (event) => {
     if (event.kind === 'started') display.showProgress(event.sync, { ...event, kind: 'begun' })
@@ -182,7 +237,10 @@ interface DemoAddresses {
   readonly receiver: string
 }
 
-async function showReady({ terminal, folder }: Cli, { url, key, target, store, receiver }: DemoAddresses): Promise<void> {
+async function showReady(
+  { terminal, folder }: Cli,
+  { url, key, target, store, receiver }: DemoAddresses,
+): Promise<void> {
   const databases = await store.databases()
   const [row] = await store.rows({ database: 'customers', limit: 1 })
   const file = `--file ${shorterPath(folder, join(target.settings.folder, 'worker.ts'))}`
@@ -193,18 +251,33 @@ async function showReady({ terminal, folder }: Cli, { url, key, target, store, r
     why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,
   }
   if (terminal.json) {
-    terminal.printDocument({ event: 'ready', url, key, folder: target.settings.folder, store: target.storeLabel, receiver, rows: Object.fromEntries(databases.map(({ name, rows }) => [name, rows])), try: commands })
+    terminal.printDocument({
+      event: 'ready',
+      url,
+      key,
+      folder: target.settings.folder,
+      store: target.storeLabel,
+      receiver,
+      rows: Object.fromEntries(databases.map(({ name, rows }) => [name, rows])),
+      try: commands,
+    })
     return
   }
   const { bold, dim } = terminal.colors
   terminal.print(
     `${bold('Three simulated accounts, synced continuously.')} ${databases.map(({ name, rows }) => `${formatNumber(rows)} ${name}`).join(', ')}.`,
-    dim('They receive three edits per second, and sometimes respond with 429 or 503, or slowly. Ctrl-C stops the demo and deletes its data.'),
+    dim(
+      'They receive three edits per second, and sometimes respond with 429 or 503, or slowly. Ctrl-C stops the demo and deletes its data.',
+    ),
     '',
-    bold('1  Open the console'), `   ${commands.console}`,
-    bold('2  Follow every change'), `   ${commands.feed}`,
-    bold('3  Query the rows'), `   ${commands.query}`,
-    bold('4  Show the history of a row'), `   ${commands.why}`,
+    bold('1  Open the console'),
+    `   ${commands.console}`,
+    bold('2  Follow every change'),
+    `   ${commands.feed}`,
+    bold('3  Query the rows'),
+    `   ${commands.query}`,
+    bold('4  Show the history of a row'),
+    `   ${commands.why}`,
     '',
   )
 }
@@ -221,7 +294,9 @@ function showEnd({ terminal }: Cli, end: DemoTotals): void {
   if (terminal.json) return terminal.printDocument({ event: 'end', ...end })
   terminal.print(
     `${formatNumber(end.writes)} writes in the accounts, ${formatNumber(end.requests)} requests to them, ${formatNumber(end.received)} webhooks received and verified.`,
-    end.kept === null ? 'All data of the demo is deleted.' : `The worker and its store are in ${end.kept}; the simulated accounts are gone.`,
+    end.kept === null
+      ? 'All data of the demo is deleted.'
+      : `The worker and its store are in ${end.kept}; the simulated accounts are gone.`,
   )
 }
 

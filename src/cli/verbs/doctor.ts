@@ -9,7 +9,9 @@ import { addTargetFlags } from '../kit/target-flags.ts'
 export function doctorVerb(): Command {
   return withStoreFlags(new Command('doctor'))
     .summary('diagnose this installation and suggest fixes')
-    .description('Checks Node, the worker file, the store, the disk, the clock, the secrets and every sync, and prints a fix for each problem. Writes nothing.')
+    .description(
+      'Checks Node, the worker file, the store, the disk, the clock, the secrets and every sync, and prints a fix for each problem. Writes nothing.',
+    )
 }
 
 export const doctor: VerbAction<[TargetFlags]> = async (cli, flags) => {
@@ -24,6 +26,9 @@ function printFindings({ terminal, targetFlags }: Cli, findings: readonly Doctor
   const { colors } = terminal
   const mark = { ok: colors.green('✓'), warn: colors.yellow('!'), fail: colors.red('✗') }
   for (const { check, verdict, message, fix } of findings) {
-    terminal.print(`${mark[verdict]} ${colors.bold(check)}  ${toPrintable(message)}`, ...(fix === null ? [] : [`    → ${toPrintable(addTargetFlags(fix, targetFlags))}`]))
+    terminal.print(
+      `${mark[verdict]} ${colors.bold(check)}  ${toPrintable(message)}`,
+      ...(fix === null ? [] : [`    → ${toPrintable(addTargetFlags(fix, targetFlags))}`]),
+    )
   }
 }

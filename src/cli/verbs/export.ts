@@ -27,14 +27,28 @@ export const exportRows: VerbAction<[string, ExportFlags]> = async (cli, name, f
   const path = resolve(cli.folder, flags.to)
   detectFormat(path)
   const store = await openExistingStore(target)
-  if (store === null) throw new SyncError('STORE_UNAVAILABLE', `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`)
+  if (store === null)
+    throw new SyncError(
+      'STORE_UNAVAILABLE',
+      `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`,
+    )
   try {
     // A database named `log` takes precedence over the change log.
     const database = name === 'log' && !(await store.databaseNames()).includes('log') ? null : name
-    const { file, rows, headSequence } = await exportToFile(store, { database, file: path, sinceLast: flags.sinceLast === true })
+    const { file, rows, headSequence } = await exportToFile(store, {
+      database,
+      file: path,
+      sinceLast: flags.sinceLast === true,
+    })
     const written = file === null ? null : relative(cli.folder, file) || file
-    if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, position: headSequence })
-    else cli.terminal.print(written === null ? 'No changes since the last export.' : `Wrote ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} to ${written}.`)
+    if (cli.terminal.json)
+      cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, position: headSequence })
+    else
+      cli.terminal.print(
+        written === null
+          ? 'No changes since the last export.'
+          : `Wrote ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} to ${written}.`,
+      )
   } finally {
     await store.close()
   }

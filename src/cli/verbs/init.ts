@@ -18,7 +18,9 @@ interface InitFlags {
 export function initVerb(): Command {
   return new Command('init')
     .summary('create a worker project')
-    .description('Creates a worker project for a source. On a terminal it asks which source to use. The project runs immediately against simulated data, without an account or a network, and against the real source once its key is in .env.')
+    .description(
+      'Creates a worker project for a source. On a terminal it asks which source to use. The project runs immediately against simulated data, without an account or a network, and against the real source once its key is in .env.',
+    )
     .argument('[dir]', 'the folder to create it in', '.')
     .addOption(new Option('--source <name>', 'the source to read from').choices(Object.keys(INIT_SOURCES)))
     .option('--yes', 'do not prompt; the default source is built into the worker')
@@ -28,17 +30,26 @@ export function initVerb(): Command {
 
 export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => {
   const folder = resolve(cli.folder, dir)
-  const name = flags.source ?? (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
+  const name =
+    flags.source ??
+    (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
   const source: InitSource = INIT_SOURCES[name]
   const own = findPackage(folder)
-  const files = readTemplate(name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`], templateValues(source, toValidName(basename(folder)).toLowerCase(), own.dependency))
+  const files = readTemplate(
+    name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`],
+    templateValues(source, toValidName(basename(folder)).toLowerCase(), own.dependency),
+  )
   const { written, kept, clashing } = writeProject(folder, files, flags.force === true)
   if (clashing.length > 0) {
-    throw new SyncError('ARGUMENT_INVALID', `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`)
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `${folder} already has ${clashing.join(', ')}. Nothing was written. Choose another folder, or add --force to overwrite.`,
+    )
   }
   const linked = own.checkout !== null && linkPackage(own.checkout, folder)
   // A linked checkout already has the dev packages.
-  const needsInstall = !(own.runsHere || linked) || source.packages !== undefined || (source.devPackages !== undefined && !linked)
+  const needsInstall =
+    !(own.runsHere || linked) || source.packages !== undefined || (source.devPackages !== undefined && !linked)
   const { terminal } = cli
   if (terminal.json) terminal.printDocument({ folder, source: name, written, kept, dependency: own.dependency, linked })
   else printSummary(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })
@@ -47,7 +58,10 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
 /** Imports the prompt library only on a terminal. */
 async function promptForSource(): Promise<InitSourceName> {
   const { isCancel, select } = await import('@clack/prompts')
-  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title }]) => ({ value: value as InitSourceName, label: title }))
+  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title }]) => ({
+    value: value as InitSourceName,
+    label: title,
+  }))
   const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
   if (isCancel(answer)) throw new SyncError('CANCELLED', 'No source was chosen. Nothing was written.')
   return answer
@@ -57,10 +71,21 @@ function templateValues(source: InitSource, name: string, dependency: string): R
   const { database, sync, settings, packages = {}, devPackages } = source
   return {
     first: describeNextStep(source),
-    name, dependency, database, sync, key: database === 'vessels' ? 'V001' : '<key>', now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
-    settings: Object.entries(settings).map(([setting, what]) => `# ${what}\n# ${setting}=`).join('\n') || '# This source needs no settings.',
-    packages: packageLines(packages).map((line) => `,${line}`).join(''),
-    devDependencies: devPackages === undefined ? '' : `,\n  "devDependencies": {${packageLines(devPackages).join(',')}\n  }`,
+    name,
+    dependency,
+    database,
+    sync,
+    key: database === 'vessels' ? 'V001' : '<key>',
+    now: isoTime(Math.floor(systemClock.now() / 1_000) * 1_000),
+    settings:
+      Object.entries(settings)
+        .map(([setting, what]) => `# ${what}\n# ${setting}=`)
+        .join('\n') || '# This source needs no settings.',
+    packages: packageLines(packages)
+      .map((line) => `,${line}`)
+      .join(''),
+    devDependencies:
+      devPackages === undefined ? '' : `,\n  "devDependencies": {${packageLines(devPackages).join(',')}\n  }`,
   }
 }
 

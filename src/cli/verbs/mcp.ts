@@ -10,7 +10,16 @@ import type { VerbAction, Cli } from '../cli.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
 import { ownVersion } from '../kit/own-package.ts'
 import { runSelect } from '../kit/run-select.ts'
-import { printTarget, openTargetStore, resolveStoreTarget, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  openTargetStore,
+  resolveStoreTarget,
+  withStoreFlags,
+  loadWorkerTarget,
+  type Target,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 /** A query that takes longer fails: requests are served one at a time. */
 const QUERY_DEADLINE_MS = 10_000
@@ -22,7 +31,9 @@ interface McpFlags extends TargetFlags {
 export function mcpVerb(): Command {
   return withStoreFlags(new Command('mcp'))
     .summary('serve the Model Context Protocol to an agent')
-    .description('Serves the Model Context Protocol on standard input and output: an agent can read the databases, the changes and the syncs of one tenant. Read-only unless --allow-writes is given.')
+    .description(
+      'Serves the Model Context Protocol on standard input and output: an agent can read the databases, the changes and the syncs of one tenant. Read-only unless --allow-writes is given.',
+    )
     .option('--allow-writes', 'allow the agent to trigger, pause and resume syncs')
 }
 
@@ -33,7 +44,14 @@ export const mcp: VerbAction<[McpFlags]> = async (cli, flags) => {
   const { serveMcp } = await import('../../mcp/serve-mcp.ts')
   const stores = new LazyStore(target)
   try {
-    await serveMcp({ context: createToolContext(target, stores), version: ownVersion(), allowWrites: flags.allowWrites === true, stdin: process.stdin, stdout: cli.stdout, signal })
+    await serveMcp({
+      context: createToolContext(target, stores),
+      version: ownVersion(),
+      allowWrites: flags.allowWrites === true,
+      stdin: process.stdin,
+      stdout: cli.stdout,
+      signal,
+    })
   } finally {
     await stores.close()
   }
@@ -44,7 +62,8 @@ async function loadTarget(cli: Cli, flags: McpFlags): Promise<Target | WorkerTar
   try {
     return await loadWorkerTarget(cli, flags)
   } catch (error) {
-    if (flags.file === undefined && isSyncError(error) && error.code === 'WORKER_NOT_FOUND') return resolveStoreTarget(cli, flags)
+    if (flags.file === undefined && isSyncError(error) && error.code === 'WORKER_NOT_FOUND')
+      return resolveStoreTarget(cli, flags)
     throw error
   }
 }
@@ -52,7 +71,9 @@ async function loadTarget(cli: Cli, flags: McpFlags): Promise<Target | WorkerTar
 function createToolContext(target: Target | WorkerTarget, stores: LazyStore): ToolContext {
   const location = locateStore(target.settings.storeUrl, target.settings.folder)
   return {
-    tenant: target.tenant, clock: systemClock, actor: `mcp:${actorName().replace(/^cli:/, '')}`,
+    tenant: target.tenant,
+    clock: systemClock,
+    actor: `mcp:${actorName().replace(/^cli:/, '')}`,
     syncs: 'worker' in target ? listDeclaredSyncs(target.worker) : [],
     syntax: location.syntax,
     openExistingStore: () => stores.openExisting(),

@@ -6,7 +6,9 @@ import { withStoreFlags, type TargetFlags } from '../kit/target.ts'
 export function pauseVerb(): Command {
   return withStoreFlags(new Command('pause'))
     .summary('pause a sync')
-    .description('Pauses a sync. A running cycle ends after the current page, and no cycle starts until the sync is resumed. The state is kept.')
+    .description(
+      'Pauses a sync. A running cycle ends after the current page, and no cycle starts until the sync is resumed. The state is kept.',
+    )
     .argument('<sync>', 'the sync')
 }
 

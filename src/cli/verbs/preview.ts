@@ -15,7 +15,14 @@ import { describeState, stateDocument } from '../kit/state-document.ts'
 import { parseStateArgument } from '../kit/state-argument.ts'
 import { truncateToWidth, formatTable } from '../kit/table.ts'
 import { openTargetPauses } from '../kit/target-pauses.ts'
-import { printTarget, targetDocument, withStoreFlags, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  targetDocument,
+  withStoreFlags,
+  loadWorkerTarget,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 interface PreviewFlags extends TargetFlags {
   readonly state?: string
@@ -27,9 +34,13 @@ interface PreviewFlags extends TargetFlags {
 export function previewVerb(): Command {
   return withStoreFlags(new Command('preview'))
     .summary('read one page of a sync without writing it')
-    .description('Reads one page from the source, starting at the stored state of the sync or at a given state, and shows it. Writes no rows and no state. Waits like a cycle when the source is rate-limited, and stores the pause.')
+    .description(
+      'Reads one page from the source, starting at the stored state of the sync or at a given state, and shows it. Writes no rows and no state. Waits like a cycle when the source is rate-limited, and stores the pause.',
+    )
     .argument('<sync>', 'the sync to preview')
-    .addOption(new Option('--state <json>', 'start at this state; - reads it from standard input').conflicts('fromStart'))
+    .addOption(
+      new Option('--state <json>', 'start at this state; - reads it from standard input').conflicts('fromStart'),
+    )
     .option('--from-start', 'start without a state, as on the first call')
     .addOption(new Option('--limit <n>', 'changes to show; 0 for all').argParser(parseCountOrZero).default(10))
     .option('--reveal', 'show the raw states')
@@ -49,16 +60,24 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
 
   if (cli.terminal.json) {
     cli.terminal.printDocument({
-      ...targetDocument(target), sync: plan.sync, mode: plan.mode,
+      ...targetDocument(target),
+      sync: plan.sync,
+      mode: plan.mode,
       asked: { from: request.from, state: stateDocument(request.state, reveal) },
-      changes: page.changes.length, shown: changes.map((change) => changeDocument(change, reveal)),
-      landable: landings.length, quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
-      hasMore: page.hasMore, nextState: stateDocument(page.state, reveal),
+      changes: page.changes.length,
+      shown: changes.map((change) => changeDocument(change, reveal)),
+      landable: landings.length,
+      quarantined: quarantined.map(({ database, key, code, message }) => ({ database, key, code, message })),
+      hasMore: page.hasMore,
+      nextState: stateDocument(page.state, reveal),
     })
     return
   }
   printPage(cli, plan, page, changes)
-  for (const { key, code, message } of quarantined) cli.terminal.print(`${cli.terminal.colors.yellow('quarantined')} ${toPrintable(key ?? '(no key)')}  ${code}: ${toPrintable(message)}`)
+  for (const { key, code, message } of quarantined)
+    cli.terminal.print(
+      `${cli.terminal.colors.yellow('quarantined')} ${toPrintable(key ?? '(no key)')}  ${code}: ${toPrintable(message)}`,
+    )
   cli.terminal.print(
     '',
     `started at  ${STATE_ORIGIN_TEXT[request.from]}: ${describeState(request.state, reveal)}`,
@@ -67,13 +86,20 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   )
   cli.terminal.remark('', 'Nothing was written.')
   if (page.hasMore && page.state !== null) {
-    cli.terminal.remark(reveal
-      ? `Next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state.replaceAll("'", `'\\''`)}'`
-      : 'Add --reveal to see the state and the command for the next page.')
+    cli.terminal.remark(
+      reveal
+        ? `Next page: npx tidemark preview ${plan.sync} --reveal --state '${page.state.replaceAll("'", `'\\''`)}'`
+        : 'Add --reveal to see the state and the command for the next page.',
+    )
   }
 }
 
-const STATE_ORIGIN_TEXT = { argument: 'the given state', start: 'no state, as on the first call', inflight: 'the state of the unfinished cycle', committed: 'the committed state' } as const
+const STATE_ORIGIN_TEXT = {
+  argument: 'the given state',
+  start: 'no state, as on the first call',
+  inflight: 'the state of the unfinished cycle',
+  committed: 'the committed state',
+} as const
 
 interface PreviewRequest {
   readonly from: keyof typeof STATE_ORIGIN_TEXT
@@ -82,7 +108,12 @@ interface PreviewRequest {
 }
 
 /** Opens the store only if the stored state is needed. */
-async function resolveRequest(target: WorkerTarget, plan: SyncPlan, given: StateText | undefined, fromStart: boolean): Promise<PreviewRequest> {
+async function resolveRequest(
+  target: WorkerTarget,
+  plan: SyncPlan,
+  given: StateText | undefined,
+  fromStart: boolean,
+): Promise<PreviewRequest> {
   if (given !== undefined) return { from: 'argument', state: given, pacers: {} }
   if (fromStart) return { from: 'start', state: null, pacers: {} }
   const store = await openExistingStore(target)
@@ -97,20 +128,35 @@ async function resolveRequest(target: WorkerTarget, plan: SyncPlan, given: State
 
 /** The state that the next cycle would start with. */
 function nextCycleState(plan: SyncPlan, { inflight, committed }: Checkpoint): Omit<PreviewRequest, 'pacers'> {
-  if (inflight !== null && inflight.mode === plan.mode) return { from: inflight.page === 0 && inflight.state === null ? 'start' : 'inflight', state: inflight.state }
+  if (inflight !== null && inflight.mode === plan.mode)
+    return { from: inflight.page === 0 && inflight.state === null ? 'start' : 'inflight', state: inflight.state }
   if (plan.mode === 'replace' || committed === null) return { from: 'start', state: null }
   return { from: 'committed', state: committed }
 }
 
-async function readPage(cli: Cli, stopping: AbortSignal, target: WorkerTarget, plan: SyncPlan, request: PreviewRequest): Promise<CheckedPage> {
+async function readPage(
+  cli: Cli,
+  stopping: AbortSignal,
+  target: WorkerTarget,
+  plan: SyncPlan,
+  request: PreviewRequest,
+): Promise<CheckedPage> {
   const pauses = openTargetPauses(target)
-  const onWait: SourceCallOptions['onWait'] = ({ ms, code }) => cli.terminal.remark(`waiting ${formatDuration(ms)} (${code})`)
+  const onWait: SourceCallOptions['onWait'] = ({ ms, code }) =>
+    cli.terminal.remark(`waiting ${formatDuration(ms)} (${code})`)
   try {
-    return await callSource(await createRuntime(cli, target), stopping, { tenant: target.tenant, plan, pacers: request.pacers, pauses, onWait }, async (context) => {
-      const page = await plan.execute(parseState(plan.sync, request.state) as JsonValue, context) as Page | { error: unknown }
-      if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
-      return checkPage(plan.sync, page, plan.limits.stateBytesMax)
-    })
+    return await callSource(
+      await createRuntime(cli, target),
+      stopping,
+      { tenant: target.tenant, plan, pacers: request.pacers, pauses, onWait },
+      async (context) => {
+        const page = (await plan.execute(parseState(plan.sync, request.state) as JsonValue, context)) as
+          | Page
+          | { error: unknown }
+        if (typeof page === 'object' && page !== null && !('changes' in page) && 'error' in page) throw page.error
+        return checkPage(plan.sync, page, plan.limits.stateBytesMax)
+      },
+    )
   } finally {
     await pauses.close()
   }
@@ -121,19 +167,26 @@ function printPage({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes
   const hasSeveral = plan.databases.length > 1
   const room = Math.max(40, terminal.columns - 40)
   const rows = changes.map((change) => [
-    change.type === 'upsert' ? 'upsert' : 'delete', toPrintable(String(change.key), 60),
+    change.type === 'upsert' ? 'upsert' : 'delete',
+    toPrintable(String(change.key), 60),
     ...(hasSeveral ? [change.database ?? firstDatabase?.name ?? '-'] : []),
     change.type === 'upsert' ? truncateToWidth(toPrintable(stringifyRecord(change.record)), room) : '',
   ])
-  if (rows.length > 0) terminal.print(...formatTable(['CHANGE', 'KEY', ...(hasSeveral ? ['DATABASE'] : []), 'RECORD'], rows))
+  if (rows.length > 0)
+    terminal.print(...formatTable(['CHANGE', 'KEY', ...(hasSeveral ? ['DATABASE'] : []), 'RECORD'], rows))
   const more = page.changes.length - changes.length
-  terminal.print(`${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, showing the first ${changes.length} (--limit 0 shows all)` : ''}`)
+  terminal.print(
+    `${page.changes.length} ${page.changes.length === 1 ? 'change' : 'changes'}${more > 0 ? `, showing the first ${changes.length} (--limit 0 shows all)` : ''}`,
+  )
 }
 
 /** The record is not validated yet, so it may be any value. */
 function stringifyRecord(record: unknown): string {
   try {
-    return JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)) ?? String(record)
+    return (
+      JSON.stringify(record, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value)) ??
+      String(record)
+    )
   } catch {
     return '(not serializable as JSON)'
   }

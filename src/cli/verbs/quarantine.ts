@@ -14,7 +14,15 @@ import { openExistingStore } from '../kit/open-existing-store.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { RefusedError } from '../kit/report-error.ts'
 import { formatTable } from '../kit/table.ts'
-import { printTarget, createTerminalLog, openTargetStore, targetDocument, withStoreFlags, loadWorkerTarget, type TargetFlags } from '../kit/target.ts'
+import {
+  printTarget,
+  createTerminalLog,
+  openTargetStore,
+  targetDocument,
+  withStoreFlags,
+  loadWorkerTarget,
+  type TargetFlags,
+} from '../kit/target.ts'
 import { withExistingStore } from '../kit/with-store.ts'
 
 interface ListFlags extends TargetFlags {
@@ -37,17 +45,23 @@ export function quarantineVerbs(): Record<'list' | 'show' | 'replay', Command> {
   return {
     list: verb('list')
       .summary('list quarantined records, newest first')
-      .description('Lists the records that failed validation, newest first, with the reason and a count per reason. A record that lands later is removed from the list automatically.')
+      .description(
+        'Lists the records that failed validation, newest first, with the reason and a count per reason. A record that lands later is removed from the list automatically.',
+      )
       .option(...database)
       .option('--limit <n>', 'records to list', parseCount, 50),
     show: verb('show')
       .summary('show one quarantined record')
-      .description('Shows a quarantined record: the reason, the time, the page it came from and its fields. Values are hidden unless --reveal is given.')
+      .description(
+        'Shows a quarantined record: the reason, the time, the page it came from and its fields. Values are hidden unless --reveal is given.',
+      )
       .argument('<id>', 'the id of the record, from `tidemark quarantine list`', parseCount)
       .option('--reveal', 'show the values'),
     replay: verb('replay')
       .summary('re-validate quarantined records and land those that pass')
-      .description('Re-validates quarantined records and lands those that now pass; the others stay with the new reason. Newer versions are not overwritten, and deleted rows stay deleted.')
+      .description(
+        'Re-validates quarantined records and lands those that now pass; the others stay with the new reason. Newer versions are not overwritten, and deleted rows stay deleted.',
+      )
       .argument('[sync...]', 'the syncs that read the records (default: all)')
       .option(...database)
       .option('--yes', 'replay the records instead of showing the plan'),
@@ -56,28 +70,64 @@ export function quarantineVerbs(): Record<'list' | 'show' | 'replay', Command> {
 
 export const quarantineList: VerbAction<[ListFlags]> = async (cli, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
-    const entries = ((await store?.quarantineEntries({ limit: ENTRIES_MAX })) ?? []).filter((entry) => flags.database === undefined || entry.database === flags.database)
+    const entries = ((await store?.quarantineEntries({ limit: ENTRIES_MAX })) ?? []).filter(
+      (entry) => flags.database === undefined || entry.database === flags.database,
+    )
     const codes = [...new Set(entries.map(({ code }) => code))].toSorted()
     const reasons = codes.map((code) => ({ code, count: entries.filter((entry) => entry.code === code).length }))
     const listed = entries.slice(0, flags.limit)
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), count: entries.length, reasons, entries: listed.map(entryDocument) })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        count: entries.length,
+        reasons,
+        entries: listed.map(entryDocument),
+      })
     if (entries.length === 0) return cli.terminal.print('No records are quarantined.')
-    cli.terminal.print(...formatTable(['ID', 'WHEN', 'SYNC', 'DATABASE', 'KEY', 'REASON'], listed.map((entry) => [
-      String(entry.id), isoTime(entry.at), entry.sync, entry.database, toPrintable(entry.key ?? '(no key)'), toPrintable(`${entry.code}: ${entry.message}`),
-    ])))
-    cli.terminal.remark(cli.terminal.colors.dim(`${formatNumber(entries.length)} in total: ${reasons.map(({ code, count }) => `${code} ×${formatNumber(count)}`).join(', ')}. Replay them with \`tidemark quarantine replay\`.`))
+    cli.terminal.print(
+      ...formatTable(
+        ['ID', 'WHEN', 'SYNC', 'DATABASE', 'KEY', 'REASON'],
+        listed.map((entry) => [
+          String(entry.id),
+          isoTime(entry.at),
+          entry.sync,
+          entry.database,
+          toPrintable(entry.key ?? '(no key)'),
+          toPrintable(`${entry.code}: ${entry.message}`),
+        ]),
+      ),
+    )
+    cli.terminal.remark(
+      cli.terminal.colors.dim(
+        `${formatNumber(entries.length)} in total: ${reasons.map(({ code, count }) => `${code} ×${formatNumber(count)}`).join(', ')}. Replay them with \`tidemark quarantine replay\`.`,
+      ),
+    )
   })
 }
 
 export const quarantineShow: VerbAction<[number, ShowFlags]> = async (cli, id, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
     const entry = (await store?.quarantineEntries({ limit: ENTRIES_MAX }))?.find((known) => known.id === id)
-    if (entry === undefined) throw new SyncError('ARGUMENT_INVALID', `No quarantined record has the id ${id}. List them with \`tidemark quarantine list\`.`)
+    if (entry === undefined)
+      throw new SyncError(
+        'ARGUMENT_INVALID',
+        `No quarantined record has the id ${id}. List them with \`tidemark quarantine list\`.`,
+      )
     const content = readContent(entry, flags.reveal === true)
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), ...entryDocument(entry), cycle: entry.cycle, page: entry.page, content: new RawJson(content) })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        ...entryDocument(entry),
+        cycle: entry.cycle,
+        page: entry.page,
+        content: new RawJson(content),
+      })
     const { sync, database, key, code, message, at, cycle, page } = entry
     cli.terminal.print(
-      `sync      ${sync}, page ${page} of cycle ${cycle}, ${isoTime(at)}`, `database  ${database}`, `key       ${toPrintable(key ?? '(none)')}`, `reason    ${toPrintable(`${code}: ${message}`)}`,
+      `sync      ${sync}, page ${page} of cycle ${cycle}, ${isoTime(at)}`,
+      `database  ${database}`,
+      `key       ${toPrintable(key ?? '(none)')}`,
+      `reason    ${toPrintable(`${code}: ${message}`)}`,
       `content   ${toPrintable(typeof content === 'string' ? content : JSON.stringify(content, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)))}`,
     )
     if (flags.reveal !== true) cli.terminal.remark(cli.terminal.colors.dim('Add --reveal to see the values.'))
@@ -93,12 +143,32 @@ export const quarantineReplay: VerbAction<[string[], ReplayFlags]> = async (cli,
     const ports = { clock: systemClock, random: systemRandom, log: createTerminalLog(cli, target.settings.logLevel) }
     const plans = names.length === 0 ? target.worker.plans() : names.map((name) => target.worker.plan(name))
     const replayed: ReplayResult[] = []
-    if (store !== null) for (const plan of plans) {
-      replayed.push(...(await replayQuarantinedRecords(plan, { store, ports, holder: `cli:${holderName()}`, isHolderGone: isHolderGone, actor: actorName(), database: flags.database, dryRun: dry })))
+    if (store !== null)
+      for (const plan of plans) {
+        replayed.push(
+          ...(await replayQuarantinedRecords(plan, {
+            store,
+            ports,
+            holder: `cli:${holderName()}`,
+            isHolderGone: isHolderGone,
+            actor: actorName(),
+            database: flags.database,
+            dryRun: dry,
+          })),
+        )
+      }
+    const document = {
+      ...targetDocument(target),
+      ...countReplayOutcomes(replayed),
+      entries: replayed.map(({ entry, outcome: fate, message }) => ({
+        ...entryDocument(entry),
+        fate,
+        message: message || entry.message,
+      })),
     }
-    const document = { ...targetDocument(target), ...countReplayOutcomes(replayed), entries: replayed.map(({ entry, outcome: fate, message }) => ({ ...entryDocument(entry), fate, message: message || entry.message })) }
     if (!cli.terminal.json) printReplay(cli, replayed)
-    if (dry && replayed.length > 0) throw new RefusedError('CONFIRMATION_NEEDED', 'Nothing was changed. Add --yes to replay these records.', document)
+    if (dry && replayed.length > 0)
+      throw new RefusedError('CONFIRMATION_NEEDED', 'Nothing was changed. Add --yes to replay these records.', document)
     if (cli.terminal.json) cli.terminal.printDocument(document)
   } finally {
     await store?.close()
@@ -110,7 +180,18 @@ const ENTRIES_MAX = 10_000
 
 function printReplay({ terminal }: Cli, replayed: readonly ReplayResult[]): void {
   if (replayed.length === 0) return terminal.print('No records are quarantined.')
-  terminal.print(...formatTable(['ID', 'SYNC', 'KEY', 'OUTCOME', 'REASON'], replayed.map(({ entry, outcome: fate, message }) => [String(entry.id), entry.sync, toPrintable(entry.key ?? '(no key)'), fate, toPrintable(message) || '-'])))
+  terminal.print(
+    ...formatTable(
+      ['ID', 'SYNC', 'KEY', 'OUTCOME', 'REASON'],
+      replayed.map(({ entry, outcome: fate, message }) => [
+        String(entry.id),
+        entry.sync,
+        toPrintable(entry.key ?? '(no key)'),
+        fate,
+        toPrintable(message) || '-',
+      ]),
+    ),
+  )
 }
 
 /** Leaves out the record itself, which may contain personal data. */

@@ -13,7 +13,14 @@ import { toPrintable } from '../kit/printable.ts'
 import { formatQueryCommand } from '../kit/query-command.ts'
 import { runSelect } from '../kit/run-select.ts'
 import { truncateToWidth, formatTable } from '../kit/table.ts'
-import { printTarget, resolveStoreTarget, targetDocument, withStoreFlags, type Target, type TargetFlags } from '../kit/target.ts'
+import {
+  printTarget,
+  resolveStoreTarget,
+  targetDocument,
+  withStoreFlags,
+  type Target,
+  type TargetFlags,
+} from '../kit/target.ts'
 
 interface QueryFlags extends TargetFlags {
   readonly limit: number
@@ -35,31 +42,56 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
   printTarget(cli, target)
   const location = locateStore(target.settings.storeUrl, target.settings.folder)
   if (location.storage.kind === 'file' && !existsSync(location.storage.path)) {
-    throw new SyncError('STORE_UNAVAILABLE', `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`)
+    throw new SyncError(
+      'STORE_UNAVAILABLE',
+      `The store ${target.storeLabel} does not exist yet. Run \`tidemark run\` to create it.`,
+    )
   }
   const { limit, asOf } = flags
   if (asOf !== undefined) await checkAsOf(target, sql, asOf)
   if (sql === undefined) return listDatabases(cli, target)
 
-  const { columns, rows, truncated } = await runSelect(location, sql, { limit, tenant: target.tenant, asOf }).catch((error: unknown) => {
-    if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
-    throw new SyncError(error.code, `${error.message} List the tables with \`tidemark query\`.`, { cause: error })
-  })
+  const { columns, rows, truncated } = await runSelect(location, sql, { limit, tenant: target.tenant, asOf }).catch(
+    (error: unknown) => {
+      if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
+      throw new SyncError(error.code, `${error.message} List the tables with \`tidemark query\`.`, { cause: error })
+    },
+  )
   const { terminal } = cli
   if (terminal.json) {
-    terminal.printDocument({ ...targetDocument(target), ...(asOf !== undefined && { asOf: new Date(asOf).toISOString() }), columns: new RawJson(columns), rows: new RawJson(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))), truncated })
+    terminal.printDocument({
+      ...targetDocument(target),
+      ...(asOf !== undefined && { asOf: new Date(asOf).toISOString() }),
+      columns: new RawJson(columns),
+      rows: new RawJson(rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))),
+      truncated,
+    })
     return
   }
   const room = terminal.isInteractive ? Math.max(12, Math.floor(terminal.columns / 3)) : 2_000
   const order = orderColumns(columns)
   const cell = (row: readonly unknown[], at: number): string => truncateToWidth(toPrintable(formatCell(row[at])), room)
-  if (rows.length > 0) terminal.print(...formatTable(order.map(({ name }) => terminal.colors.bold(toPrintable(name))), rows.map((row) => order.map(({ at }) => cell(row, at)))))
-  terminal.remark(terminal.colors.dim(`${formatNumber(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' shown, more exist; --limit 0 shows all' : ''}`))
+  if (rows.length > 0)
+    terminal.print(
+      ...formatTable(
+        order.map(({ name }) => terminal.colors.bold(toPrintable(name))),
+        rows.map((row) => order.map(({ at }) => cell(row, at))),
+      ),
+    )
+  terminal.remark(
+    terminal.colors.dim(
+      `${formatNumber(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' shown, more exist; --limit 0 shows all' : ''}`,
+    ),
+  )
 }
 
 async function checkAsOf(target: Target, sql: string | undefined, at: number): Promise<void> {
   if (sql === undefined) throw new SyncError('ARGUMENT_INVALID', '--as-of needs a SELECT statement.')
-  if (at > systemClock.now()) throw new SyncError('ARGUMENT_INVALID', `--as-of ${new Date(at).toISOString()} is in the future. Choose a past time.`)
+  if (at > systemClock.now())
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `--as-of ${new Date(at).toISOString()} is in the future. Choose a past time.`,
+    )
   // Opening the store migrates its history tables to the current version.
   await (await openExistingStore(target))?.close()
 }
@@ -82,7 +114,16 @@ async function listDatabases(cli: Cli, target: Target): Promise<void> {
   const databases = store === null ? [] : await store.databases()
   await store?.close()
   if (terminal.json) {
-    terminal.printDocument({ ...targetDocument(target), databases: databases.map(({ name, table, history, rows, columns }) => ({ name, table, history, rows, columns: columns.map((column) => ({ ...column })) })) })
+    terminal.printDocument({
+      ...targetDocument(target),
+      databases: databases.map(({ name, table, history, rows, columns }) => ({
+        name,
+        table,
+        history,
+        rows,
+        columns: columns.map((column) => ({ ...column })),
+      })),
+    })
     return
   }
   const [first] = databases
@@ -90,7 +131,16 @@ async function listDatabases(cli: Cli, target: Target): Promise<void> {
     terminal.print('The store has no tables yet. Run `tidemark run` to fill it.')
     return
   }
-  terminal.print(...formatTable(['SELECT FROM', 'ROWS', 'COLUMNS'], databases.map(({ table, rows, columns }) => [table, formatNumber(rows), columns.map(({ name }) => toPrintable(name)).join(', ')])))
+  terminal.print(
+    ...formatTable(
+      ['SELECT FROM', 'ROWS', 'COLUMNS'],
+      databases.map(({ table, rows, columns }) => [
+        table,
+        formatNumber(rows),
+        columns.map(({ name }) => toPrintable(name)).join(', '),
+      ]),
+    ),
+  )
   terminal.remark('', `Query one: ${formatQueryCommand(cli, target, first.table)}`)
 }
 

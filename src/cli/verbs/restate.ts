@@ -34,17 +34,42 @@ export function restateVerbs(): Record<'up' | 'register', Command> {
   return {
     up: withStoreFlags(new Command('up'))
       .summary('start a Restate server and the worker, for development')
-      .description('Starts a Restate server on this machine from the npm package @restatedev/restate-server, serves the worker to it like `tidemark start --runner restate`, and registers it. Without a worker file, only the server starts. Ctrl-C stops everything; the next start continues with the same folder.')
+      .description(
+        'Starts a Restate server on this machine from the npm package @restatedev/restate-server, serves the worker to it like `tidemark start --runner restate`, and registers it. Without a worker file, only the server starts. Ctrl-C stops everything; the next start continues with the same folder.',
+      )
       .option('--folder <folder>', 'data and logs of Restate (default: .tidemark/restate)')
-      .addOption(new Option('--ingress-port <n>', `ingress port; 0 for any (default: ${INGRESS_PORT}, or any if taken)`).argParser(parseCountOrZero))
-      .addOption(new Option('--admin-port <n>', `admin port; 0 for any (default: ${ADMIN_PORT}, or any if taken)`).argParser(parseCountOrZero))
-      .addOption(new Option('--worker-port <n>', 'port of the worker; keep it the same across restarts').argParser(parseCountOrZero).default(WORKER_PORT))
-      .addOption(new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(parseCountOrZero)),
+      .addOption(
+        new Option(
+          '--ingress-port <n>',
+          `ingress port; 0 for any (default: ${INGRESS_PORT}, or any if taken)`,
+        ).argParser(parseCountOrZero),
+      )
+      .addOption(
+        new Option('--admin-port <n>', `admin port; 0 for any (default: ${ADMIN_PORT}, or any if taken)`).argParser(
+          parseCountOrZero,
+        ),
+      )
+      .addOption(
+        new Option('--worker-port <n>', 'port of the worker; keep it the same across restarts')
+          .argParser(parseCountOrZero)
+          .default(WORKER_PORT),
+      )
+      .addOption(
+        new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(
+          parseCountOrZero,
+        ),
+      ),
     register: new Command('register')
       .summary('register a worker with Restate')
-      .description('Registers the address of a worker with Restate; `tidemark start --runner restate` prints the address. Restate queries the worker for its services. Re-registering the same address refreshes it.')
+      .description(
+        'Registers the address of a worker with Restate; `tidemark start --runner restate` prints the address. Restate queries the worker for its services. Re-registering the same address refreshes it.',
+      )
       .argument('[url]', 'address at which Restate reaches the worker', parseUrl, WORKER_URL)
-      .addOption(new Option('--admin <url>', 'admin address of Restate').argParser(parseUrl).default(`http://127.0.0.1:${ADMIN_PORT}`))
+      .addOption(
+        new Option('--admin <url>', 'admin address of Restate')
+          .argParser(parseUrl)
+          .default(`http://127.0.0.1:${ADMIN_PORT}`),
+      )
       .option('--json', 'print JSON'),
   }
 }
@@ -52,21 +77,43 @@ export function restateVerbs(): Record<'up' | 'register', Command> {
 export const restateUp: VerbAction<[UpFlags]> = async (cli, flags) => {
   const stopping = cli.listenForStop('Stopping. Unfinished work continues on the next start.')
   const target = await loadWorkerIfPresent(cli, flags)
-  const ports = { ingress: flags.ingressPort ?? (await portOrAny(INGRESS_PORT)), admin: flags.adminPort ?? (await portOrAny(ADMIN_PORT)) }
-  const folder = flags.folder === undefined ? join(target?.settings.folder ?? cli.folder, '.tidemark', 'restate') : resolve(cli.folder, flags.folder)
+  const ports = {
+    ingress: flags.ingressPort ?? (await portOrAny(INGRESS_PORT)),
+    admin: flags.adminPort ?? (await portOrAny(ADMIN_PORT)),
+  }
+  const folder =
+    flags.folder === undefined
+      ? join(target?.settings.folder ?? cli.folder, '.tidemark', 'restate')
+      : resolve(cli.folder, flags.folder)
   const server = await RestateServer.start({ folder, ports })
   const untilEnded = async (): Promise<void> => {
     await Promise.race([waitForAbort(stopping), server.waitForExit()])
-    if (!stopping.aborted) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server exited unexpectedly. The end of its log:\n${server.logTail()}`)
+    if (!stopping.aborted)
+      throw new SyncError(
+        'RESTATE_UNAVAILABLE',
+        `restate-server exited unexpectedly. The end of its log:\n${server.logTail()}`,
+      )
   }
   try {
     showServer(cli, server)
     if (target === null) return await untilEnded()
     const restate = { ingress: server.ingress, host: '127.0.0.1', port: flags.workerPort }
-    await serveWorker(cli, { target, restate, concurrency: 4, grace: 10, api: true, host: '127.0.0.1', ...(flags.port !== undefined && { port: flags.port }) }, async (service) => {
-      await register(cli, server.admin, required(service.restateUrl(), 'the address of the worker'))
-      await untilEnded()
-    })
+    await serveWorker(
+      cli,
+      {
+        target,
+        restate,
+        concurrency: 4,
+        grace: 10,
+        api: true,
+        host: '127.0.0.1',
+        ...(flags.port !== undefined && { port: flags.port }),
+      },
+      async (service) => {
+        await register(cli, server.admin, required(service.restateUrl(), 'the address of the worker'))
+        await untilEnded()
+      },
+    )
   } finally {
     await server.stop()
   }

@@ -15,7 +15,16 @@ import { exitCodeOf, worstExitCode } from '../kit/exit-code.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
 import { createDisplay, resultDocument } from '../kit/progress.ts'
 import { formatQueryCommand } from '../kit/query-command.ts'
-import { printTarget, openTargetStore, targetDocument, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  openTargetStore,
+  targetDocument,
+  withStoreFlags,
+  loadWorkerTarget,
+  type Target,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 interface RunFlags extends TargetFlags {
   readonly fresh?: boolean
@@ -30,7 +39,9 @@ interface RunFlags extends TargetFlags {
 export function runVerb(): Command {
   return withStoreFlags(new Command('run'))
     .summary('run one cycle of each sync')
-    .description('Runs one cycle of each named sync, or of all syncs. Ctrl-C is always safe: committed pages stay, and the next run continues after them.')
+    .description(
+      'Runs one cycle of each named sync, or of all syncs. Ctrl-C is always safe: committed pages stay, and the next run continues after them.',
+    )
     .argument('[sync...]', 'the syncs to run (default: all)')
     .option('--backfill', 'run the backfill of a tracked pair instead of the delta')
     .option('--fresh', 'abandon an unfinished cycle and start a new one')
@@ -55,18 +66,31 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
     guardStrayRejections((reason) => log.error('unhandled promise rejection in a connector', { reason })),
     guardStrayExceptions((reason) => log.error('a timer or listener of a connector threw', { reason })),
   ]
-  const display = createDisplay(cli, plans.map(({ sync }) => sync), { reveal: flags.reveal === true, continuous: false })
+  const display = createDisplay(
+    cli,
+    plans.map(({ sync }) => sync),
+    { reveal: flags.reveal === true, continuous: false },
+  )
   let results: CycleResult[]
   try {
     const options: Omit<CycleOptions, 'onProgress'> = {
-      ...runtime, store, signal, holder: holderName(), trigger: 'manual', isHolderGone,
-      fresh: flags.fresh === true, allowDeletes: flags.allowDeletes === true, actor: actorName(),
+      ...runtime,
+      store,
+      signal,
+      holder: holderName(),
+      trigger: 'manual',
+      isHolderGone,
+      fresh: flags.fresh === true,
+      allowDeletes: flags.allowDeletes === true,
+      actor: actorName(),
     }
     const started = new Map<string, Promise<CycleResult[]>>()
     const cycleOf = async (plan: SyncPlan): Promise<CycleResult> => {
       const onProgress = (progress: CycleProgress): void => display.showProgress(plan.sync, progress)
       const startedAt = options.ports.clock.now()
-      const result = await runCycle(plan, { ...options, onProgress }).catch((error: unknown) => createFailedResult(plan, startedAt, classifyError(error)))
+      const result = await runCycle(plan, { ...options, onProgress }).catch((error: unknown) =>
+        createFailedResult(plan, startedAt, classifyError(error)),
+      )
       display.showResult(result)
       return result
     }
@@ -81,24 +105,31 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
       const repair = await cycleOf(withLimits(target.worker.plan(backfill), flags))
       return [repair, repair.error === null && !signal.aborted ? await cycleOf(plan) : result]
     }
-    results = (await runInParallel(plans, flags.concurrency, signal, (plan) => {
-      const running = resultsOf(plan)
-      started.set(plan.sync, running)
-      return running
-    })).flat()
+    results = (
+      await runInParallel(plans, flags.concurrency, signal, (plan) => {
+        const running = resultsOf(plan)
+        started.set(plan.sync, running)
+        return running
+      })
+    ).flat()
     display.close()
-    if (!cli.terminal.json && results.every(({ error }) => error === null)) await showQueryHint(cli, target, store, plans)
+    if (!cli.terminal.json && results.every(({ error }) => error === null))
+      await showQueryHint(cli, target, store, plans)
   } finally {
     display.close()
     for (const guard of guards) guard.remove()
     await store.close()
   }
 
-  const interrupted = signal.aborted && (results.length < plans.length || results.some(({ stopReason }) => stopReason === 'cancelled'))
+  const interrupted =
+    signal.aborted && (results.length < plans.length || results.some(({ stopReason }) => stopReason === 'cancelled'))
   const exitCode = interrupted ? exitCodeOf('CANCELLED') : exitCodeFor(results, names)
   if (cli.terminal.json) {
     cli.terminal.printDocument({
-      event: 'result', ok: exitCode === 0, interrupted, ...targetDocument(target),
+      event: 'result',
+      ok: exitCode === 0,
+      interrupted,
+      ...targetDocument(target),
       syncs: results.map((result) => resultDocument(result, flags.reveal === true)),
     })
   }
@@ -106,24 +137,51 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
 }
 
 /** The store failed before the cycle acquired its lease. The other syncs still run. */
-function createFailedResult({ worker, sync }: SyncPlan, startedAt: number, { code, message, advice }: SyncError): CycleResult {
+function createFailedResult(
+  { worker, sync }: SyncPlan,
+  startedAt: number,
+  { code, message, advice }: SyncError,
+): CycleResult {
   const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
   return {
-    worker, sync, cycle: null, stopReason: 'error', endReason: null, resumed: false, pages: 0, counts, retries: 0, waitedMs: 0, startedAt, endedAt: startedAt,
-    version: 0, headSequence: 0, tidemark: null, drift: [], error: { code, message, advice }, retryAt: null,
+    worker,
+    sync,
+    cycle: null,
+    stopReason: 'error',
+    endReason: null,
+    resumed: false,
+    pages: 0,
+    counts,
+    retries: 0,
+    waitedMs: 0,
+    startedAt,
+    endedAt: startedAt,
+    version: 0,
+    headSequence: 0,
+    tidemark: null,
+    drift: [],
+    error: { code, message, advice },
+    retryAt: null,
   }
 }
 
 /** Starts items in order, at most `concurrencyMax` at a time. After the signal aborts, no further item starts. */
-async function runInParallel<T, R>(items: readonly T[], concurrencyMax: number, signal: AbortSignal, work: (item: T) => Promise<R>): Promise<R[]> {
+async function runInParallel<T, R>(
+  items: readonly T[],
+  concurrencyMax: number,
+  signal: AbortSignal,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
   const results: R[] = []
   const queue = items.entries()
-  await Promise.all(Array.from({ length: Math.min(concurrencyMax, items.length) }, async () => {
-    for (const [index, item] of queue) {
-      if (signal.aborted) return
-      results[index] = await work(item)
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: Math.min(concurrencyMax, items.length) }, async () => {
+      for (const [index, item] of queue) {
+        if (signal.aborted) return
+        results[index] = await work(item)
+      }
+    }),
+  )
   return results.filter((result) => result !== undefined)
 }
 
@@ -134,15 +192,22 @@ function resolvePlan(target: WorkerTarget, name: string, flags: RunFlags): SyncP
 }
 
 /** The named syncs, or all. While a pair needs a backfill, it runs before the delta. */
-async function selectPlans(target: WorkerTarget, store: Store, chosen: readonly SyncPlan[], flags: RunFlags): Promise<SyncPlan[]> {
+async function selectPlans(
+  target: WorkerTarget,
+  store: Store,
+  chosen: readonly SyncPlan[],
+  flags: RunFlags,
+): Promise<SyncPlan[]> {
   const all = target.worker.plans()
-  if (flags.backfill === true) return chosen.length > 0 ? [...chosen] : all.filter(({ pair }) => pair?.role === 'backfill')
+  if (flags.backfill === true)
+    return chosen.length > 0 ? [...chosen] : all.filter(({ pair }) => pair?.role === 'backfill')
   const requested = chosen.length > 0 ? chosen : all.filter(({ pair }) => pair?.role !== 'backfill')
   const plans: SyncPlan[] = []
   for (const plan of requested) {
     const { worker, pair } = plan
     const isNew = pair?.role === 'delta' && !requested.some(({ sync }) => sync === pair.backfill)
-    if (isNew && isBackfillNeeded(await store.readCheckpoint({ worker, sync: pair.backfill }))) plans.push(target.worker.plan(pair.backfill))
+    if (isNew && isBackfillNeeded(await store.readCheckpoint({ worker, sync: pair.backfill })))
+      plans.push(target.worker.plan(pair.backfill))
     plans.push(plan)
   }
   return plans
@@ -152,13 +217,19 @@ async function selectPlans(target: WorkerTarget, store: Store, chosen: readonly 
 function withLimits(plan: SyncPlan, { maxPages, maxMinutes }: RunFlags): SyncPlan {
   return {
     ...plan,
-    limits: { ...plan.limits, ...(maxPages === undefined ? {} : { pagesMax: maxPages }), ...(maxMinutes === undefined ? {} : { minutesMax: maxMinutes }) },
+    limits: {
+      ...plan.limits,
+      ...(maxPages === undefined ? {} : { pagesMax: maxPages }),
+      ...(maxMinutes === undefined ? {} : { minutesMax: maxMinutes }),
+    },
   }
 }
 
 /** A paused sync counts as a failure only if it was named on the command line. */
 function exitCodeFor(results: readonly CycleResult[], names: readonly string[]): number {
-  const failures = results.flatMap(({ sync, error }) => (error !== null && (error.code !== 'PAUSED' || names.includes(sync)) ? [error] : []))
+  const failures = results.flatMap(({ sync, error }) =>
+    error !== null && (error.code !== 'PAUSED' || names.includes(sync)) ? [error] : [],
+  )
   return worstExitCode(failures.map(({ code }) => exitCodeOf(code)))
 }
 
@@ -167,5 +238,6 @@ async function showQueryHint(cli: Cli, target: Target, store: Store, plans: read
   if (plans.length === 0) terminal.remark('This worker declares no syncs. Declare one with worker.sync(name, …).')
   const names = plans.flatMap(({ databases }) => databases.slice(0, 1).map(({ name }) => name))
   const filled = (await store.databases()).find(({ name, rows }) => rows > 0 && names.includes(name))
-  if (filled !== undefined) terminal.remark(terminal.colors.dim(`Query it: ${formatQueryCommand(cli, target, filled.table)}`))
+  if (filled !== undefined)
+    terminal.remark(terminal.colors.dim(`Query it: ${formatQueryCommand(cli, target, filled.table)}`))
 }

@@ -23,7 +23,9 @@ interface SimFlags {
 export function simVerb(): Command {
   return new Command('sim')
     .summary('run seeded fault-injection simulations')
-    .description('Runs the engine in simulated worlds with faulty sources, lost store responses, crashes, frozen processes and wrong clocks. A world is a pure function of its seed. Reports the violated guarantee, the seed, and the smallest set of faults that reproduces it.')
+    .description(
+      'Runs the engine in simulated worlds with faulty sources, lost store responses, crashes, frozen processes and wrong clocks. A world is a pure function of its seed. Reports the violated guarantee, the seed, and the smallest set of faults that reproduces it.',
+    )
     .argument('[worker]', 'a worker file: simulate its syncs instead of the engine')
     .addOption(new Option('--seeds <n>', 'number of worlds, or of runs per sync').argParser(parseCount).default(1_000))
     .addOption(new Option('--first-seed <n>', 'the first seed').argParser(parseCount).default(1))
@@ -33,7 +35,8 @@ export function simVerb(): Command {
 }
 
 export const sim: VerbAction<[string | undefined, SimFlags]> = async (cli, file, flags) => {
-  if (file !== undefined && flags.vendors !== undefined) throw new SyncError('ARGUMENT_INVALID', '--vendors brings its own workers. Leave out the worker file.')
+  if (file !== undefined && flags.vendors !== undefined)
+    throw new SyncError('ARGUMENT_INVALID', '--vendors brings its own workers. Leave out the worker file.')
   return file === undefined ? simWorlds(cli, flags) : simWorker(cli, file, flags)
 }
 
@@ -44,14 +47,31 @@ async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
   const vendors = typeof flags.vendors === 'string' ? await parseVendors(flags.vendors) : undefined
   const report = await (flags.vendors === undefined ? simulate : simulateVendors)({
     ...(vendors && { vendors }),
-    seeds: flags.seeds, firstSeed: flags.firstSeed, ...(flags.seconds === undefined ? {} : { seconds: flags.seconds }),
+    seeds: flags.seeds,
+    firstSeed: flags.firstSeed,
+    ...(flags.seconds === undefined ? {} : { seconds: flags.seconds }),
     onProgress: ({ done, of, faults }) => {
-      if (cli.terminal.isInteractive && done % 20 === 0) cli.terminal.draw([`▸ ${formatNumber(done)} of ${formatNumber(of)} worlds · ${formatNumber(faults)} faults`])
+      if (cli.terminal.isInteractive && done % 20 === 0)
+        cli.terminal.draw([`▸ ${formatNumber(done)} of ${formatNumber(of)} worlds · ${formatNumber(faults)} faults`])
     },
   })
   if (cli.terminal.isInteractive) cli.terminal.draw([])
-  if (cli.terminal.json) cli.terminal.printDocument({ ...report, worldsByKind: new RawJson(report.worldsByKind), faultsByPlace: new RawJson(report.faultsByPlace) })
-  else printReport(cli, report, flags.vendors === undefined ? '' : typeof flags.vendors === 'string' ? ` --vendors ${flags.vendors}` : ' --vendors')
+  if (cli.terminal.json)
+    cli.terminal.printDocument({
+      ...report,
+      worldsByKind: new RawJson(report.worldsByKind),
+      faultsByPlace: new RawJson(report.faultsByPlace),
+    })
+  else
+    printReport(
+      cli,
+      report,
+      flags.vendors === undefined
+        ? ''
+        : typeof flags.vendors === 'string'
+          ? ` --vendors ${flags.vendors}`
+          : ' --vendors',
+    )
   return report.failures.length === 0 ? EXIT_OK : exitCodeOf('INTERNAL')
 }
 
@@ -60,7 +80,8 @@ async function parseVendors(text: string): Promise<string[]> {
   const known = [...new Set([...VENDOR_STREAMS, ...OPT_IN_STREAMS].map(({ vendor }) => vendor))]
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !known.includes(name))
-  if (unknown !== undefined) throw new SyncError('ARGUMENT_INVALID', `Unknown vendor "${unknown}". The vendors are ${known.join(', ')}.`)
+  if (unknown !== undefined)
+    throw new SyncError('ARGUMENT_INVALID', `Unknown vendor "${unknown}". The vendors are ${known.join(', ')}.`)
   return names
 }
 
@@ -70,9 +91,13 @@ async function simWorker(cli: Cli, file: string, flags: SimFlags): Promise<numbe
   const { fetch, secrets } = await createRuntime(cli, target)
   const startedAt = systemClock.now()
   const report = await simulateWorker(target.worker.plans(), {
-    seeds: flags.seeds, firstSeed: flags.firstSeed, fetch, secrets,
+    seeds: flags.seeds,
+    firstSeed: flags.firstSeed,
+    fetch,
+    secrets,
     onProgress: ({ sync, done, of }) => {
-      if (cli.terminal.isInteractive && done % 20 === 0) cli.terminal.draw([`▸ ${sync}  ${formatNumber(done)} of ${formatNumber(of)} runs`])
+      if (cli.terminal.isInteractive && done % 20 === 0)
+        cli.terminal.draw([`▸ ${sync}  ${formatNumber(done)} of ${formatNumber(of)} runs`])
     },
   })
   if (cli.terminal.isInteractive) cli.terminal.draw([])
@@ -85,10 +110,14 @@ function printWorkerReport({ terminal }: Cli, report: WorkerReport, file: string
   const { colors } = terminal
   for (const { sync, rows, pages, seeds, faults, failure } of report.syncs) {
     const injected = Object.values(faults).reduce((sum, count) => sum + count, 0)
-    terminal.print(`${failure === null ? colors.green('✓') : colors.red('✗')} ${sync}  ${formatNumber(rows)} rows in ${formatNumber(pages)} pages · ${formatNumber(seeds)} runs · ${formatNumber(injected)} faults`)
+    terminal.print(
+      `${failure === null ? colors.green('✓') : colors.red('✗')} ${sync}  ${formatNumber(rows)} rows in ${formatNumber(pages)} pages · ${formatNumber(seeds)} runs · ${formatNumber(injected)} faults`,
+    )
     if (failure === null) continue
     terminal.print(`  seed ${failure.seed}: ${colors.bold(failure.problem)}  ${toPrintable(failure.message)}`)
-    terminal.print(`  Smallest set of faults: ${failure.faults.length === 0 ? 'none' : failure.faults.map((fault) => toPrintable(fault)).join(', ')}.`)
+    terminal.print(
+      `  Smallest set of faults: ${failure.faults.length === 0 ? 'none' : failure.faults.map((fault) => toPrintable(fault)).join(', ')}.`,
+    )
     if (failure.seed > 0) terminal.print(`  Reproduce: npx tidemark sim ${file} --first-seed ${failure.seed} --seeds 1`)
   }
   const runs = report.syncs.reduce((sum, { seeds }) => sum + seeds, 0)
@@ -99,8 +128,12 @@ function printReport({ terminal }: Cli, report: SimulationReport, flags: string)
   const { colors } = terminal
   terminal.print(
     `${formatNumber(report.seeds)} worlds from seed ${report.firstSeed} · ${formatNumber(Math.round(report.perSecond))} per second · ${formatNumber(report.faults)} faults injected · ${formatNumber(report.cycles)} cycles · ${formatNumber(Math.round(report.virtualHours))} virtual hours`,
-    ...Object.entries(report.worldsByKind).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([kind, worlds]) => `  ${formatNumber(worlds)} × ${kind}`),
-    ...Object.entries(report.faultsByPlace).map(([kind, places]) => `  ${kind}  ${formatNumber(Object.values(places).reduce((sum, count) => sum + count, 0))}`),
+    ...Object.entries(report.worldsByKind)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([kind, worlds]) => `  ${formatNumber(worlds)} × ${kind}`),
+    ...Object.entries(report.faultsByPlace).map(
+      ([kind, places]) => `  ${kind}  ${formatNumber(Object.values(places).reduce((sum, count) => sum + count, 0))}`,
+    ),
   )
   for (const { seed, oracle, message, faults, trail } of report.failures) {
     terminal.print(
@@ -111,5 +144,6 @@ function printReport({ terminal }: Cli, report: SimulationReport, flags: string)
     )
   }
   terminal.print(`${report.sentence} Digest ${report.digest}.`)
-  if (report.failures.length === 0 && report.kindsNeverHit.length > 0) terminal.remark(colors.dim(`Faults never injected in this run: ${report.kindsNeverHit.join(', ')}`))
+  if (report.failures.length === 0 && report.kindsNeverHit.length > 0)
+    terminal.remark(colors.dim(`Faults never injected in this run: ${report.kindsNeverHit.join(', ')}`))
 }

@@ -15,7 +15,15 @@ import { DEFAULT_PORT } from '../kit/serve-api.ts'
 import { openWorkerService, type WorkerService, type WorkerServiceOptions } from '../kit/worker-service.ts'
 import { describeSchedule } from '../kit/sync-status.ts'
 import { formatTable } from '../kit/table.ts'
-import { printTarget, openTargetStore, targetDocument, withStoreFlags, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  openTargetStore,
+  targetDocument,
+  withStoreFlags,
+  loadWorkerTarget,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 interface StartFlags extends TargetFlags {
   readonly concurrency: number
@@ -37,53 +45,117 @@ interface StartFlags extends TargetFlags {
 export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
     .summary('run syncs on schedule, serve the feed, deliver webhooks')
-    .description('Runs every sync on its schedule, serves the feed over HTTP and delivers webhooks until stopped. Any number of processes can share one PostgreSQL store; on a replica only the feed is served. Logs are JSON lines on standard error. With --keep-log, consumers that are further behind than the retention must start over.')
+    .description(
+      'Runs every sync on its schedule, serves the feed over HTTP and delivers webhooks until stopped. Any number of processes can share one PostgreSQL store; on a replica only the feed is served. Logs are JSON lines on standard error. With --keep-log, consumers that are further behind than the retention must start over.',
+    )
     .addOption(new Option('--concurrency <n>', 'number of syncs to run in parallel').argParser(parseCount).default(4))
-    .addOption(new Option('--grace <seconds>', 'time to finish current pages on shutdown').argParser(parseCount).default(10))
-    .addOption(new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(parseCountOrZero))
-    .addOption(new Option('--host <address>', 'address to bind; non-loopback addresses require an API key').default('127.0.0.1'))
+    .addOption(
+      new Option('--grace <seconds>', 'time to finish current pages on shutdown').argParser(parseCount).default(10),
+    )
+    .addOption(
+      new Option('--port <n>', `port of the API; 0 for any (default: ${DEFAULT_PORT}, or any if taken)`).argParser(
+        parseCountOrZero,
+      ),
+    )
+    .addOption(
+      new Option('--host <address>', 'address to bind; non-loopback addresses require an API key').default('127.0.0.1'),
+    )
     .option('--cors-origin <origin...>', 'allow these web origins, with a key (default: none)')
     .option('--keys-only', 'require an API key on loopback too, as behind a proxy')
     .option('--no-api', 'do not serve the API')
-    .addOption(new Option('--keep-log <days>', 'delete log and run history older than N days, except the current version of each row (default: keep all)').argParser(parseCount))
+    .addOption(
+      new Option(
+        '--keep-log <days>',
+        'delete log and run history older than N days, except the current version of each row (default: keep all)',
+      ).argParser(parseCount),
+    )
     .option('--all-tenants', 'run for all current and future tenants of the store')
-    .addOption(new Option('--runner <runner>', 'scheduler: this process, or Restate').choices(['process', 'restate']).default('process'))
-    .addOption(new Option('--restate <url>', 'ingress address of Restate').argParser(parseUrl).default('http://127.0.0.1:8080'))
-    .addOption(new Option('--restate-port <n>', 'port on which Restate calls this process; 0 for any').argParser(parseCountOrZero).default(9080))
+    .addOption(
+      new Option('--runner <runner>', 'scheduler: this process, or Restate')
+        .choices(['process', 'restate'])
+        .default('process'),
+    )
+    .addOption(
+      new Option('--restate <url>', 'ingress address of Restate').argParser(parseUrl).default('http://127.0.0.1:8080'),
+    )
+    .addOption(
+      new Option('--restate-port <n>', 'port on which Restate calls this process; 0 for any')
+        .argParser(parseCountOrZero)
+        .default(9080),
+    )
     .addOption(new Option('--restate-host <address>', 'address to bind for calls from Restate').default('127.0.0.1'))
-    .addOption(new Option('--identity-key <key>', 'public key that must sign Restate calls; repeatable').argParser(parseList).env('TIDEMARK_RESTATE_IDENTITY_KEYS'))
+    .addOption(
+      new Option('--identity-key <key>', 'public key that must sign Restate calls; repeatable')
+        .argParser(parseList)
+        .env('TIDEMARK_RESTATE_IDENTITY_KEYS'),
+    )
 }
 
 export const start: VerbAction<[StartFlags]> = async (cli, flags) => {
   const stopping = cli.listenForStop()
-  const restate = flags.runner === 'restate' ? { ingress: flags.restate, host: flags.restateHost, port: flags.restatePort, ...(flags.identityKey !== undefined && { identityKeys: flags.identityKey }) } : null
+  const restate =
+    flags.runner === 'restate'
+      ? {
+          ingress: flags.restate,
+          host: flags.restateHost,
+          port: flags.restatePort,
+          ...(flags.identityKey !== undefined && { identityKeys: flags.identityKey }),
+        }
+      : null
   const [first, ...others] = parseTenants(flags)
   const target = await loadWorkerTarget(cli, first === undefined ? flags : { ...flags, tenant: first })
-  await serveWorker(cli, { ...flags, target, tenants: flags.allTenants === true ? 'all' : others, restate }, async (service) => {
-    showRestate(cli, flags, service.restateUrl())
-    await waitForAbort(stopping)
-  })
+  await serveWorker(
+    cli,
+    { ...flags, target, tenants: flags.allTenants === true ? 'all' : others, restate },
+    async (service) => {
+      showRestate(cli, flags, service.restateUrl())
+      await waitForAbort(stopping)
+    },
+  )
 }
 
 /** The worker that `start` serves, and its options. */
-export interface ServeOptions extends Pick<StartFlags, 'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'> {
+export interface ServeOptions extends Pick<
+  StartFlags,
+  'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'
+> {
   readonly target: WorkerTarget
   readonly tenants?: NonNullable<WorkerServiceOptions['tenants']>
   readonly restate: NonNullable<WorkerServiceOptions['restate']> | null
 }
 
 /** Serves a worker until `whileServed` settles. */
-export async function serveWorker(cli: Cli, { restate, tenants = [], ...flags }: ServeOptions, whileServed: (service: WorkerService) => Promise<void>): Promise<void> {
+export async function serveWorker(
+  cli: Cli,
+  { restate, tenants = [], ...flags }: ServeOptions,
+  whileServed: (service: WorkerService) => Promise<void>,
+): Promise<void> {
   const target = withInfoLevel(flags.target)
   printTarget(cli, target)
   const store = await openTargetStore(target)
   const runtime = await createRuntime(cli, target)
-  const guard = guardStrayExceptions((reason) => runtime.ports.log.error('a timer or event listener of a connector threw', { reason }))
+  const guard = guardStrayExceptions((reason) =>
+    runtime.ports.log.error('a timer or event listener of a connector threw', { reason }),
+  )
   try {
-    if (areCoreDumpsEnabled()) runtime.ports.log.warn('core dumps are enabled: a crash would write the memory of this process, including keys, to a file; disable them with `ulimit -c 0`')
+    if (areCoreDumpsEnabled())
+      runtime.ports.log.warn(
+        'core dumps are enabled: a crash would write the memory of this process, including keys, to a file; disable them with `ulimit -c 0`',
+      )
     const service = await openWorkerService({
-      target, store, sourceRuntime: runtime, concurrency: flags.concurrency, tenants,
-      api: flags.api ? { host: flags.host, port: flags.port, keysOnly: flags.keysOnly === true, ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }) } : null,
+      target,
+      store,
+      sourceRuntime: runtime,
+      concurrency: flags.concurrency,
+      tenants,
+      api: flags.api
+        ? {
+            host: flags.host,
+            port: flags.port,
+            keysOnly: flags.keysOnly === true,
+            ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }),
+          }
+        : null,
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       restate,
       onEvent: cli.terminal.json ? createEventPrinter(cli) : createEventLogger(runtime.ports.log),
@@ -122,33 +194,70 @@ function withInfoLevel(target: WorkerTarget): WorkerTarget {
   return settings.environment['TIDEMARK_LOG'] ? target : { ...target, settings: { ...settings, logLevel: 'info' } }
 }
 
-function showSchedules({ terminal }: Cli, target: WorkerTarget, { api, tenants }: WorkerService, isForAll: boolean): void {
+function showSchedules(
+  { terminal }: Cli,
+  target: WorkerTarget,
+  { api, tenants }: WorkerService,
+  isForAll: boolean,
+): void {
   const { syncs } = target.worker.manifest
   if (terminal.json) {
-    terminal.printDocument({ event: 'serving', ...targetDocument(target), ...(isForAll || tenants.size > 1 ? { tenants: isForAll ? 'all' : [...tenants] } : {}), api: api?.url ?? null, syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })) })
-  } else terminal.print(...formatTable(['SYNC', 'MODE', 'SCHEDULE', 'INTO'], syncs.map(({ name, mode, schedule, databases }) => [name, mode, describeSchedule(schedule), databases.join(', ')])))
-  if (!terminal.json && (isForAll || tenants.size > 1)) terminal.print(`Running for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}. Without a key, the console shows tenant ${target.tenant}.`)
-  if (!terminal.json && api !== null) terminal.print(`Console: ${api.url}/console/`, `Feed: ${api.url}/agents/v1 (create a key with \`tidemark keys create <name>\`)`)
+    terminal.printDocument({
+      event: 'serving',
+      ...targetDocument(target),
+      ...(isForAll || tenants.size > 1 ? { tenants: isForAll ? 'all' : [...tenants] } : {}),
+      api: api?.url ?? null,
+      syncs: syncs.map(({ name, mode, schedule, databases }) => ({ sync: name, mode, schedule, databases })),
+    })
+  } else
+    terminal.print(
+      ...formatTable(
+        ['SYNC', 'MODE', 'SCHEDULE', 'INTO'],
+        syncs.map(({ name, mode, schedule, databases }) => [
+          name,
+          mode,
+          describeSchedule(schedule),
+          databases.join(', '),
+        ]),
+      ),
+    )
+  if (!terminal.json && (isForAll || tenants.size > 1))
+    terminal.print(
+      `Running for ${isForAll ? 'every tenant of the store' : [...tenants].join(', ')}. Without a key, the console shows tenant ${target.tenant}.`,
+    )
+  if (!terminal.json && api !== null)
+    terminal.print(
+      `Console: ${api.url}/console/`,
+      `Feed: ${api.url}/agents/v1 (create a key with \`tidemark keys create <name>\`)`,
+    )
 }
 
 function showReplica({ terminal }: Cli, target: WorkerTarget, { api }: WorkerService): void {
   const { url } = required(api, 'the API of the replica')
-  if (terminal.json) terminal.printDocument({ event: 'serving', ...targetDocument(target), replica: true, api: url, syncs: [] })
-  else terminal.print(`The store is a read-only replica, so no syncs run here. Feed: ${url}/agents/v1. Use a server on the primary to control syncs.`)
+  if (terminal.json)
+    terminal.printDocument({ event: 'serving', ...targetDocument(target), replica: true, api: url, syncs: [] })
+  else
+    terminal.print(
+      `The store is a read-only replica, so no syncs run here. Feed: ${url}/agents/v1. Use a server on the primary to control syncs.`,
+    )
 }
 
 function showRestate({ terminal }: Cli, { restate: ingress }: StartFlags, url: string | null): void {
   if (url === null) return
   if (terminal.json) return terminal.printDocument({ event: 'restate', url, ingress })
-  terminal.print(`Serving Restate at ${url} (ingress ${ingress}). Register it once with \`tidemark restate register ${url}\`.`)
+  terminal.print(
+    `Serving Restate at ${url} (ingress ${ingress}). Register it once with \`tidemark restate register ${url}\`.`,
+  )
 }
 
 export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => void {
-  return ({ kind, ...facts }) => terminal.printDocument({
-    event: kind, ...renameHeadSequence(facts),
-    ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, false) } : {}),
-    ...('result' in facts ? { result: resultDocument(facts.result, false) } : {}),
-  })
+  return ({ kind, ...facts }) =>
+    terminal.printDocument({
+      event: kind,
+      ...renameHeadSequence(facts),
+      ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, false) } : {}),
+      ...('result' in facts ? { result: resultDocument(facts.result, false) } : {}),
+    })
 }
 
 function createEventLogger(parent: Log): (event: RunnerEvent) => void {
@@ -166,7 +275,17 @@ function createEventLogger(parent: Log): (event: RunnerEvent) => void {
         return log.info('waiting', { cycle: event.cycle, ms: event.ms, code: event.code })
       case 'ended': {
         const { cycle, stopReason, pages, counts, startedAt, endedAt, error, trace } = event.result
-        const fields = { cycle, stopReason, pages, ...counts, ms: endedAt - startedAt, code: error?.code, error: error?.message, trace_id: trace?.traceId, span_id: trace?.spanId }
+        const fields = {
+          cycle,
+          stopReason,
+          pages,
+          ...counts,
+          ms: endedAt - startedAt,
+          code: error?.code,
+          error: error?.message,
+          trace_id: trace?.traceId,
+          span_id: trace?.spanId,
+        }
         return error === null ? log.info('cycle ended', fields) : log.error('cycle failed', fields)
       }
       case 'held':

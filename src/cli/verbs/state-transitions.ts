@@ -1,4 +1,11 @@
-import { EMPTY_CHECKPOINT, SyncError, type AuditEntry, type Checkpoint, type StateText, type SyncRef } from '../../contract/index.ts'
+import {
+  EMPTY_CHECKPOINT,
+  SyncError,
+  type AuditEntry,
+  type Checkpoint,
+  type StateText,
+  type SyncRef,
+} from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { maskSecrets } from '../../redaction/known-secrets.ts'
@@ -13,7 +20,14 @@ import { toPrintable } from '../kit/printable.ts'
 import { describeState, stateDocument } from '../kit/state-document.ts'
 import { RefusedError } from '../kit/report-error.ts'
 import { parseStateArgument } from '../kit/state-argument.ts'
-import { printTarget, openTargetStore, targetDocument, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  openTargetStore,
+  targetDocument,
+  loadWorkerTarget,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 interface TransitionFlags extends TargetFlags {
   readonly reason: string
@@ -32,7 +46,9 @@ interface RewindFlags extends Omit<TransitionFlags, 'reason'> {
 
 export const stateSet: VerbAction<[string, string, TransitionFlags]> = async (cli, name, json, flags) => {
   await transitionState(cli, flags, name, async ({ ref }) => ({
-    state: await parseStateArgument(json, ref), reason: flags.reason, next: 'continues from the given state',
+    state: await parseStateArgument(json, ref),
+    reason: flags.reason,
+    next: 'continues from the given state',
   }))
 }
 
@@ -51,9 +67,15 @@ export const stateRewind: VerbAction<[string, RewindFlags]> = async (cli, name, 
 export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, from, to, flags) => {
   await transitionState(cli, flags, to, async ({ ref, readCheckpoint }) => {
     const { version, committed } = await readCheckpoint(from)
-    if (committed === null) throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy. Run it first.`)
-    if (ref.sync === from) throw new SyncError('ARGUMENT_INVALID', `The source and the target are both ${from}. Name two different syncs.`)
-    return { state: committed, reason: flags.reason ?? `copied from version ${version} of ${from}`, next: `continues from the state of ${from}` }
+    if (committed === null)
+      throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy. Run it first.`)
+    if (ref.sync === from)
+      throw new SyncError('ARGUMENT_INVALID', `The source and the target are both ${from}. Name two different syncs.`)
+    return {
+      state: committed,
+      reason: flags.reason ?? `copied from version ${version} of ${from}`,
+      next: `continues from the state of ${from}`,
+    }
   })
 }
 
@@ -63,8 +85,14 @@ export function findStateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], w
   const transitions = audit.filter(isStateTransition)
   const found = transitions.find(({ version }) => version === wanted)
   if (found !== undefined) return found.state
-  const known = transitions.slice(0, 10).map(({ version }) => version).join(', ')
-  throw new SyncError('ARGUMENT_INVALID', `${ref.sync} has no version ${wanted} in its audit log${known === '' ? '' : `; the newest are ${known}`}.`)
+  const known = transitions
+    .slice(0, 10)
+    .map(({ version }) => version)
+    .join(', ')
+  throw new SyncError(
+    'ARGUMENT_INVALID',
+    `${ref.sync} has no version ${wanted} in its audit log${known === '' ? '' : `; the newest are ${known}`}.`,
+  )
 }
 
 interface TransitionContext {
@@ -95,7 +123,10 @@ interface PlannedTransition extends ResetPlan {
 
 /** Plans against the stored checkpoint. Applies only with --yes, and only if the version has not changed since. */
 async function transitionState(
-  cli: Cli, flags: Omit<TransitionFlags, 'reason'>, name: string, intend: (context: TransitionContext) => Promise<TransitionIntent>,
+  cli: Cli,
+  flags: Omit<TransitionFlags, 'reason'>,
+  name: string,
+  intend: (context: TransitionContext) => Promise<TransitionIntent>,
 ): Promise<void> {
   const target = await loadWorkerTarget(cli, flags)
   printTarget(cli, target)
@@ -112,23 +143,50 @@ async function transitionState(
       },
     })
     const reason = maskSecrets(intended.reason)
-    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync) ? target.worker.plan(ref.sync) : null
-    const intent: PlannedTransition = { state: intended.state, reason, ...(intended.state === null ? planReset(declared, reason) : { nextCycle: required(intended.next, 'the effect on the next cycle') }) }
-    if (intent.reason.trim() === '') throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. Give a reason for the audit log with --reason.')
+    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync)
+      ? target.worker.plan(ref.sync)
+      : null
+    const intent: PlannedTransition = {
+      state: intended.state,
+      reason,
+      ...(intended.state === null
+        ? planReset(declared, reason)
+        : { nextCycle: required(intended.next, 'the effect on the next cycle') }),
+    }
+    if (intent.reason.trim() === '')
+      throw new SyncError('ARGUMENT_INVALID', 'The reason is empty. Give a reason for the audit log with --reason.')
     if (flags.ifVersion !== undefined && flags.ifVersion !== before.version) {
-      throw new SyncError('VERSION_CONFLICT', `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Nothing was changed.`)
+      throw new SyncError(
+        'VERSION_CONFLICT',
+        `${ref.sync} is at version ${before.version}, not ${flags.ifVersion}. Nothing was changed.`,
+      )
     }
     const plan = planDocument(target, ref, before, intent)
     if (flags.yes !== true || store === null) {
       cli.terminal.remark(...formatPlan(ref, before, intent))
-      throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to change the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.storeLabel}).`, plan)
+      throw new RefusedError(
+        'CONFIRMATION_NEEDED',
+        `Nothing was changed. Add --yes to change the state of ${ref.sync} (worker ${ref.worker}, tenant ${target.tenant}, ${target.storeLabel}).`,
+        plan,
+      )
     }
     const owner = declared?.owner ?? `${ref.worker}/${ref.sync}`
-    const { version } = await applyStateTransition(store, ref, { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill }, {
-      clock: systemClock, actor: actorName(), holder: `cli:${holderName()}`, isDead: isHolderGone,
-    })
+    const { version } = await applyStateTransition(
+      store,
+      ref,
+      { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill },
+      {
+        clock: systemClock,
+        actor: actorName(),
+        holder: `cli:${holderName()}`,
+        isDead: isHolderGone,
+      },
+    )
     if (cli.terminal.json) cli.terminal.printDocument({ ...plan, version })
-    else cli.terminal.print(`${ref.sync} is at version ${version}: ${describeState(intent.state, false)}. The next cycle ${intent.nextCycle}.`)
+    else
+      cli.terminal.print(
+        `${ref.sync} is at version ${version}: ${describeState(intent.state, false)}. The next cycle ${intent.nextCycle}.`,
+      )
   } finally {
     await store?.close()
   }
@@ -136,7 +194,9 @@ async function transitionState(
 
 function planDocument(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: PlannedTransition): object {
   return {
-    ...targetDocument(target), sync: ref.sync, reason: intent.reason,
+    ...targetDocument(target),
+    sync: ref.sync,
+    reason: intent.reason,
     from: { version: before.version, committed: stateDocument(before.committed, false) },
     to: { committed: stateDocument(intent.state, false) },
     givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
@@ -149,7 +209,11 @@ function formatPlan(ref: SyncRef, { version, committed, inflight }: Checkpoint, 
   return [
     `Plan for ${ref.sync}:`,
     `  replaces    ${committed === null ? 'no state' : `the committed state ${describeState(committed, false)} of version ${version} (kept in the audit log, for rewind)`}`,
-    ...(inflight === null ? [] : [`  abandons    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; its rows are kept`]),
+    ...(inflight === null
+      ? []
+      : [
+          `  abandons    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; its rows are kept`,
+        ]),
     `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
     '  keeps       all rows and the change log',
     `  next cycle  ${intent.nextCycle}`,

@@ -14,11 +14,27 @@ import { openExistingStoreOfAnyTenant, openExistingStore } from '../kit/open-exi
 import { toPrintable } from '../kit/printable.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { adviceFor } from '../kit/report-error.ts'
-import { describeSchedule, QUARANTINED_COUNT_MAX, readSyncStatus, type SyncStatusRequest, type LeaseHolder, type SyncStatusDetails } from '../kit/sync-status.ts'
+import {
+  describeSchedule,
+  QUARANTINED_COUNT_MAX,
+  readSyncStatus,
+  type SyncStatusRequest,
+  type LeaseHolder,
+  type SyncStatusDetails,
+} from '../kit/sync-status.ts'
 import { shortenTidemark } from '../kit/shorten-tidemark.ts'
 import { formatTable } from '../kit/table.ts'
 import { addTargetFlags } from '../kit/target-flags.ts'
-import { printTarget, resolveStoreTarget, targetDocument, withStoreFlags, loadWorkerTarget, type Target, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
+import {
+  printTarget,
+  resolveStoreTarget,
+  targetDocument,
+  withStoreFlags,
+  loadWorkerTarget,
+  type Target,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
 
 interface StatusFlags extends TargetFlags {
   readonly watch?: boolean | number
@@ -35,7 +51,11 @@ export function statusVerb(): Command {
   return withStoreFlags(new Command('status'))
     .summary('show the status of every sync')
     .description('Shows the health, tidemark, lag, last cycle and next cycle of every sync of the worker.')
-    .addOption(new Option('--watch [seconds]', 'refresh every N seconds until Ctrl-C').argParser(parseCount).preset(WATCH_SECONDS))
+    .addOption(
+      new Option('--watch [seconds]', 'refresh every N seconds until Ctrl-C')
+        .argParser(parseCount)
+        .preset(WATCH_SECONDS),
+    )
     .option('--all', 'show the syncs of all workers; needs no worker file')
     .addOption(new Option('--all-tenants', 'show every tenant of the store').conflicts('watch'))
     .option('--reveal', 'show raw cursor values')
@@ -70,14 +90,24 @@ async function showTenants(cli: Cli, target: Target | WorkerTarget, flags: Statu
   const documents: object[] = []
   const store = await openExistingStoreOfAnyTenant(target)
   try {
-    const stores = store === null ? [] : (await store.tenants()).map((tenant) => ({ tenant, own: store.forTenant(tenant) }))
+    const stores =
+      store === null ? [] : (await store.tenants()).map((tenant) => ({ tenant, own: store.forTenant(tenant) }))
     for (let at = 0; at < stores.length; at += TENANTS_CONCURRENT_MAX) {
-      const views = await Promise.all(stores.slice(at, at + TENANTS_CONCURRENT_MAX).map(async ({ tenant, own }) => {
-        return (await hasTenantData(own)) ? { tenant, view: await readStatusViewFrom(own, { ...target, tenant }) } : null
-      }))
+      const views = await Promise.all(
+        stores.slice(at, at + TENANTS_CONCURRENT_MAX).map(async ({ tenant, own }) => {
+          return (await hasTenantData(own))
+            ? { tenant, view: await readStatusViewFrom(own, { ...target, tenant }) }
+            : null
+        }),
+      )
       for (const { tenant, view } of views.filter((found) => found !== null)) {
         documents.push({ tenant, ...statusDocument(view, flags) })
-        if (!terminal.json) terminal.print(...(documents.length > 1 ? [''] : []), terminal.colors.bold(`tenant ${toPrintable(tenant)}`), ...formatStatus(cli, view, flags))
+        if (!terminal.json)
+          terminal.print(
+            ...(documents.length > 1 ? [''] : []),
+            terminal.colors.bold(`tenant ${toPrintable(tenant)}`),
+            ...formatStatus(cli, view, flags),
+          )
       }
     }
   } finally {
@@ -93,10 +123,18 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
   terminal.printDocument({ ...targetDocument(target), ...statusDocument(view, flags) })
 }
 
-function formatStatus(cli: Cli, { now, syncs, webhooks, headSequence, pauses, drift }: StatusView, { all = false, reveal = false, watch }: StatusFlags): string[] {
+function formatStatus(
+  cli: Cli,
+  { now, syncs, webhooks, headSequence, pauses, drift }: StatusView,
+  { all = false, reveal = false, watch }: StatusFlags,
+): string[] {
   if (syncs.length === 0) return [all ? 'No sync has run in this store yet.' : 'This worker declares no syncs.']
   return [
-    ...formatSyncTable(cli, syncs, now, { all, reveal, columns: watch !== undefined && cli.terminal.isInteractive ? WATCH_COLUMNS : STATUS_COLUMNS }),
+    ...formatSyncTable(cli, syncs, now, {
+      all,
+      reveal,
+      columns: watch !== undefined && cli.terminal.isInteractive ? WATCH_COLUMNS : STATUS_COLUMNS,
+    }),
     ...syncs.flatMap((details) => formatRemarks(cli, details, now)),
     ...pauses.map((pause) => formatPause(cli, pause, now)),
     ...formatDrift(cli, drift),
@@ -128,13 +166,20 @@ async function readStatusView(target: Target | WorkerTarget): Promise<StatusView
 async function readStatusViewFrom(store: Store | null, target: Target | WorkerTarget): Promise<StatusView> {
   const { now, syncs } = await readSyncStatus(store, await listSyncs(store, target))
   const pauses = await readPauses(store, [...new Set(syncs.map(({ worker }) => worker))])
-  return { now, syncs, webhooks: (await store?.webhooks()) ?? [], headSequence: (await store?.headSequence()) ?? 0, pauses, drift: (await store?.schemaDrift()) ?? [] }
+  return {
+    now,
+    syncs,
+    webhooks: (await store?.webhooks()) ?? [],
+    headSequence: (await store?.headSequence()) ?? 0,
+    pauses,
+    drift: (await store?.schemaDrift()) ?? [],
+  }
 }
 
 async function readPauses(store: Store | null, workers: readonly string[]): Promise<StatusView['pauses']> {
   const found: Array<StatusView['pauses'][number]> = []
   for (const worker of workers) {
-    const { pauses = [] } = await store?.pauses({ worker, at: systemClock.now() }) ?? {}
+    const { pauses = [] } = (await store?.pauses({ worker, at: systemClock.now() })) ?? {}
     found.push(...pauses.map((pause) => ({ worker, ...pause })))
   }
   return found
@@ -144,25 +189,56 @@ async function readPauses(store: Store | null, workers: readonly string[]): Prom
 async function listSyncs(store: Store | null, target: Target | WorkerTarget): Promise<SyncStatusRequest[]> {
   const stored = store === null ? [] : await store.syncs()
   if (!('worker' in target)) return stored.map((ref) => ({ ref, declared: null }))
-  const declared = target.worker.manifest.syncs.map((sync) => ({ ref: { worker: target.name, sync: sync.name }, declared: sync }))
+  const declared = target.worker.manifest.syncs.map((sync) => ({
+    ref: { worker: target.name, sync: sync.name },
+    declared: sync,
+  }))
   const names = new Set(declared.map(({ ref }) => ref.sync))
-  const undeclared = stored.filter(({ worker, sync }) => worker === target.name && !names.has(sync)).map((ref) => ({ ref, declared: null }))
+  const undeclared = stored
+    .filter(({ worker, sync }) => worker === target.name && !names.has(sync))
+    .map((ref) => ({ ref, declared: null }))
   return [...declared, ...undeclared]
 }
 
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function statusDocument({ now, syncs, webhooks, headSequence, pauses, drift }: StatusView, { reveal = false }: StatusFlags): object {
-  return { at: isoTime(now), syncs: syncs.map((details) => syncDocument(details, reveal)), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)),
-    pauses: pauses.map(({ worker, pacer, origin, until }) => ({ worker, pacer: pacer || null, origin: origin || null, until: isoTime(until) })),
+function statusDocument(
+  { now, syncs, webhooks, headSequence, pauses, drift }: StatusView,
+  { reveal = false }: StatusFlags,
+): object {
+  return {
+    at: isoTime(now),
+    syncs: syncs.map((details) => syncDocument(details, reveal)),
+    webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)),
+    pauses: pauses.map(({ worker, pacer, origin, until }) => ({
+      worker,
+      pacer: pacer || null,
+      origin: origin || null,
+      until: isoTime(until),
+    })),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
 
 function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
-  const { worker, sync, health, declared, checkpoint, lastCycle: last, lagMs, due, leaseHolder, backfillNeeded, quarantined, drift } = details
+  const {
+    worker,
+    sync,
+    health,
+    declared,
+    checkpoint,
+    lastCycle: last,
+    lagMs,
+    due,
+    leaseHolder,
+    backfillNeeded,
+    quarantined,
+    drift,
+  } = details
   return {
-    worker, sync, health,
+    worker,
+    sync,
+    health,
     declared: declared !== null,
     mode: declared?.mode ?? last?.mode ?? null,
     schedule: declared === null ? null : declared.schedule,
@@ -170,23 +246,57 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     tidemark: redactTidemark(checkpoint.tidemark, reveal),
     lagMs,
     version: checkpoint.version,
-    lastCycle: last === null ? null : {
-      cycle: last.cycle, trigger: last.trigger, startedAt: isoTime(last.startedAt), endedAt: isoTime(last.endedAt), stopReason: last.stopReason, endReason: last.endReason,
-      pages: last.pages, counts: last.counts, retries: last.retries, waitedMs: last.waitedMs,
-    },
-    unfinished: checkpoint.inflight === null ? null : { cycle: checkpoint.inflight.cycle, pages: checkpoint.inflight.page, startedAt: isoTime(checkpoint.inflight.startedAt) },
+    lastCycle:
+      last === null
+        ? null
+        : {
+            cycle: last.cycle,
+            trigger: last.trigger,
+            startedAt: isoTime(last.startedAt),
+            endedAt: isoTime(last.endedAt),
+            stopReason: last.stopReason,
+            endReason: last.endReason,
+            pages: last.pages,
+            counts: last.counts,
+            retries: last.retries,
+            waitedMs: last.waitedMs,
+          },
+    unfinished:
+      checkpoint.inflight === null
+        ? null
+        : {
+            cycle: checkpoint.inflight.cycle,
+            pages: checkpoint.inflight.page,
+            startedAt: isoTime(checkpoint.inflight.startedAt),
+          },
     lastSuccessAt: isoTime(checkpoint.lastSuccessAt),
-    backfillNeeded: backfillNeeded === null ? null : { since: isoTime(backfillNeeded.since), reason: backfillNeeded.reason },
+    backfillNeeded:
+      backfillNeeded === null ? null : { since: isoTime(backfillNeeded.since), reason: backfillNeeded.reason },
     next: due === null ? null : due.kind === 'at' ? { at: isoTime(due.at), why: due.why } : { at: null, why: due.why },
     triggeredAt: isoTime(checkpoint.triggeredAt),
     failures: checkpoint.failures,
     retryAt: isoTime(checkpoint.retryAt),
-    lastError: checkpoint.lastError === null ? null : {
-      code: checkpoint.lastError.code, message: checkpoint.lastError.message, advice: adviceFor(checkpoint.lastError.code, sync), at: isoTime(checkpoint.lastError.at),
-    },
+    lastError:
+      checkpoint.lastError === null
+        ? null
+        : {
+            code: checkpoint.lastError.code,
+            message: checkpoint.lastError.message,
+            advice: adviceFor(checkpoint.lastError.code, sync),
+            at: isoTime(checkpoint.lastError.at),
+          },
     heldBy: leaseHolder?.holder ?? null,
     heldUntil: isoTime(leaseHolder?.until ?? null),
-    runner: leaseHolder === null ? null : { host: leaseHolder.location?.host ?? null, pid: leaseHolder.location?.pid ?? null, since: isoTime(leaseHolder.since), leaseLeftMs: leaseHolder.remainingMs, gone: leaseHolder.isGone },
+    runner:
+      leaseHolder === null
+        ? null
+        : {
+            host: leaseHolder.location?.host ?? null,
+            pid: leaseHolder.location?.pid ?? null,
+            since: isoTime(leaseHolder.since),
+            leaseLeftMs: leaseHolder.remainingMs,
+            gone: leaseHolder.isGone,
+          },
     quarantined,
     ...(drift !== null && { drift }),
   }
@@ -194,15 +304,25 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
 
 // ── Text output ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function formatSyncTable({ terminal: { colors } }: Cli, syncs: readonly SyncStatusDetails[], now: number, options: { all: boolean; reveal: boolean; columns: readonly StatusColumn[] }): string[] {
+function formatSyncTable(
+  { terminal: { colors } }: Cli,
+  syncs: readonly SyncStatusDetails[],
+  now: number,
+  options: { all: boolean; reveal: boolean; columns: readonly StatusColumn[] },
+): string[] {
   const paint: Record<Health, (text: string) => string> = {
-    HEALTHY: colors.green, INITIALIZING: colors.cyan, WARNING: colors.yellow, ERROR: colors.red, PAUSED: colors.dim,
+    HEALTHY: colors.green,
+    INITIALIZING: colors.cyan,
+    WARNING: colors.yellow,
+    ERROR: colors.red,
+    PAUSED: colors.dim,
   }
   const cells: Record<StatusColumn, (details: SyncStatusDetails) => string> = {
     SYNC: ({ worker, sync }) => (options.all ? `${worker}/${sync}` : sync),
     HEALTH: ({ health }) => paint[health](health),
     MODE: ({ declared, lastCycle: last }) => declared?.mode ?? last?.mode ?? '-',
-    SCHEDULE: ({ declared }) => (declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule)),
+    SCHEDULE: ({ declared }) =>
+      declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule),
     TIDEMARK: ({ checkpoint }) => {
       const tidemark = redactTidemark(checkpoint.tidemark, options.reveal) ?? '-'
       return options.columns === WATCH_COLUMNS ? shortenTidemark(tidemark, now) : tidemark
@@ -212,19 +332,34 @@ function formatSyncTable({ terminal: { colors } }: Cli, syncs: readonly SyncStat
     'LAST CYCLE': (details) => formatLastCycle(details, now),
     NEXT: (details) => formatNextRun(details, now),
   }
-  return formatTable(options.columns.map((title) => colors.bold(title)), syncs.map((details) => options.columns.map((title) => cells[title](details))))
+  return formatTable(
+    options.columns.map((title) => colors.bold(title)),
+    syncs.map((details) => options.columns.map((title) => cells[title](details))),
+  )
 }
 
 type StatusColumn = (typeof STATUS_COLUMNS)[number]
 
-const STATUS_COLUMNS = ['SYNC', 'HEALTH', 'MODE', 'SCHEDULE', 'TIDEMARK', 'LAG', 'VERSION', 'LAST CYCLE', 'NEXT'] as const
+const STATUS_COLUMNS = [
+  'SYNC',
+  'HEALTH',
+  'MODE',
+  'SCHEDULE',
+  'TIDEMARK',
+  'LAG',
+  'VERSION',
+  'LAST CYCLE',
+  'NEXT',
+] as const
 /** A watched table is cut to the width of the screen, so the columns that change come first. */
 const WATCH_COLUMNS: readonly StatusColumn[] = ['SYNC', 'HEALTH', 'TIDEMARK', 'LAG', 'NEXT', 'LAST CYCLE']
 
 function formatLastCycle({ lastCycle: last, leaseHolder }: SyncStatusDetails, now: number): string {
   if (last === null) return 'never ran'
-  if (last.endedAt !== null) return `${last.stopReason ?? 'ended'}${last.endReason === null ? '' : ` (${last.endReason})`} ${formatAgo(last.endedAt, now)}: ${describeCounts(last.counts)}`
-  if (leaseHolder?.isGone !== false) return `interrupted, started ${formatAgo(last.startedAt, now)}: ${describeCounts(last.counts)}`
+  if (last.endedAt !== null)
+    return `${last.stopReason ?? 'ended'}${last.endReason === null ? '' : ` (${last.endReason})`} ${formatAgo(last.endedAt, now)}: ${describeCounts(last.counts)}`
+  if (leaseHolder?.isGone !== false)
+    return `interrupted, started ${formatAgo(last.startedAt, now)}: ${describeCounts(last.counts)}`
   const perSecond = Math.round(totalRows(last.counts) / Math.max(1, (now - last.startedAt) / 1_000))
   return `running for ${formatDuration(now - last.startedAt)}: ${formatNumber(last.pages)} ${last.pages === 1 ? 'page' : 'pages'}, ${describeCounts(last.counts)}, ${formatNumber(perSecond)} rows/s`
 }
@@ -238,26 +373,48 @@ function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): st
 }
 
 function formatRemarks({ terminal: { colors }, targetFlags }: Cli, details: SyncStatusDetails, now: number): string[] {
-  const { sync, declared, checkpoint: { lastError, failures, inflight }, leaseHolder, backfillNeeded, quarantined, drift } = details
+  const {
+    sync,
+    declared,
+    checkpoint: { lastError, failures, inflight },
+    leaseHolder,
+    backfillNeeded,
+    quarantined,
+    drift,
+  } = details
   const lines: string[] = []
   if (failures > 0 && lastError !== null) {
-    lines.push(`${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${formatAgo(lastError.at, now)}: ${colors.bold(lastError.code)} ${toPrintable(lastError.message)}`)
+    lines.push(
+      `${colors.red('✗')} ${sync}: failed ${failures === 1 ? 'once' : `${failures} times in a row`}, last ${formatAgo(lastError.at, now)}: ${colors.bold(lastError.code)} ${toPrintable(lastError.message)}`,
+    )
     lines.push(`  ${addTargetFlags(adviceFor(lastError.code, sync), targetFlags)}`)
   }
   const isReported = failures > 0 && lastError?.code === 'HISTORY_LOST' && declared?.pair === null
   if (backfillNeeded !== null && declared?.pair !== 'delta' && !isReported) {
-    lines.push(`${colors.yellow('•')} ${sync}: needs a backfill since ${formatAgo(backfillNeeded.since, now)}: ${toPrintable(backfillNeeded.reason)}`)
-    lines.push(declared?.pair === null
-      ? `  ${addTargetFlags(adviceFor('HISTORY_LOST', sync), targetFlags)}`
-      : '  The scheduler or the next `tidemark run` starts it. Until then changes may be missing.')
+    lines.push(
+      `${colors.yellow('•')} ${sync}: needs a backfill since ${formatAgo(backfillNeeded.since, now)}: ${toPrintable(backfillNeeded.reason)}`,
+    )
+    lines.push(
+      declared?.pair === null
+        ? `  ${addTargetFlags(adviceFor('HISTORY_LOST', sync), targetFlags)}`
+        : '  The scheduler or the next `tidemark run` starts it. Until then changes may be missing.',
+    )
   }
   if (leaseHolder !== null) {
-    lines.push(leaseHolder.isGone
-      ? `${colors.yellow('•')} ${sync}: the lease of ${describeHolder(leaseHolder)} is abandoned; the next run takes over.`
-      : `${colors.cyan('▸')} ${sync}: run by ${describeHolder(leaseHolder)}${leaseHolder.since === null ? '' : `, lease acquired ${formatAgo(leaseHolder.since, now)}`}, expires in ${formatDuration(leaseHolder.remainingMs)}`)
-  } else if (inflight !== null) lines.push(`${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${formatNumber(inflight.page)} pages; the next run continues it.`)
+    lines.push(
+      leaseHolder.isGone
+        ? `${colors.yellow('•')} ${sync}: the lease of ${describeHolder(leaseHolder)} is abandoned; the next run takes over.`
+        : `${colors.cyan('▸')} ${sync}: run by ${describeHolder(leaseHolder)}${leaseHolder.since === null ? '' : `, lease acquired ${formatAgo(leaseHolder.since, now)}`}, expires in ${formatDuration(leaseHolder.remainingMs)}`,
+    )
+  } else if (inflight !== null)
+    lines.push(
+      `${colors.yellow('•')} ${sync}: cycle ${inflight.cycle} is unfinished after ${formatNumber(inflight.page)} pages; the next run continues it.`,
+    )
   if (drift !== null) lines.push(`${colors.yellow('•')} ${sync}: records changed shape: ${toPrintable(drift)}.`)
-  if (quarantined > 0) lines.push(`${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_COUNT_MAX ? `at least ${formatNumber(QUARANTINED_COUNT_MAX)}` : formatNumber(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} quarantined.`)
+  if (quarantined > 0)
+    lines.push(
+      `${colors.yellow('•')} ${sync}: ${quarantined >= QUARANTINED_COUNT_MAX ? `at least ${formatNumber(QUARANTINED_COUNT_MAX)}` : formatNumber(quarantined)} ${quarantined === 1 ? 'record is' : 'records are'} quarantined.`,
+    )
   return lines
 }
 
@@ -269,18 +426,34 @@ function formatPause({ terminal: { colors } }: Cli, { pacer, origin, until }: Pa
 const DRIFT_LINES_MAX = 10
 
 function formatDrift({ terminal: { colors } }: Cli, drift: readonly SchemaDrift[]): string[] {
-  const lines = drift.slice(0, DRIFT_LINES_MAX).map((item) => `${colors.yellow('•')} ${toPrintable(describeDrift(item))}. Run \`tidemark schema plan ${toPrintable(item.database)}\`.`)
-  return drift.length > DRIFT_LINES_MAX ? [...lines, `${colors.yellow('•')} and ${formatNumber(drift.length - DRIFT_LINES_MAX)} more fields.`] : lines
+  const lines = drift
+    .slice(0, DRIFT_LINES_MAX)
+    .map(
+      (item) =>
+        `${colors.yellow('•')} ${toPrintable(describeDrift(item))}. Run \`tidemark schema plan ${toPrintable(item.database)}\`.`,
+    )
+  return drift.length > DRIFT_LINES_MAX
+    ? [...lines, `${colors.yellow('•')} and ${formatNumber(drift.length - DRIFT_LINES_MAX)} more fields.`]
+    : lines
 }
 
 function formatWebhook({ terminal: { colors } }: Cli, webhook: Webhook, headSequence: number): string {
   const { id, sequence, waiting, dead, disabledReason } = webhook
   const marks = { enabled: colors.green('✓'), failing: colors.yellow('•'), disabled: colors.red('✗') }
   const state = computeWebhookState(webhook)
-  const counts = [[headSequence - sequence, 'behind'], [waiting, 'pending'], [dead, 'failed']] as const
-  return `${marks[state]} webhook ${id}: ${disabledReason === null ? state : `disabled: ${toPrintable(disabledReason)}`}${counts.filter(([number]) => number > 0).map(([number, what]) => `, ${formatNumber(number)} ${what}`).join('')}`
+  const counts = [
+    [headSequence - sequence, 'behind'],
+    [waiting, 'pending'],
+    [dead, 'failed'],
+  ] as const
+  return `${marks[state]} webhook ${id}: ${disabledReason === null ? state : `disabled: ${toPrintable(disabledReason)}`}${counts
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `, ${formatNumber(number)} ${what}`)
+    .join('')}`
 }
 
 function describeHolder({ holder, location }: LeaseHolder): string {
-  return location === null ? toPrintable(holder) : `process ${location.pid} on ${toPrintable(location.host)} (${toPrintable(holder)})`
+  return location === null
+    ? toPrintable(holder)
+    : `process ${location.pid} on ${toPrintable(location.host)} (${toPrintable(holder)})`
 }

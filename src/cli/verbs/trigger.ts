@@ -6,7 +6,9 @@ import { withStoreFlags, type TargetFlags } from '../kit/target.ts'
 export function triggerVerb(): Command {
   return withStoreFlags(new Command('trigger'))
     .summary('run a sync now')
-    .description('Requests one cycle of a sync now, regardless of its schedule. A running `tidemark start` on this store runs it.')
+    .description(
+      'Requests one cycle of a sync now, regardless of its schedule. A running `tidemark start` on this store runs it.',
+    )
     .argument('<sync>', 'the sync')
 }
 

@@ -1,9 +1,29 @@
 import { Command, InvalidArgumentError } from 'commander'
-import { SyncError, type ChangeAction, type Store, type Webhook, type WebhookAllowance, type WebhookEdit } from '../../contract/index.ts'
+import {
+  SyncError,
+  type ChangeAction,
+  type Store,
+  type Webhook,
+  type WebhookAllowance,
+  type WebhookEdit,
+} from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { checkWebhookUrl } from '../../webhooks/check-url.ts'
 import {
-  ACTIONS, addWebhook, ALLOWANCES, toDeliveryDocument, editWebhook, findWebhook, pauseWebhook, removeWebhook, replayWebhook, resumeWebhook, rotateWebhook, testWebhook, toWebhookDocument, type WebhookActor,
+  ACTIONS,
+  addWebhook,
+  ALLOWANCES,
+  toDeliveryDocument,
+  editWebhook,
+  findWebhook,
+  pauseWebhook,
+  removeWebhook,
+  replayWebhook,
+  resumeWebhook,
+  rotateWebhook,
+  testWebhook,
+  toWebhookDocument,
+  type WebhookActor,
 } from '../../webhooks/manage-webhooks.ts'
 import { redactUrl } from '../../webhooks/redact-url.ts'
 import { createSender } from '../../webhooks/send.ts'
@@ -47,7 +67,9 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
   return {
     add: verb('add')
       .summary('add a webhook')
-      .description('Adds a webhook: new changes are sent to a URL, signed as in Standard Webhooks. The secret is shown once. `tidemark start` delivers. --allow permits http, private (non-public addresses) and port (other than 80 and 443).')
+      .description(
+        'Adds a webhook: new changes are sent to a URL, signed as in Standard Webhooks. The secret is shown once. `tidemark start` delivers. --allow permits http, private (non-public addresses) and port (other than 80 and 443).',
+      )
       .argument('<url>', 'the public https URL that receives changes')
       .option('--databases <list>', 'send only these databases (default: all)', parseNames)
       .option('--actions <list>', 'send only these: created, updated, deleted (default: all)', parseNamesOf(ACTIONS))
@@ -58,10 +80,16 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
       .description('Lists the webhooks of this tenant with their progress and the result of the last delivery.'),
     edit: verb('edit')
       .summary('change the filter or the URL of a webhook')
-      .description('Changes the filter or the URL of a webhook and explains the effect. Edits apply from the current position of the webhook: earlier changes that the old filter excluded are sent only by a replay.')
+      .description(
+        'Changes the filter or the URL of a webhook and explains the effect. Edits apply from the current position of the webhook: earlier changes that the old filter excluded are sent only by a replay.',
+      )
       .argument(...id)
       .option('--databases <list>', 'send only these databases, or all', parseOrAll(parseNames))
-      .option('--actions <list>', 'send only these: created, updated, deleted; or all', parseOrAll(parseNamesOf(ACTIONS)))
+      .option(
+        '--actions <list>',
+        'send only these: created, updated, deleted; or all',
+        parseOrAll(parseNamesOf(ACTIONS)),
+      )
       .option('--url <url>', 'the public https URL that receives changes')
       .option('--allow <list>', 'allow a restricted URL: http, private, port', parseNamesOf(ALLOWANCES))
       .option('--dry-run', 'show the effect without changing anything'),
@@ -79,7 +107,9 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
       .argument(...id),
     replay: verb('replay')
       .summary('retry failed deliveries or resend changes')
-      .description('Enables a webhook and retries its pending and failed deliveries. With --since or --all, changes are sent again with the same ids.')
+      .description(
+        'Enables a webhook and retries its pending and failed deliveries. With --since or --all, changes are sent again with the same ids.',
+      )
       .argument(...id)
       .option('--since <time>', 'resend changes since a time (2026-01-31T12:00:00Z)', parseTime)
       .option('--all', 'resend the whole change log'),
@@ -89,7 +119,9 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
       .argument(...id),
     rotate: verb('rotate')
       .summary('rotate the secret of a webhook')
-      .description('Creates a new secret for a webhook. Messages carry the signatures of both secrets until the overlap ends.')
+      .description(
+        'Creates a new secret for a webhook. Messages carry the signatures of both secrets until the overlap ends.',
+      )
       .argument(...id)
       .option('--overlap <hours>', 'hours that both secrets sign', parseCountOrZero, 24),
     remove: verb('remove')
@@ -100,11 +132,18 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
   }
 }
 
-export const webhooksAdd: VerbAction<[string, AddFlags]> = async (cli, url, { databases = null, actions = null, allow, all = false, ...flags }) => {
+export const webhooksAdd: VerbAction<[string, AddFlags]> = async (
+  cli,
+  url,
+  { databases = null, actions = null, allow, all = false, ...flags },
+) => {
   checkWebhookUrl(url, allow)
   await withStore(cli, flags, async (target, store) => {
     const { webhook, secret } = await addWebhook(store, { url, databases, actions, allow, all }, currentActor())
-    await printWebhook(cli, target, store, webhook, { secret, message: `Added webhook ${webhook.id}. It receives ${all ? 'the whole change log' : 'new changes'}. \`tidemark start\` delivers.` })
+    await printWebhook(cli, target, store, webhook, {
+      secret,
+      message: `Added webhook ${webhook.id}. It receives ${all ? 'the whole change log' : 'new changes'}. \`tidemark start\` delivers.`,
+    })
   })
 }
 
@@ -112,24 +151,63 @@ export const webhooksList: VerbAction<[TargetFlags]> = async (cli, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
     const webhooks = (await store?.webhooks()) ?? []
     const headSequence = (await store?.headSequence()) ?? 0
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)) })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        webhooks: webhooks.map((webhook) => toWebhookDocument(webhook, headSequence)),
+      })
     if (webhooks.length === 0) return cli.terminal.print('No webhooks. Add one with `tidemark webhooks add <url>`.')
-    cli.terminal.print(...formatTable(['ID', 'URL', 'FILTER', 'BEHIND', 'PENDING', 'FAILED', 'LAST', 'STATUS'], webhooks.map((webhook) => [
-      webhook.id, toPrintable(redactUrl(webhook.url)), describeFilter(webhook), String(headSequence - webhook.sequence), String(webhook.waiting), String(webhook.dead),
-      webhook.lastStatus === null ? (webhook.lastAnswer ?? '–') : String(webhook.lastStatus), webhook.disabledReason === null ? 'enabled' : `disabled: ${webhook.disabledReason}`,
-    ])))
+    cli.terminal.print(
+      ...formatTable(
+        ['ID', 'URL', 'FILTER', 'BEHIND', 'PENDING', 'FAILED', 'LAST', 'STATUS'],
+        webhooks.map((webhook) => [
+          webhook.id,
+          toPrintable(redactUrl(webhook.url)),
+          describeFilter(webhook),
+          String(headSequence - webhook.sequence),
+          String(webhook.waiting),
+          String(webhook.dead),
+          webhook.lastStatus === null ? (webhook.lastAnswer ?? '–') : String(webhook.lastStatus),
+          webhook.disabledReason === null ? 'enabled' : `disabled: ${webhook.disabledReason}`,
+        ]),
+      ),
+    )
   })
 }
 
-export const webhooksEdit: VerbAction<[string, EditFlags]> = async (cli, id, { url, databases, actions, allow, dryRun = false, ...flags }) => {
-  const edit: WebhookEdit = { ...(url !== undefined && { url }), ...(databases !== undefined && { databases: toFilter(databases) }), ...(actions !== undefined && { actions: toFilter(actions) }), ...(allow !== undefined && { allow }) }
-  if (Object.keys(edit).length === 0) throw new SyncError('ARGUMENT_INVALID', 'No change was requested. Add --databases, --actions, --url or --allow.')
+export const webhooksEdit: VerbAction<[string, EditFlags]> = async (
+  cli,
+  id,
+  { url, databases, actions, allow, dryRun = false, ...flags },
+) => {
+  const edit: WebhookEdit = {
+    ...(url !== undefined && { url }),
+    ...(databases !== undefined && { databases: toFilter(databases) }),
+    ...(actions !== undefined && { actions: toFilter(actions) }),
+    ...(allow !== undefined && { allow }),
+  }
+  if (Object.keys(edit).length === 0)
+    throw new SyncError('ARGUMENT_INVALID', 'No change was requested. Add --databases, --actions, --url or --allow.')
   await withStore(cli, flags, async (target, store) => {
     const { webhook, plan } = await editWebhook(store, id, edit, { ...currentActor(), isDone: !dryRun })
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), changed: !dryRun && plan.changes.length > 0, plan, webhook: toWebhookDocument(webhook, await store.headSequence()) })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        changed: !dryRun && plan.changes.length > 0,
+        plan,
+        webhook: toWebhookDocument(webhook, await store.headSequence()),
+      })
     if (plan.changes.length === 0) return cli.terminal.remark(`Webhook ${id} already has these settings.`)
-    cli.terminal.print(...formatTable(['', 'WAS', dryRun ? 'WOULD BE' : 'IS'], plan.changes.map(({ what, from, to }) => [what, toPrintable(from), toPrintable(to)])))
-    cli.terminal.remark(...plan.notes, ...(dryRun ? [cli.terminal.colors.dim('Nothing was changed. Leave out --dry-run to apply it.')] : []))
+    cli.terminal.print(
+      ...formatTable(
+        ['', 'WAS', dryRun ? 'WOULD BE' : 'IS'],
+        plan.changes.map(({ what, from, to }) => [what, toPrintable(from), toPrintable(to)]),
+      ),
+    )
+    cli.terminal.remark(
+      ...plan.notes,
+      ...(dryRun ? [cli.terminal.colors.dim('Nothing was changed. Leave out --dry-run to apply it.')] : []),
+    )
   })
 }
 
@@ -141,21 +219,36 @@ export const webhooksTest: VerbAction<[string, TargetFlags]> = async (cli, id, f
     const { kind, messageId, status, answer } = await testWebhook(webhook, send, systemClock.now())
     await send.close()
     failed = kind !== 'delivered'
-    if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), webhook: id, messageId, delivered: !failed, status, answer })
-    else cli.terminal.print(`${failed ? 'Not delivered' : 'Delivered'}${status === null ? '' : `, status ${status}`}${answer === null ? '' : `: ${toPrintable(answer)}`}`)
+    if (cli.terminal.json)
+      cli.terminal.printDocument({
+        ...targetDocument(target),
+        webhook: id,
+        messageId,
+        delivered: !failed,
+        status,
+        answer,
+      })
+    else
+      cli.terminal.print(
+        `${failed ? 'Not delivered' : 'Delivered'}${status === null ? '' : `, status ${status}`}${answer === null ? '' : `: ${toPrintable(answer)}`}`,
+      )
   })
   return failed ? 1 : 0
 }
 
 export const webhooksPause: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
-    await printWebhook(cli, target, store, await pauseWebhook(store, id, currentActor()), { message: `Paused webhook ${id}. Resume it with \`tidemark webhooks resume ${id}\`.` })
+    await printWebhook(cli, target, store, await pauseWebhook(store, id, currentActor()), {
+      message: `Paused webhook ${id}. Resume it with \`tidemark webhooks resume ${id}\`.`,
+    })
   })
 }
 
 export const webhooksResume: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
   await withStore(cli, flags, async (target, store) => {
-    await printWebhook(cli, target, store, await resumeWebhook(store, id, currentActor()), { message: `Resumed webhook ${id}.` })
+    await printWebhook(cli, target, store, await resumeWebhook(store, id, currentActor()), {
+      message: `Resumed webhook ${id}.`,
+    })
   })
 }
 
@@ -163,7 +256,10 @@ export const webhooksReplay: VerbAction<[string, ReplayFlags]> = async (cli, id,
   await withStore(cli, flags, async (target, store) => {
     const { webhook, after, revived } = await replayWebhook(store, id, { since, all }, currentActor())
     await printWebhook(cli, target, store, webhook, {
-      message: after === null ? `Enabled webhook ${id}; retrying ${revived} failed deliveries.` : `Enabled webhook ${id}; resending every change after sequence ${after}.`,
+      message:
+        after === null
+          ? `Enabled webhook ${id}; retrying ${revived} failed deliveries.`
+          : `Enabled webhook ${id}; resending every change after sequence ${after}.`,
     })
   })
 }
@@ -172,28 +268,55 @@ export const webhooksDead: VerbAction<[string, TargetFlags]> = async (cli, id, f
   await withExistingStore(cli, flags, async (target, store) => {
     if (store !== null) await findWebhook(store, id)
     const dead = (await store?.deliveries({ webhook: id, dead: true, limit: 1_000 })) ?? []
-    if (cli.terminal.json) return cli.terminal.printDocument({ ...targetDocument(target), webhook: id, dead: dead.map(toDeliveryDocument) })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({ ...targetDocument(target), webhook: id, dead: dead.map(toDeliveryDocument) })
     if (dead.length === 0) return cli.terminal.print('No failed deliveries.')
-    cli.terminal.print(...formatTable(['MESSAGE', 'DATABASE', 'KEY', 'ATTEMPTS', 'SINCE', 'LAST RESPONSE'], dead.map((delivery) => [
-      delivery.messageId, delivery.database, toPrintable(delivery.key), String(delivery.attempts), isoTime(delivery.firstAt) ?? '–', `${delivery.lastStatus ?? ''} ${toPrintable(delivery.lastAnswer ?? '')}`.trim(),
-    ])))
+    cli.terminal.print(
+      ...formatTable(
+        ['MESSAGE', 'DATABASE', 'KEY', 'ATTEMPTS', 'SINCE', 'LAST RESPONSE'],
+        dead.map((delivery) => [
+          delivery.messageId,
+          delivery.database,
+          toPrintable(delivery.key),
+          String(delivery.attempts),
+          isoTime(delivery.firstAt) ?? '–',
+          `${delivery.lastStatus ?? ''} ${toPrintable(delivery.lastAnswer ?? '')}`.trim(),
+        ]),
+      ),
+    )
     cli.terminal.remark(cli.terminal.colors.dim(`Retry them with \`tidemark webhooks replay ${id}\`.`))
   })
 }
 
-export const webhooksRotate: VerbAction<[string, TargetFlags & { readonly overlap: number }]> = async (cli, id, flags) => {
+export const webhooksRotate: VerbAction<[string, TargetFlags & { readonly overlap: number }]> = async (
+  cli,
+  id,
+  flags,
+) => {
   await withStore(cli, flags, async (target, store) => {
     const actor = currentActor()
     const { webhook, secret } = await rotateWebhook(store, id, flags.overlap * HOUR_MS, actor)
-    await printWebhook(cli, target, store, webhook, { secret, message: `The previous secret also signs until ${isoTime(actor.at + flags.overlap * HOUR_MS)}.` })
+    await printWebhook(cli, target, store, webhook, {
+      secret,
+      message: `The previous secret also signs until ${isoTime(actor.at + flags.overlap * HOUR_MS)}.`,
+    })
   })
 }
 
-export const webhooksRemove: VerbAction<[string, TargetFlags & { readonly yes?: boolean }]> = async (cli, id, flags) => {
+export const webhooksRemove: VerbAction<[string, TargetFlags & { readonly yes?: boolean }]> = async (
+  cli,
+  id,
+  flags,
+) => {
   await withStore(cli, flags, async (target, store) => {
     const webhook = await findWebhook(store, id)
     const document = toWebhookDocument(webhook, await store.headSequence())
-    if (flags.yes !== true) throw new RefusedError('CONFIRMATION_NEEDED', `Nothing was changed. Add --yes to remove webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} stored messages).`, { webhook: document })
+    if (flags.yes !== true)
+      throw new RefusedError(
+        'CONFIRMATION_NEEDED',
+        `Nothing was changed. Add --yes to remove webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} stored messages).`,
+        { webhook: document },
+      )
     await removeWebhook(store, id, currentActor())
     if (cli.terminal.json) cli.terminal.printDocument({ ...targetDocument(target), removed: document })
     else cli.terminal.remark(`Removed webhook ${id}.`)
@@ -204,10 +327,23 @@ function currentActor(): WebhookActor {
   return { actor: actorName(), at: systemClock.now() }
 }
 
-async function printWebhook({ terminal }: Cli, target: Target, store: Store, webhook: Webhook, { secret, message }: { secret?: string; message: string }): Promise<void> {
-  if (terminal.json) return terminal.printDocument({ ...targetDocument(target), webhook: { ...toWebhookDocument(webhook, await store.headSequence()), ...(secret !== undefined && { secret }) } })
+async function printWebhook(
+  { terminal }: Cli,
+  target: Target,
+  store: Store,
+  webhook: Webhook,
+  { secret, message }: { secret?: string; message: string },
+): Promise<void> {
+  if (terminal.json)
+    return terminal.printDocument({
+      ...targetDocument(target),
+      webhook: { ...toWebhookDocument(webhook, await store.headSequence()), ...(secret !== undefined && { secret }) },
+    })
   if (secret !== undefined) terminal.print(secret)
-  terminal.remark(message, ...(secret === undefined ? [] : [terminal.colors.dim('Save the secret now: it is not shown again.')]))
+  terminal.remark(
+    message,
+    ...(secret === undefined ? [] : [terminal.colors.dim('Save the secret now: it is not shown again.')]),
+  )
 }
 
 function describeFilter({ databases, actions }: Webhook): string {
@@ -224,7 +360,14 @@ function toFilter<Names>(names: Names | 'all'): Names | null {
 }
 
 function parseNames(text: string): string[] {
-  const names = [...new Set(text.split(',').map((name) => name.trim()).filter((name) => name !== ''))]
+  const names = [
+    ...new Set(
+      text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+    ),
+  ]
   if (names.length === 0) throw new InvalidArgumentError('The list is empty.')
   return names
 }
@@ -234,7 +377,8 @@ function parseNamesOf<Name extends string>(allowed: readonly Name[]): (text: str
   return (text) => {
     const names = parseNames(text)
     const wrong = names.find((name) => !isAllowed(name))
-    if (wrong !== undefined) throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not one of ${allowed.join(', ')}.`)
+    if (wrong !== undefined)
+      throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not one of ${allowed.join(', ')}.`)
     return names.filter(isAllowed)
   }
 }

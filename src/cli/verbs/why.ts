@@ -31,18 +31,31 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
   const databases = store === null ? [] : (await store.databases()).map(({ name }) => name)
   if (store === null || !databases.includes(database)) {
     await store?.close()
-    throw new SyncError('ARGUMENT_INVALID', `${target.storeLabel} has no database ${describeValue(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`)
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `${target.storeLabel} has no database ${describeValue(database)} for tenant ${target.tenant}.${didYouMean(database, databases)}`,
+    )
   }
   const { entries, isCompacted } = await readHistory(store, database, key).finally(() => store.close())
   const reveal = flags.reveal === true
 
   if (cli.terminal.json) {
     cli.terminal.printDocument({
-      ...targetDocument(target), database, key,
+      ...targetDocument(target),
+      database,
+      key,
       history: entries.map((entry, at) => {
         const { sequence, action, worker, sync, cycle, page, upstreamAt, committedAt, cursor, text } = entry
         return {
-          sequence, action, worker, sync, cycle, page, upstreamAt, committedAt: isoTime(committedAt), changed: new RawJson(listChangedMembers(entries[at - 1], entry)),
+          sequence,
+          action,
+          worker,
+          sync,
+          cycle,
+          page,
+          upstreamAt,
+          committedAt: isoTime(committedAt),
+          changed: new RawJson(listChangedMembers(entries[at - 1], entry)),
           ...(reveal ? { cursor, record: text === null ? null : new RawJson(parseJson(text)) } : {}),
         }
       }),
@@ -54,15 +67,34 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
     const note = isCompacted ? ' Entries older than the log retention are deleted.' : ''
     cli.terminal.print(`${database} has no history for the key ${describeValue(key)}.${note}`)
   } else {
-    cli.terminal.print(...formatTable(['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'], entries.map((entry, at) => [
-      String(entry.sequence), isoTime(entry.committedAt), entry.action, `${entry.worker}/${entry.sync}`, String(entry.cycle), String(entry.page),
-      entry.upstreamAt ?? '-', reveal ? toPrintable(entry.text ?? '') : toPrintable(listChangedMembers(entries[at - 1], entry).join(', ')),
-    ])))
-    if (first.action !== 'created') cli.terminal.remark(cli.terminal.colors.dim('Earlier changes are older than the log retention and were deleted.'))
+    cli.terminal.print(
+      ...formatTable(
+        ['SEQUENCE', 'WHEN', 'ACTION', 'SYNC', 'CYCLE', 'PAGE', 'UPSTREAM', reveal ? 'RECORD' : 'CHANGED'],
+        entries.map((entry, at) => [
+          String(entry.sequence),
+          isoTime(entry.committedAt),
+          entry.action,
+          `${entry.worker}/${entry.sync}`,
+          String(entry.cycle),
+          String(entry.page),
+          entry.upstreamAt ?? '-',
+          reveal ? toPrintable(entry.text ?? '') : toPrintable(listChangedMembers(entries[at - 1], entry).join(', ')),
+        ]),
+      ),
+    )
+    if (first.action !== 'created')
+      cli.terminal.remark(cli.terminal.colors.dim('Earlier changes are older than the log retention and were deleted.'))
   }
 }
 
-async function readHistory(store: Store, database: string, key: string): Promise<{ entries: LogEntry[]; isCompacted: boolean }> {
-  const [entries, { floor }] = [await store.history(database, key), await store.feed({ after: 0, limit: 0, scanMax: 1 })]
+async function readHistory(
+  store: Store,
+  database: string,
+  key: string,
+): Promise<{ entries: LogEntry[]; isCompacted: boolean }> {
+  const [entries, { floor }] = [
+    await store.history(database, key),
+    await store.feed({ after: 0, limit: 0, scanMax: 1 }),
+  ]
   return { entries, isCompacted: floor > 0 }
 }

@@ -6,9 +6,21 @@ import { whenEquals } from './when-equals.ts'
 export const AUTH_SCHEMA = {
   type: 'object',
   required: ['kind'],
-  properties: { kind: { enum: ['bearer', 'api_key', 'basic'] }, token: SECRET_SCHEMA, key: SECRET_SCHEMA, user: SECRET_SCHEMA, password: SECRET_SCHEMA, header: TEXT_SCHEMA, prefix: { type: 'string' } },
+  properties: {
+    kind: { enum: ['bearer', 'api_key', 'basic'] },
+    token: SECRET_SCHEMA,
+    key: SECRET_SCHEMA,
+    user: SECRET_SCHEMA,
+    password: SECRET_SCHEMA,
+    header: TEXT_SCHEMA,
+    prefix: { type: 'string' },
+  },
   additionalProperties: false,
-  allOf: [whenEquals('kind', 'bearer', { required: ['token'] }), whenEquals('kind', 'api_key', { required: ['key', 'header'] }), whenEquals('kind', 'basic', { required: ['user', 'password'] })],
+  allOf: [
+    whenEquals('kind', 'bearer', { required: ['token'] }),
+    whenEquals('kind', 'api_key', { required: ['key', 'header'] }),
+    whenEquals('kind', 'basic', { required: ['user', 'password'] }),
+  ],
 }
 
 export async function createAuth(auth: any): Promise<{ auth?: Auth }> {

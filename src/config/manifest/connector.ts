@@ -34,7 +34,12 @@ export interface Connector {
   /** Whether changes are followed without a declared cursor. */
   readonly followsChanges?: boolean
   /** `declared` are the streams of the manifest, for sources that can describe only named streams. */
-  discover?(config: any, folder: string, context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log }, declared?: readonly ManifestStream[]): Promise<DiscoveredStream[]>
+  discover?(
+    config: any,
+    folder: string,
+    context: Pick<SyncContext, 'fetch' | 'secrets' | 'signal'> & { readonly clock: Clock; readonly log: Log },
+    declared?: readonly ManifestStream[],
+  ): Promise<DiscoveredStream[]>
 }
 
 /** A secret in a manifest: its name, never its value. */
@@ -58,8 +63,12 @@ export function objectSchema(properties: Record<string, JsonSchema>, required: s
 export const SET_BY_CONNECTOR = { not: {}, description: 'set by this connector and cannot be changed' } as const
 
 /** Removes undefined options, which differ from absent ones. */
-export function omitUndefined<Members extends object>(members: Members): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as { [Name in keyof Members]?: Exclude<Members[Name], undefined> }
+export function omitUndefined<Members extends object>(
+  members: Members,
+): { [Name in keyof Members]?: Exclude<Members[Name], undefined> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof Members]?: Exclude<Members[Name], undefined>
+  }
 }
 
 /** The name in the source: `options.<member>`, or the last part of the stream id. */
@@ -68,10 +77,17 @@ export function resolveStreamName({ id, options = {} }: ManifestStream, member =
 }
 
 /** Finds a stream by name and applies `mode`. */
-export function selectStream(streams: Readonly<Record<string, ConnectorStream>>, stream: ManifestStream): ConnectorStream {
+export function selectStream(
+  streams: Readonly<Record<string, ConnectorStream>>,
+  stream: ManifestStream,
+): ConnectorStream {
   const name = resolveStreamName(stream)
   const found = Object.hasOwn(streams, name) ? streams[name] : undefined
-  if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `Unknown stream "${name}". The streams are ${Object.keys(streams).join(', ')}.`)
+  if (found === undefined)
+    throw new SyncError(
+      'SOURCE_NOT_FOUND',
+      `Unknown stream "${name}". The streams are ${Object.keys(streams).join(', ')}.`,
+    )
   return applyMode(found, stream)
 }
 

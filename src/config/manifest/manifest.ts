@@ -45,13 +45,23 @@ export interface ManifestStream {
 }
 
 /** Creates the worker of a manifest: a database and a sync, or a tracked pair, for every selected stream. */
-export async function buildWorker(path: string, shownFile: string, environment: Environment = process.env): Promise<Worker> {
+export async function buildWorker(
+  path: string,
+  shownFile: string,
+  environment: Environment = process.env,
+): Promise<Worker> {
   const text = new ManifestDocument(path, shownFile)
   const { name, connector, config, select, streams } = text.check(environment)
-  if (streams.length === 0) throw text.error(['streams'], '`streams` is missing; list the available streams with `tidemark discover`')
+  if (streams.length === 0)
+    throw text.error(['streams'], '`streams` is missing; list the available streams with `tidemark discover`')
   const opened = await CONNECTORS[connector].open(config, dirname(path))
   const worker = new Worker(name === undefined ? {} : { name })
-  const selected = new Set(selectStreams(streams.map(({ id }) => id), select))
+  const selected = new Set(
+    selectStreams(
+      streams.map(({ id }) => id),
+      select,
+    ),
+  )
   if (selected.size === 0) throw text.error(['select'], '`select` matches none of the streams')
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
@@ -70,15 +80,38 @@ export function readManifest(path: string, shownFile: string, environment: Envir
   return new ManifestDocument(path, shownFile).check(environment)
 }
 
-function declareStream(worker: Worker, { id, schema, schema_changes: schemaChanges, history, deletes, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream, source: ConnectorStream): void {
+function declareStream(
+  worker: Worker,
+  {
+    id,
+    schema,
+    schema_changes: schemaChanges,
+    history,
+    deletes,
+    schedule,
+    backfill_schedule: backfillSchedule,
+    mode,
+    safety_window: safetyWindow,
+  }: ManifestStream,
+  source: ConnectorStream,
+): void {
   // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'
-  if (isWhole && mode === 'incremental') throw new SyncError('SYNC_INVALID', 'it cannot be incremental without a `cursor`; set one')
+  if (isWhole && mode === 'incremental')
+    throw new SyncError('SYNC_INVALID', 'it cannot be incremental without a `cursor`; set one')
   if (isWhole && safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', 'a full refresh has no safety window')
-  if ('execute' in source && mode === 'full_refresh' && !isWhole) throw new SyncError('SYNC_INVALID', 'a full refresh is not possible, because this source only returns changes')
-  if ('execute' in source && backfillSchedule !== undefined) throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
-  const kept = history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
-  const database = worker.database(id, { ...(schema !== undefined && { schema }), ...(schemaChanges !== undefined && { schemaChanges }), ...kept, ...(deletes !== undefined && { deletes }) })
+  if ('execute' in source && mode === 'full_refresh' && !isWhole)
+    throw new SyncError('SYNC_INVALID', 'a full refresh is not possible, because this source only returns changes')
+  if ('execute' in source && backfillSchedule !== undefined)
+    throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
+  const kept =
+    history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
+  const database = worker.database(id, {
+    ...(schema !== undefined && { schema }),
+    ...(schemaChanges !== undefined && { schemaChanges }),
+    ...kept,
+    ...(deletes !== undefined && { deletes }),
+  })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
@@ -86,11 +119,20 @@ function declareStream(worker: Worker, { id, schema, schema_changes: schemaChang
 
 type ManifestPath = readonly (string | number)[]
 
-const validateManifest = new Ajv({ strict: false, verbose: true, allowUnionTypes: true, allErrors: true }).compile<ManifestFile>(MANIFEST_SCHEMA)
+const validateManifest = new Ajv({
+  strict: false,
+  verbose: true,
+  allowUnionTypes: true,
+  allErrors: true,
+}).compile<ManifestFile>(MANIFEST_SCHEMA)
 
 /** Prefers an unknown field over a missing one: it is usually the missing one, misspelt. */
 function pickClearestError(errors: readonly ErrorObject[]): ErrorObject {
-  return errors.find(({ keyword }) => keyword === 'additionalProperties') ?? errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ?? required(errors[0], 'the validation error')
+  return (
+    errors.find(({ keyword }) => keyword === 'additionalProperties') ??
+    errors.find(({ keyword }) => keyword !== 'if' && keyword !== 'anyOf') ??
+    required(errors[0], 'the validation error')
+  )
 }
 
 /** The text of a manifest, with the line and column of each value. */
@@ -113,9 +155,23 @@ class ManifestDocument {
     if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors ?? []))
     const { streams = [] } = value as Partial<ManifestFile>
     const twice = streams.findIndex(({ id }, index) => streams.findIndex((stream) => stream.id === id) !== index)
-    if (twice !== -1) throw this.error(['streams', twice, 'id'], `the stream id ${describeValue(streams[twice]?.id)} is used twice`, 'NAME_TAKEN')
+    if (twice !== -1)
+      throw this.error(
+        ['streams', twice, 'id'],
+        `the stream id ${describeValue(streams[twice]?.id)} is used twice`,
+        'NAME_TAKEN',
+      )
     const full = withEnvFile(environment, this.#folder)
-    return { ...value, streams, config: this.#resolveSecrets(value.config, ['config'], CONNECTORS[value.connector].config, full) as ManifestFile['config'] }
+    return {
+      ...value,
+      streams,
+      config: this.#resolveSecrets(
+        value.config,
+        ['config'],
+        CONNECTORS[value.connector].config,
+        full,
+      ) as ManifestFile['config'],
+    }
   }
 
   /** An error with the line and column of the value, or of the nearest enclosing one. */
@@ -128,7 +184,10 @@ class ManifestDocument {
   }
 
   #toManifestError({ instancePath, keyword, message, params, parentSchema }: ErrorObject): SyncError {
-    const path = instancePath.split('/').slice(1).map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
+    const path = instancePath
+      .split('/')
+      .slice(1)
+      .map((part) => (/^\d+$/.test(part) ? Number(part) : part.replaceAll('~1', '/').replaceAll('~0', '~')))
     const where = path.length === 0 ? '' : `${path.join('.')}: `
     if (keyword === 'additionalProperties') {
       const name = String(params['additionalProperty'])
@@ -139,11 +198,16 @@ class ManifestDocument {
       return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
     }
     // The value is not shown, because it may be a secret.
-    const problem = keyword === 'required' ? `\`${String(params['missingProperty'])}\` is missing`
-      : keyword === 'enum' ? `it must be one of ${(params['allowedValues'] as string[]).join(', ')}`
-      : keyword === 'const' ? `it must be ${JSON.stringify(params['allowedValue'])}`
-      : keyword === 'not' || keyword === 'pattern' ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
-      : (message ?? 'it is not valid')
+    const problem =
+      keyword === 'required'
+        ? `\`${String(params['missingProperty'])}\` is missing`
+        : keyword === 'enum'
+          ? `it must be one of ${(params['allowedValues'] as string[]).join(', ')}`
+          : keyword === 'const'
+            ? `it must be ${JSON.stringify(params['allowedValue'])}`
+            : keyword === 'not' || keyword === 'pattern'
+              ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
+              : (message ?? 'it is not valid')
     return this.error(path, `${where}${problem}`)
   }
 
@@ -161,9 +225,17 @@ class ManifestDocument {
       })
     }
     if (typeof value !== 'object' || value === null || schema['x-secrets'] === 'late') return value
-    if (Array.isArray(value)) return value.map((item, index) => this.#resolveSecrets(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment))
+    if (Array.isArray(value))
+      return value.map((item, index) =>
+        this.#resolveSecrets(item, [...path, index], (schema['items'] ?? {}) as JsonSchema, environment),
+      )
     const properties = (schema['properties'] ?? {}) as Record<string, JsonSchema>
-    return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.#resolveSecrets(field, [...path, name], properties[name] ?? {}, environment)]))
+    return Object.fromEntries(
+      Object.entries(value).map(([name, field]) => [
+        name,
+        this.#resolveSecrets(field, [...path, name], properties[name] ?? {}, environment),
+      ]),
+    )
   }
 
   #errorAt(offset: number, what: string, code: SyncError['code']): SyncError {

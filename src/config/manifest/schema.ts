@@ -5,7 +5,15 @@ const NAME_SCHEMA = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}
 const GLOBS_SCHEMA = { type: 'array', items: { type: 'string', minLength: 1 } } as const
 
 const SCHEDULE_SCHEMA = {
-  anyOf: [{ type: 'string' }, { type: 'object', required: ['cron'], additionalProperties: false, properties: { cron: { type: 'string' }, zone: { type: 'string' } } }],
+  anyOf: [
+    { type: 'string' },
+    {
+      type: 'object',
+      required: ['cron'],
+      additionalProperties: false,
+      properties: { cron: { type: 'string' }, zone: { type: 'string' } },
+    },
+  ],
 } as const
 
 const STREAM_SCHEMA = {
@@ -13,35 +21,83 @@ const STREAM_SCHEMA = {
   required: ['id'],
   additionalProperties: false,
   properties: {
-    id: { ...NAME_SCHEMA, description: 'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". The state is stored under it, so it must not change when the table is renamed.' },
-    key: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields that identify a record. Default: the key that the source declares.' },
-    cursor: { type: 'string', minLength: 1, description: 'The field that increases with every change. Without one, every cycle reads the whole stream.' },
-    schema_strategy: { enum: ['discovery', 'declared'], description: 'discovery: columns follow the records. declared: records must match `schema`, or they are quarantined.' },
+    id: {
+      ...NAME_SCHEMA,
+      description:
+        'The name of the stream, <namespace>.<entity>: letters, digits, "_", "-" and ".". The state is stored under it, so it must not change when the table is renamed.',
+    },
+    key: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      minItems: 1,
+      uniqueItems: true,
+      description: 'The fields that identify a record. Default: the key that the source declares.',
+    },
+    cursor: {
+      type: 'string',
+      minLength: 1,
+      description: 'The field that increases with every change. Without one, every cycle reads the whole stream.',
+    },
+    schema_strategy: {
+      enum: ['discovery', 'declared'],
+      description:
+        'discovery: columns follow the records. declared: records must match `schema`, or they are quarantined.',
+    },
     schema: {
       anyOf: [{ type: 'object' }, { enum: ['evolve', 'freeze', 'quarantine'] }],
       description: 'A JSON Schema of the records, or a value of `schema_changes`.',
     },
     schema_changes: {
       enum: ['evolve', 'freeze', 'quarantine'],
-      description: 'What happens to a record that does not fit the columns. evolve: a new field gets a column. freeze: no column is added, new fields are stored in `_extra`. quarantine: the record is quarantined.',
+      description:
+        'What happens to a record that does not fit the columns. evolve: a new field gets a column. freeze: no column is added, new fields are stored in `_extra`. quarantine: the record is quarantined.',
     },
     history: {
-      description: 'The minimum number of days to keep replaced and deleted versions. By default, and with false, they are kept as long as the log.',
-      anyOf: [{ const: false }, { type: 'object', required: ['keep_days'], additionalProperties: false, properties: { keep_days: { type: 'integer', minimum: 1 } } }],
+      description:
+        'The minimum number of days to keep replaced and deleted versions. By default, and with false, they are kept as long as the log.',
+      anyOf: [
+        { const: false },
+        {
+          type: 'object',
+          required: ['keep_days'],
+          additionalProperties: false,
+          properties: { keep_days: { type: 'integer', minimum: 1 } },
+        },
+      ],
     },
     deletes: {
       enum: ['hard', 'soft'],
-      description: 'What a delete does to the row. hard: the row is removed from the table. soft: the row keeps its last values, and `_deleted_at` is set.',
+      description:
+        'What a delete does to the row. hard: the row is removed from the table. soft: the row keeps its last values, and `_deleted_at` is set.',
     },
-    state_handling: { const: 'platform_registry', description: 'The state is always stored in the registry of the store, never in a manifest.' },
-    safety_window: { type: 'string', pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$', description: 'The overlap that every cycle reads again, as an ISO 8601 duration such as PT5M.' },
+    state_handling: {
+      const: 'platform_registry',
+      description: 'The state is always stored in the registry of the store, never in a manifest.',
+    },
+    safety_window: {
+      type: 'string',
+      pattern: '^P(?:\\d+D)?(?:T(?:\\d+H)?(?:\\d+M)?(?:\\d+(?:\\.\\d+)?S)?)?(?<![PT])$',
+      description: 'The overlap that every cycle reads again, as an ISO 8601 duration such as PT5M.',
+    },
     mode: { enum: ['incremental', 'full_refresh'], description: 'Default: incremental if there is a cursor.' },
     schedule: { ...SCHEDULE_SCHEMA, description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }.' },
-    backfill_schedule: { ...SCHEDULE_SCHEMA, description: 'When an incremental stream is read in full, to detect deletions that the source does not report. Default: manual.' },
-    select: { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, uniqueItems: true, description: 'The fields to read. Default: all.' },
+    backfill_schedule: {
+      ...SCHEDULE_SCHEMA,
+      description:
+        'When an incremental stream is read in full, to detect deletions that the source does not report. Default: manual.',
+    },
+    select: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      minItems: 1,
+      uniqueItems: true,
+      description: 'The fields to read. Default: all.',
+    },
     options: { type: 'object', description: 'Options that are specific to the connector.' },
   },
-  allOf: [whenEquals('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } })],
+  allOf: [
+    whenEquals('schema_strategy', 'declared', { required: ['schema'], properties: { schema: { type: 'object' } } }),
+  ],
 } as const
 
 /** Validates manifests. Published as docs/reference/manifest.schema.json for editors. */
@@ -60,14 +116,23 @@ export const MANIFEST_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       properties: {
-        include: { ...GLOBS_SCHEMA, description: 'Glob patterns of streams to run, with *, ? and {a,b}. Default: all.' },
+        include: {
+          ...GLOBS_SCHEMA,
+          description: 'Glob patterns of streams to run, with *, ? and {a,b}. Default: all.',
+        },
         exclude: { ...GLOBS_SCHEMA, description: 'Glob patterns of streams to exclude; they override `include`.' },
         limit: { type: 'integer', minimum: 1, description: 'The maximum number of streams.' },
       },
     },
-    streams: { type: 'array', items: STREAM_SCHEMA, description: 'Required to run. `tidemark discover` lists the available streams.' },
+    streams: {
+      type: 'array',
+      items: STREAM_SCHEMA,
+      description: 'Required to run. `tidemark discover` lists the available streams.',
+    },
   },
-  allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) => (
-    whenEquals('connector', name, { properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } } })
-  )),
+  allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) =>
+    whenEquals('connector', name, {
+      properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } },
+    }),
+  ),
 } as const

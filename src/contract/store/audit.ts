@@ -36,7 +36,9 @@ export interface AuditChainEntry extends AuditEntry {
   readonly hash: string
 }
 
-export type AuditChainQuery = { readonly after: number; readonly limit: number } | { readonly before: number; readonly limit: number }
+export type AuditChainQuery =
+  | { readonly after: number; readonly limit: number }
+  | { readonly before: number; readonly limit: number }
 
 export interface AuditChain {
   readonly entries: readonly AuditChainEntry[]

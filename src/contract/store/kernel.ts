@@ -1,5 +1,19 @@
 import type { CompactResult, CompactRequest, FeedPage, FeedQuery } from '../feed.ts'
-import type { Store, EraseResult, TenantBusy, Commit, CommitOutcome, SyncStatusQuery, SyncStatusList, Listener, Subscription, ChangesQuery, LogEntry, Row, DatabaseInfo } from '../store.ts'
+import type {
+  Store,
+  EraseResult,
+  TenantBusy,
+  Commit,
+  CommitOutcome,
+  SyncStatusQuery,
+  SyncStatusList,
+  Listener,
+  Subscription,
+  ChangesQuery,
+  LogEntry,
+  Row,
+  DatabaseInfo,
+} from '../store.ts'
 
 /**
  * Commits and reads of the copy, tuned for every database. All other roles are written once, over the SQL port in

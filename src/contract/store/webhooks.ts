@@ -1,4 +1,12 @@
-import type { Delivery, DeliveryReport, Webhook, WebhookClaim, WebhookEdit, WebhookCursor, WebhookSettings } from '../webhooks.ts'
+import type {
+  Delivery,
+  DeliveryReport,
+  Webhook,
+  WebhookClaim,
+  WebhookEdit,
+  WebhookCursor,
+  WebhookSettings,
+} from '../webhooks.ts'
 import type { AcquireRequest } from '../store.ts'
 
 /** Webhooks, the claims to deliver them, and pending deliveries. */

@@ -46,7 +46,10 @@ export class ConcurrencySlots {
 
   #grantFree(): void {
     while (this.#free > 0) {
-      const next = this.#queue.takeNext(0, { runningCycles: (tenant) => this.#running.get(tenant) ?? 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 })
+      const next = this.#queue.takeNext(0, {
+        runningCycles: (tenant) => this.#running.get(tenant) ?? 0,
+        lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0,
+      })
       if (next === null) return
       this.#free--
       this.#running.set(next.tenant, (this.#running.get(next.tenant) ?? 0) + 1)

@@ -14,7 +14,8 @@ const TRIES_MAX = 100
 export async function findFreePorts(requested: ReadonlyArray<number | undefined>): Promise<number[]> {
   const servers: Server[] = []
   try {
-    for (const port of requested) servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
+    for (const port of requested)
+      servers.push(port === undefined || port === 0 ? await listenOnRandomPort() : await listen(port))
     return servers.map((server) => (server.address() as { port: number }).port)
   } finally {
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
@@ -38,6 +39,10 @@ async function listen(port: number): Promise<Server> {
     await once(server, 'listening')
     return server
   } catch (error) {
-    throw new SyncError('PORT_TAKEN', `Restate cannot listen on 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause: error })
+    throw new SyncError(
+      'PORT_TAKEN',
+      `Restate cannot listen on 127.0.0.1:${port} (${(error as NodeJS.ErrnoException).code ?? 'unknown error'}).`,
+      { cause: error },
+    )
   }
 }

@@ -12,7 +12,11 @@ const REGISTER_TIMEOUT_MS = 30_000
  * again replaces the earlier registration, so a restarted worker needs nothing else.
  */
 export async function registerService(admin: string, serviceUrl: string): Promise<Registration> {
-  const { id, services } = await callAdmin(admin, '/deployments', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ uri: serviceUrl, force: true }) }) as { id: string; services: Array<{ name: string }> }
+  const { id, services } = (await callAdmin(admin, '/deployments', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ uri: serviceUrl, force: true }),
+  })) as { id: string; services: Array<{ name: string }> }
   return { deployment: id, services: services.map(({ name }) => name) }
 }
 
@@ -26,7 +30,10 @@ async function callAdmin(admin: string, path: string, request: RequestInit): Pro
     throw new SyncError('RESTATE_UNAVAILABLE', `The Restate admin API at ${admin} does not respond.`, { cause: error })
   }
   if (response.ok) return JSON.parse(text)
-  throw new SyncError('RESTATE_REFUSED', `Restate at ${admin} refused the registration (${response.status}): ${extractMessage(text)}`)
+  throw new SyncError(
+    'RESTATE_REFUSED',
+    `Restate at ${admin} refused the registration (${response.status}): ${extractMessage(text)}`,
+  )
 }
 
 function extractMessage(text: string): string {

@@ -53,7 +53,12 @@ export class RestateServer {
   readonly #logOffset: number
 
   /** Resolves when the server is healthy. */
-  static async start({ folder, ports: requested = {}, settings = {}, startTimeoutMs = START_TIMEOUT_MS }: RestateServerOptions): Promise<RestateServer> {
+  static async start({
+    folder,
+    ports: requested = {},
+    settings = {},
+    startTimeoutMs = START_TIMEOUT_MS,
+  }: RestateServerOptions): Promise<RestateServer> {
     const binary = findServerBinary()
     const [ingress = 0, admin = 0, node = 0] = await findFreePorts([requested.ingress, requested.admin, requested.node])
     const ports = { ingress, admin, node }
@@ -65,7 +70,15 @@ export class RestateServer {
     const { PATH = '', HOME = '' } = process.env
     const child = spawn(binary, ['--no-logo', '--base-dir', resolve(folder)], {
       stdio: ['ignore', log, log],
-      env: { PATH, HOME, ...SETTINGS, RESTATE_INGRESS__BIND_PORT: String(ingress), RESTATE_ADMIN__BIND_PORT: String(admin), RESTATE_BIND_PORT: String(node), ...settings },
+      env: {
+        PATH,
+        HOME,
+        ...SETTINGS,
+        RESTATE_INGRESS__BIND_PORT: String(ingress),
+        RESTATE_ADMIN__BIND_PORT: String(admin),
+        RESTATE_BIND_PORT: String(node),
+        ...settings,
+      },
     })
     closeSync(log)
     const server = new RestateServer(child, folder, ports, size)
@@ -110,7 +123,10 @@ export class RestateServer {
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM')
     const stopTimeout = new AbortController()
-    await Promise.race([this.waitForExit(), sleep(STOP_TIMEOUT_MS, undefined, { signal: stopTimeout.signal, ref: false }).catch(() => {})])
+    await Promise.race([
+      this.waitForExit(),
+      sleep(STOP_TIMEOUT_MS, undefined, { signal: stopTimeout.signal, ref: false }).catch(() => {}),
+    ])
     stopTimeout.abort()
     await this.kill()
   }
@@ -131,14 +147,27 @@ export class RestateServer {
 
   /** The last log lines since the start. */
   logTail(lines = 20): string {
-    return readFileSync(join(this.folder, LOG_FILE)).toString('utf8', this.#logOffset).trimEnd().split('\n').slice(-lines).join('\n')
+    return readFileSync(join(this.folder, LOG_FILE))
+      .toString('utf8', this.#logOffset)
+      .trimEnd()
+      .split('\n')
+      .slice(-lines)
+      .join('\n')
   }
 
   async #waitUntilHealthy(startTimeoutMs: number): Promise<void> {
     const deadline = performance.now() + startTimeoutMs
     while (!((await respondsOk(`${this.admin}/health`)) && (await respondsOk(`${this.ingress}/restate/health`)))) {
-      if (!this.isRunning) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server exited before it was ready; another one may be running in ${this.folder}. Last log lines:\n${this.logTail()}`)
-      if (performance.now() > deadline) throw new SyncError('RESTATE_UNAVAILABLE', `restate-server was not ready within ${startTimeoutMs / 1_000} s. Last log lines:\n${this.logTail()}`)
+      if (!this.isRunning)
+        throw new SyncError(
+          'RESTATE_UNAVAILABLE',
+          `restate-server exited before it was ready; another one may be running in ${this.folder}. Last log lines:\n${this.logTail()}`,
+        )
+      if (performance.now() > deadline)
+        throw new SyncError(
+          'RESTATE_UNAVAILABLE',
+          `restate-server was not ready within ${startTimeoutMs / 1_000} s. Last log lines:\n${this.logTail()}`,
+        )
       await sleep(100)
     }
   }
@@ -148,7 +177,10 @@ export class RestateServer {
  * Resolves the native binary. The package's command is a wrapper, and killing the wrapper would leave the server
  * running. `from` is the file from which packages are resolved.
  */
-export function findServerBinary(from: string = import.meta.url, platform = `${process.platform}-${process.arch}`): string {
+export function findServerBinary(
+  from: string = import.meta.url,
+  platform = `${process.platform}-${process.arch}`,
+): string {
   const locate = (path: string, file: string): string | null => {
     try {
       return createRequire(file).resolve(path)
@@ -157,9 +189,17 @@ export function findServerBinary(from: string = import.meta.url, platform = `${p
     }
   }
   const release = locate('@restatedev/restate-server/package.json', from)
-  if (release === null) throw new SyncError('PACKAGE_UNFIT', 'Starting a local Restate server requires the package @restatedev/restate-server: npm install --save-dev @restatedev/restate-server')
+  if (release === null)
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      'Starting a local Restate server requires the package @restatedev/restate-server: npm install --save-dev @restatedev/restate-server',
+    )
   const binary = locate(`@restatedev/restate-server-${platform}/bin/restate-server`, release)
-  if (binary === null) throw new SyncError('PACKAGE_UNFIT', `@restatedev/restate-server has no binary for ${platform}, or was installed without optional dependencies. Run a server elsewhere (docker.restate.dev/restatedev/restate) and pass its address with --restate.`)
+  if (binary === null)
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      `@restatedev/restate-server has no binary for ${platform}, or was installed without optional dependencies. Run a server elsewhere (docker.restate.dev/restatedev/restate) and pass its address with --restate.`,
+    )
   return binary
 }
 

@@ -8,7 +8,11 @@ export async function loadSdk(): Promise<Sdk> {
   try {
     return await import('@restatedev/restate-sdk')
   } catch (cause) {
-    throw new SyncError('PACKAGE_UNFIT', 'Running on Restate requires the package @restatedev/restate-sdk: npm install @restatedev/restate-sdk', { cause })
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      'Running on Restate requires the package @restatedev/restate-sdk: npm install @restatedev/restate-sdk',
+      { cause },
+    )
   }
 }
 

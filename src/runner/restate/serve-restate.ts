@@ -43,7 +43,20 @@ export interface RestateService {
  * processes can serve at once.
  */
 export async function serveRestate(options: RestateOptions): Promise<RestateService> {
-  const { store, syncs, ports, ingress, tenants = [store.tenant], concurrency = 4, pollMs = 1_000, pauseMs = CONTINUOUS_PAUSE_MS, sliceMs = SLICE_DEFAULT_MS, host = '127.0.0.1', port = 0, identityKeys = [] } = options
+  const {
+    store,
+    syncs,
+    ports,
+    ingress,
+    tenants = [store.tenant],
+    concurrency = 4,
+    pollMs = 1_000,
+    pauseMs = CONTINUOUS_PAUSE_MS,
+    sliceMs = SLICE_DEFAULT_MS,
+    host = '127.0.0.1',
+    port = 0,
+    identityKeys = [],
+  } = options
   const sdk = await loadSdk()
   const clock = new StoreClock(ports.clock)
   const jobs = new Map<string, Job>()
@@ -62,16 +75,28 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
     }
   }
   const turns = new TurnRunner({ ...options, clock, concurrency, pollMs, pauseMs, sliceMs, onEvent: emit })
-  const services = [...new Set(syncs.map(({ plan }) => plan.worker))]
-    .map((worker) => createSyncObject({ sdk, worker, findJob: (key) => jobs.get(`${worker} ${key}`), turns, clock, pauseMs, turnMaxMs: computeTurnMaxMs(options, sliceMs) }))
+  const services = [...new Set(syncs.map(({ plan }) => plan.worker))].map((worker) =>
+    createSyncObject({
+      sdk,
+      worker,
+      findJob: (key) => jobs.get(`${worker} ${key}`),
+      turns,
+      clock,
+      pauseMs,
+      turnMaxMs: computeTurnMaxMs(options, sliceMs),
+    }),
+  )
   const isPublic = !LOOPBACK.includes(host)
   const logger: LoggerTransport = ({ level, replaying }, message: unknown) => {
     const name: string = level
     // On loopback the SDK's warning about unsigned requests is noise.
     if (!isPublic && String(message).includes('request signatures')) return
-    if (!replaying && (name === 'error' || name === 'warn')) ports.log[name]('message of the Restate SDK', { reason: String(message) })
+    if (!replaying && (name === 'error' || name === 'warn'))
+      ports.log[name]('message of the Restate SDK', { reason: String(message) })
   }
-  const handler = withKeyError(identityKeys, () => sdk.createEndpointHandler({ services, identityKeys: [...identityKeys], logger }))
+  const handler = withKeyError(identityKeys, () =>
+    sdk.createEndpointHandler({ services, identityKeys: [...identityKeys], logger }),
+  )
   // No limit on concurrent calls: they queue here, where tenants get fair shares. Restate's own queue does not know
   // tenants.
   const server = createServer(handler)
@@ -87,9 +112,16 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
     emit({ kind: 'stray', message })
   })
   const waker = new Waker([...jobs.values()], {
-    clock, ports, pollMs, pauseMs,
+    clock,
+    ports,
+    pollMs,
+    pauseMs,
     isDead: (holder) => options.isDead?.(holder) === true,
-    wake: ({ ref }, at) => postJson(`${ingress.replace(/\/+$/, '')}/${serviceName(ref.worker)}/${encodeURIComponent(objectKey(ref))}/wake/send`, { at }),
+    wake: ({ ref }, at) =>
+      postJson(
+        `${ingress.replace(/\/+$/, '')}/${serviceName(ref.worker)}/${encodeURIComponent(objectKey(ref))}/wake/send`,
+        { at },
+      ),
     onStoreFailure: (failure) => {
       const { message, ...fields } = failure
       ports.log.warn('the store is unreachable', { ...fields, reason: message })
@@ -107,7 +139,10 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
       // Calls in progress can still send their result to Restate.
       for (const session of sessions) session.close()
       const graceOver = new AbortController()
-      await Promise.race([Promise.all([waker.stop(), turns.stop(), closed]), ports.clock.sleep(graceMs, graceOver.signal).catch(() => {})])
+      await Promise.race([
+        Promise.all([waker.stop(), turns.stop(), closed]),
+        ports.clock.sleep(graceMs, graceOver.signal).catch(() => {}),
+      ])
       graceOver.abort(new Error('all cycles have ended'))
       for (const session of sessions) session.destroy()
       guard.remove()
@@ -120,7 +155,11 @@ function withKeyError<T>(keys: readonly string[], act: () => T): T {
     return act()
   } catch (cause) {
     if (keys.length === 0) throw cause
-    throw new SyncError('ARGUMENT_INVALID', `A public key of Restate is invalid (${String(cause)}). restate-server logs its key when it starts: publickeyv1_…`, { cause })
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `A public key of Restate is invalid (${String(cause)}). restate-server logs its key when it starts: publickeyv1_…`,
+      { cause },
+    )
   }
 }
 
@@ -138,12 +177,23 @@ async function postJson(url: string, body: unknown): Promise<void> {
   let response: Response
   let text: string
   try {
-    response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal: AbortSignal.timeout(CALL_TIMEOUT_MS) })
+    response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    })
     text = await response.text()
   } catch (cause) {
-    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate ingress at ${new URL(url).origin} does not respond.`, { cause })
+    throw new SyncError('RESTATE_UNAVAILABLE', `The Restate ingress at ${new URL(url).origin} does not respond.`, {
+      cause,
+    })
   }
-  if (!response.ok) throw new SyncError(response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE', `Restate responded with ${response.status}: ${text.slice(0, 200)}`)
+  if (!response.ok)
+    throw new SyncError(
+      response.status === 404 ? 'RESTATE_REFUSED' : 'RESTATE_UNAVAILABLE',
+      `Restate responded with ${response.status}: ${text.slice(0, 200)}`,
+    )
 }
 
 async function listen(server: Http2Server, port: number, host: string): Promise<void> {
@@ -151,6 +201,10 @@ async function listen(server: Http2Server, port: number, host: string): Promise<
     server.listen(port, host)
     await once(server, 'listening')
   } catch (cause) {
-    throw new SyncError('PORT_TAKEN', `The service for Restate cannot listen on ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`, { cause })
+    throw new SyncError(
+      'PORT_TAKEN',
+      `The service for Restate cannot listen on ${host}:${port} (${(cause as NodeJS.ErrnoException).code ?? 'unknown error'}).`,
+      { cause },
+    )
   }
 }

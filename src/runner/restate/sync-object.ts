@@ -47,7 +47,13 @@ const INITIAL_STATE: ObjectState = { generation: 0, since: null, running: null, 
 const CANCELLED_DELAY_MS = 1_000
 
 /** Unlimited: an outage of a day must not leave syncs behind that need an operator. */
-const RETRY_POLICY = { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5_000, maxAttempts: 2 ** 31 - 1, onMaxAttempts: 'pause' } as const
+const RETRY_POLICY = {
+  initialInterval: 100,
+  exponentiationFactor: 2,
+  maxInterval: 5_000,
+  maxAttempts: 2 ** 31 - 1,
+  onMaxAttempts: 'pause',
+} as const
 
 /** One service per worker, so that several workers can share a cluster. */
 export function serviceName(worker: string): string {
@@ -65,42 +71,81 @@ export function objectKey({ tenant, sync }: { readonly tenant: string; readonly 
  *
  * Code here is repeated when a call is resumed elsewhere; only what `ctx.run` and the other calls of `ctx` returned is not.
  */
-export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, turnMaxMs }: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
+export function createSyncObject({
+  sdk,
+  worker,
+  findJob,
+  turns,
+  clock,
+  pauseMs,
+  turnMaxMs,
+}: SyncObjectOptions): VirtualObjectDefinition<string, unknown> {
   const service = serviceName(worker)
   const { exclusive, shared } = sdk.handlers.object
 
-  const readState = async (ctx: ObjectSharedContext): Promise<ObjectState> => (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
+  const readState = async (ctx: ObjectSharedContext): Promise<ObjectState> =>
+    (await ctx.get<ObjectState>(STATE_KEY)) ?? INITIAL_STATE
   const send = (ctx: ObjectSharedContext, call: RunInput, options: { delay?: number; idempotencyKey?: string }) =>
-    ctx.genericSend({ service, method: 'run', key: ctx.key, parameter: call, inputSerde: sdk.serde.json as Serde<RunInput>, ...options })
+    ctx.genericSend({
+      service,
+      method: 'run',
+      key: ctx.key,
+      parameter: call,
+      inputSerde: sdk.serde.json as Serde<RunInput>,
+      ...options,
+    })
   /** Idempotent: several wake-ups before the next turn result in one turn. */
-  const sendWake = (ctx: ObjectSharedContext, { generation }: ObjectState) => send(ctx, {}, { idempotencyKey: `woken-${generation}` })
+  const sendWake = (ctx: ObjectSharedContext, { generation }: ObjectState) =>
+    send(ctx, {}, { idempotencyKey: `woken-${generation}` })
   const requireJob = (ctx: ObjectSharedContext): Job => {
     const job = findJob(ctx.key)
-    if (job === undefined) throw new sdk.TerminalError(`The worker ${worker} has no sync for ${ctx.key}.`, { errorCode: 404 })
+    if (job === undefined)
+      throw new sdk.TerminalError(`The worker ${worker} has no sync for ${ctx.key}.`, { errorCode: 404 })
     return job
   }
   const signal = async (ctx: ObjectSharedContext, kind: SyncSignal['kind']): Promise<void> => {
-    const { store, sync: { plan } } = requireJob(ctx)
-    await ctx.run(kind, () => store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }))
+    const {
+      store,
+      sync: { plan },
+    } = requireJob(ctx)
+    await ctx.run(kind, () =>
+      store.signalSync({ worker, sync: plan.sync }, { kind, actor: 'restate', at: clock.now() }),
+    )
   }
 
-  const run = async (ctx: ObjectContext, { generation, tries = 0, stumbles: storeFailures = 0 }: RunInput): Promise<void> => {
+  const run = async (
+    ctx: ObjectContext,
+    { generation, tries = 0, stumbles: storeFailures = 0 }: RunInput,
+  ): Promise<void> => {
     const state = await readState(ctx)
     if (generation === undefined ? state.next?.isOwed === true : generation !== state.generation) return
     const { id, attemptCompletedSignal } = ctx.request()
-    if (state.next !== null && state.next.timer !== id) ctx.invocation(sdk.InvocationIdParser.fromString(state.next.timer)).cancel()
+    if (state.next !== null && state.next.timer !== id)
+      ctx.invocation(sdk.InvocationIdParser.fromString(state.next.timer)).cancel()
     const current = { generation: state.generation + 1, since: state.since, running: null, next: null }
     ctx.set<ObjectState>(STATE_KEY, { ...current, running: id })
     // The state must be durable before the turn begins, so that a wake or cancel sees it.
     await ctx.run('begin', () => {})
 
-    const { next, since, ...memory } = await takeTurn(ctx, attemptCompletedSignal, { since: state.since, tries, storeFailures })
+    const { next, since, ...memory } = await takeTurn(ctx, attemptCompletedSignal, {
+      since: state.since,
+      tries,
+      storeFailures,
+    })
     if (next === null) return ctx.set<ObjectState>(STATE_KEY, { ...current, since })
-    const timer = await send(ctx, { generation: current.generation, tries: memory.tries, stumbles: memory.storeFailures }, { delay: next.inMs }).invocationId
+    const timer = await send(
+      ctx,
+      { generation: current.generation, tries: memory.tries, stumbles: memory.storeFailures },
+      { delay: next.inMs },
+    ).invocationId
     ctx.set<ObjectState>(STATE_KEY, { ...current, since, next: { at: next.at, timer, isOwed: next.isThrottled } })
   }
 
-  const takeTurn = async (ctx: ObjectContext, attempt: AbortSignal, memory: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>): Promise<TurnResult> => {
+  const takeTurn = async (
+    ctx: ObjectContext,
+    attempt: AbortSignal,
+    memory: Pick<TurnResult, 'since' | 'tries' | 'storeFailures'>,
+  ): Promise<TurnResult> => {
     const cancelling = new AbortController()
     let turn: Promise<unknown> = Promise.resolve()
     try {
@@ -116,7 +161,10 @@ export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, 
       if (!(error instanceof sdk.CancelledError)) throw error
       cancelling.abort(error)
       await turn
-      return { ...memory, next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false } }
+      return {
+        ...memory,
+        next: { inMs: CANCELLED_DELAY_MS, at: (await ctx.date.now()) + CANCELLED_DELAY_MS, isThrottled: false },
+      }
     }
   }
 
@@ -126,10 +174,12 @@ export function createSyncObject({ sdk, worker, findJob, turns, clock, pauseMs, 
     sendWake(ctx, state)
   }
 
-  const wakeAfter = (kind: SyncSignal['kind']) => async (ctx: ObjectSharedContext): Promise<void> => {
-    await signal(ctx, kind)
-    sendWake(ctx, await readState(ctx))
-  }
+  const wakeAfter =
+    (kind: SyncSignal['kind']) =>
+    async (ctx: ObjectSharedContext): Promise<void> => {
+      await signal(ctx, kind)
+      sendWake(ctx, await readState(ctx))
+    }
 
   /** Pauses the sync and aborts the current page. */
   const cancel = async (ctx: ObjectSharedContext): Promise<void> => {

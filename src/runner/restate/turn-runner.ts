@@ -13,7 +13,10 @@ import type { StoreClock } from '../store-clock.ts'
 import { backoffMs } from '../sync-watcher.ts'
 import { ConcurrencySlots } from './concurrency-slots.ts'
 
-export interface TurnRunnerOptions extends Pick<RunnerOptions, 'ports' | 'fetch' | 'secrets' | 'holder' | 'isDead' | 'pauseMs'> {
+export interface TurnRunnerOptions extends Pick<
+  RunnerOptions,
+  'ports' | 'fetch' | 'secrets' | 'holder' | 'isDead' | 'pauseMs'
+> {
   readonly clock: StoreClock
   readonly concurrency: number
   readonly pollMs: number
@@ -94,17 +97,29 @@ export class TurnRunner {
     await Promise.allSettled(this.#running)
   }
 
-  async #executeTurn({ store, sync, ref }: Job, { since, tries, storeFailures }: TurnMemory, signal: AbortSignal): Promise<TurnResult> {
-    const toResult = (next: NextTurn | null, memory: Partial<TurnMemory> = {}): TurnResult => ({ next, since: since ?? this.#clock.now(), tries: 0, storeFailures: 0, ...memory })
+  async #executeTurn(
+    { store, sync, ref }: Job,
+    { since, tries, storeFailures }: TurnMemory,
+    signal: AbortSignal,
+  ): Promise<TurnResult> {
+    const toResult = (next: NextTurn | null, memory: Partial<TurnMemory> = {}): TurnResult => ({
+      next,
+      since: since ?? this.#clock.now(),
+      tries: 0,
+      storeFailures: 0,
+      ...memory,
+    })
     try {
       const job = await this.#refresh(new Job(store, sync, this.#options.ports.random.next()), since)
       if (!this.#isReady(job)) return toResult(this.#computeNext(job))
-      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal))) return toResult(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
+      if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal)))
+        return toResult(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })
       try {
         const slice = await this.#runSlice(job, tries, signal)
         if (slice.stopReason === 'held') return toResult(this.#after(this.#options.pollMs))
         // If the cycle ended for another reason despite the wait, the registry has the result.
-        if (slice.stopReason === 'cancelled' && slice.waitMs !== null) return toResult({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
+        if (slice.stopReason === 'cancelled' && slice.waitMs !== null)
+          return toResult({ ...this.#after(slice.waitMs), isThrottled: true }, { tries: slice.tries })
         return toResult(this.#computeNext(await this.#refresh(job, since)))
       } finally {
         this.#slots.release(job)
@@ -120,7 +135,9 @@ export class TurnRunner {
 
   async #refresh(job: Job, since: number | null): Promise<Job> {
     const { worker, sync } = job.ref
-    const { syncs } = await this.#clock.synchronize((at) => job.store.listSyncStatus({ at, recent: RECENT_CYCLES, ref: { worker, sync } }))
+    const { syncs } = await this.#clock.synchronize((at) =>
+      job.store.listSyncStatus({ at, recent: RECENT_CYCLES, ref: { worker, sync } }),
+    )
     job.facts = syncs[0] ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
     const now = this.#clock.now()
     job.updateDue({ now, since: since ?? now, pauseMs: this.#options.pauseMs ?? CONTINUOUS_PAUSE_MS })
@@ -162,20 +179,29 @@ export class TurnRunner {
       slice.waitMs = progress.ms
       suspending.abort(new Error('the cycle is suspended for a long wait'))
     }
-    const result = await runCycle(limitToSlice(plan, sliceMs, () => tried), {
-      store: createOncePerSlotStore(job.store, job.ref, fingerprintCheckpoint(job.checkpoint), () => (slotTaken = true)),
-      ports: { ...ports, clock: this.#clock },
-      fetch,
-      secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
-      holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,
-      trigger: why === 'trigger' ? 'trigger' : 'schedule',
-      signal: AbortSignal.any([signal, suspending.signal]),
-      isHolderGone: this.#isDead(job),
-      onProgress,
-    })
+    const result = await runCycle(
+      limitToSlice(plan, sliceMs, () => tried),
+      {
+        store: createOncePerSlotStore(
+          job.store,
+          job.ref,
+          fingerprintCheckpoint(job.checkpoint),
+          () => (slotTaken = true),
+        ),
+        ports: { ...ports, clock: this.#clock },
+        fetch,
+        secrets: typeof secrets === 'function' ? secrets(job.tenant) : secrets,
+        holder: `${holderPrefix(plan)}${this.#options.holder}#${++this.#cycles}`,
+        trigger: why === 'trigger' ? 'trigger' : 'schedule',
+        signal: AbortSignal.any([signal, suspending.signal]),
+        isHolderGone: this.#isDead(job),
+        onProgress,
+      },
+    )
     if (result.stopReason === 'held') {
       if (!slotTaken) await this.#reportHeld(job)
-    } else if (result.stopReason !== 'paused' || result.cycle !== null) this.#options.onEvent({ kind: 'ended', ...job.ref, result })
+    } else if (result.stopReason !== 'paused' || result.cycle !== null)
+      this.#options.onEvent({ kind: 'ended', ...job.ref, result })
     return { ...slice, stopReason: result.stopReason }
   }
 

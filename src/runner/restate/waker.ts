@@ -36,7 +36,17 @@ export class Waker {
   constructor(jobs: readonly Job[], options: WakerOptions) {
     const { clock, ports, pollMs, pauseMs, onStoreFailure } = options
     this.#options = options
-    this.#watcher = new SyncWatcher(jobs, { clock, ports, pollMs, pauseMs, pollBatchMax: POLL_BATCH_MAX, isBusy: () => false, onUpdate: (job) => this.#update(job), onStoreFailure, onWake: () => this.#interruptSleep() })
+    this.#watcher = new SyncWatcher(jobs, {
+      clock,
+      ports,
+      pollMs,
+      pauseMs,
+      pollBatchMax: POLL_BATCH_MAX,
+      isBusy: () => false,
+      onUpdate: (job) => this.#update(job),
+      onStoreFailure,
+      onWake: () => this.#interruptSleep(),
+    })
   }
 
   add(jobs: readonly Job[]): void {
@@ -69,7 +79,10 @@ export class Waker {
   #wakeDue(): void {
     while (this.#sending < SENDS_AT_ONCE) {
       // Tenants alternate, so that a small one does not wait for all syncs of a large one.
-      const job = this.#queue.takeNext(this.#options.clock.now(), { runningCycles: () => 0, lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0 })
+      const job = this.#queue.takeNext(this.#options.clock.now(), {
+        runningCycles: () => 0,
+        lastServed: (tenant) => this.#lastServed.get(tenant) ?? 0,
+      })
       if (job === null) return
       this.#sending++
       this.#lastServed.set(job.tenant, ++this.#turn)
@@ -85,7 +98,9 @@ export class Waker {
     const now = clock.now()
     const nextMs = this.#sending < SENDS_AT_ONCE ? this.#queue.nextAt(now) - now : Infinity
     this.#sleepAbort = new AbortController()
-    await clock.sleep(Math.max(1, Math.ceil(Math.min(this.#watcher.nextPollMs(), nextMs))), this.#sleepAbort.signal).catch(() => {})
+    await clock
+      .sleep(Math.max(1, Math.ceil(Math.min(this.#watcher.nextPollMs(), nextMs))), this.#sleepAbort.signal)
+      .catch(() => {})
     this.#sleepAbort = null
   }
 
@@ -96,7 +111,10 @@ export class Waker {
   #update(job: Job): void {
     const { clock, isDead } = this.#options
     const known = this.#known.get(job)
-    const seen = { at: job.due?.kind === 'at' ? job.due.at : Infinity, fingerprint: fingerprintCheckpoint(job.checkpoint) }
+    const seen = {
+      at: job.due?.kind === 'at' ? job.due.at : Infinity,
+      fingerprint: fingerprintCheckpoint(job.checkpoint),
+    }
     if (seen.fingerprint === known?.fingerprint) return
     this.#known.set(job, seen)
     job.backoffStep = 0

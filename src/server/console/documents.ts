@@ -1,4 +1,14 @@
-import type { ChangeAction, ApiKey, AuditEntry, CycleRecord, DatabaseInfo, ErrorCode, Mode, QuarantineEntry, AuditChainEntry } from '../../contract/index.ts'
+import type {
+  ChangeAction,
+  ApiKey,
+  AuditEntry,
+  CycleRecord,
+  DatabaseInfo,
+  ErrorCode,
+  Mode,
+  QuarantineEntry,
+  AuditChainEntry,
+} from '../../contract/index.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
 import type { TenantUsage } from '../../registry/tenant-usage.ts'
 import type { AuditChainReport } from '../../registry/verify-audit-chain.ts'
@@ -11,7 +21,9 @@ import type { toDeliveryDocument, toWebhookDocument } from '../../webhooks/manag
 /** JSON documents of the console API; the console is type-checked against them. Times are RFC 3339. */
 
 /** The store's type with timestamps as ISO strings. */
-type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & { readonly [Time in Times]: Facts[Time] extends number ? string : string | null }
+type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & {
+  readonly [Time in Times]: Facts[Time] extends number ? string : string | null
+}
 
 export interface SessionDocument {
   readonly tenant: string
@@ -52,7 +64,12 @@ export interface SyncDocument {
   readonly next: { readonly at: string | null; readonly why: string } | null
   readonly triggeredAt: string | null
   readonly failures: number
-  readonly lastError: { readonly code: ErrorCode; readonly message: string; readonly advice: string; readonly at: string } | null
+  readonly lastError: {
+    readonly code: ErrorCode
+    readonly message: string
+    readonly advice: string
+    readonly at: string
+  } | null
   readonly lastCycle: CycleDocument | null
   readonly coverage: Coverage
 }
@@ -150,7 +167,10 @@ export type EditPlanDocument = EditPlan
 
 export type DeliveryDocument = ReturnType<typeof toDeliveryDocument>
 
-export type KeyDocument = WithIsoTimes<Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>, 'createdAt' | 'endsAt'> & { readonly isValid: boolean }
+export type KeyDocument = WithIsoTimes<
+  Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rateLimit' | 'createdAt' | 'endsAt'>,
+  'createdAt' | 'endsAt'
+> & { readonly isValid: boolean }
 
 /** Counts only: a tenant's data is never shown to another tenant. */
 export type TenantDocument = Omit<TenantUsage, 'wrappedBy'>
@@ -170,7 +190,13 @@ export interface AbsenceDocument {
   readonly advice: string
   readonly should: { readonly sync: string; readonly cycle: number } | null
   readonly source: SourceLookupResult
-  readonly syncs: readonly { readonly worker: string; readonly sync: string; readonly mode: Mode; readonly tidemark: string | null; readonly lastComplete: { readonly cycle: number; readonly startedAt: string } | null }[]
+  readonly syncs: readonly {
+    readonly worker: string
+    readonly sync: string
+    readonly mode: Mode
+    readonly tidemark: string | null
+    readonly lastComplete: { readonly cycle: number; readonly startedAt: string } | null
+  }[]
 }
 
 export interface AuditChainDocument {

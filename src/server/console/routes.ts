@@ -9,10 +9,29 @@ import { allowsScope, DEFAULT_RATE_LIMIT, isScope, createApiKey } from '../api-k
 import { sendChanges } from '../feed-routes.ts'
 import { HttpError } from '../http-error.ts'
 import { createRequestLog, pathParam, sendData, sendJson, type RouteRequest, type Route } from '../route.ts'
-import { CHANGES_RESPONSE, CHANGES_QUERY, DATABASE_PARAMS, objectSchema, RECENT_QUERY, ROW_PARAMS, SYNC_PARAMS, type JsonSchema } from '../schemas.ts'
+import {
+  CHANGES_RESPONSE,
+  CHANGES_QUERY,
+  DATABASE_PARAMS,
+  objectSchema,
+  RECENT_QUERY,
+  ROW_PARAMS,
+  SYNC_PARAMS,
+  type JsonSchema,
+} from '../schemas.ts'
 import { addApiKey } from '../cursor-ciphers.ts'
 import { computeActivity } from './activity.ts'
-import type { CheckpointDocument, KeyDocument, SessionDocument, SyncDocument, TenantDocument, TenantsDocument, AuditChainDocument, AuditChainEntryDocument, AuditVerificationDocument } from './documents.ts'
+import type {
+  CheckpointDocument,
+  KeyDocument,
+  SessionDocument,
+  SyncDocument,
+  TenantDocument,
+  TenantsDocument,
+  AuditChainDocument,
+  AuditChainEntryDocument,
+  AuditVerificationDocument,
+} from './documents.ts'
 import { readRecordJson, readRowsJson } from './serialize-records.ts'
 import { resetSync } from './reset-sync.ts'
 import { toIso, listSyncDocuments } from './sync-documents.ts'
@@ -29,7 +48,15 @@ const FLAG = { type: 'boolean' }
 const LIST = { type: 'array', items: ANY_OBJECT }
 const LIMIT = (RECENT_QUERY['properties'] as Record<string, JsonSchema>)['limit'] ?? {}
 const SYNC = objectSchema({ worker: TEXT, sync: TEXT, health: TEXT, coverage: ANY_OBJECT, version: NUMBER })
-const KEY = objectSchema({ id: TEXT, name: TEXT, scopes: { type: 'array', items: TEXT }, rateLimit: NUMBER, createdAt: TEXT, endsAt: { type: ['string', 'null'] }, isValid: FLAG })
+const KEY = objectSchema({
+  id: TEXT,
+  name: TEXT,
+  scopes: { type: 'array', items: TEXT },
+  rateLimit: NUMBER,
+  createdAt: TEXT,
+  endsAt: { type: ['string', 'null'] },
+  isValid: FLAG,
+})
 const KEY_PARAMS = objectSchema({ apiKey: { type: 'string', pattern: '^[0-9a-f]{16}$', description: 'Key id.' } })
 /** Newest cycles used for a chart. */
 const CYCLES_MAX = 1_000
@@ -39,32 +66,120 @@ const TENANTS_MAX = 200
 /** Routes for the console beyond `/api`. Not a stable API: responses may change from release to release. */
 export const consoleRoutes: readonly Route[] = [
   {
-    method: 'GET', path: '/console/api/session', id: 'consoleSession', access: readAccess, response: objectSchema({ data: objectSchema({ tenant: TEXT, version: TEXT, key: { type: ['string', 'null'] }, scopes: { type: 'array', items: TEXT }, databases: NUMBER, position: NUMBER }) }),
+    method: 'GET',
+    path: '/console/api/session',
+    id: 'consoleSession',
+    access: readAccess,
+    response: objectSchema({
+      data: objectSchema({
+        tenant: TEXT,
+        version: TEXT,
+        key: { type: ['string', 'null'] },
+        scopes: { type: 'array', items: TEXT },
+        databases: NUMBER,
+        position: NUMBER,
+      }),
+    }),
     summary: 'The caller and its tenant.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await readSession(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/overview', id: 'consoleOverview', access: readAccess, response: objectSchema({ data: objectSchema({ tenant: TEXT, position: NUMBER, syncs: { type: 'array', items: SYNC } }) }),
+    method: 'GET',
+    path: '/console/api/overview',
+    id: 'consoleOverview',
+    access: readAccess,
+    response: objectSchema({
+      data: objectSchema({ tenant: TEXT, position: NUMBER, syncs: { type: 'array', items: SYNC } }),
+    }),
     summary: 'The status and coverage of every sync. Returns 304 while nothing has changed.',
-    handle: async (routeRequest) => sendWithEtag(routeRequest, JSON.stringify({ data: { tenant: routeRequest.caller.store.tenant, position: await routeRequest.caller.store.headSequence(), syncs: await listSyncDocuments(routeRequest.context, routeRequest.caller.store) } })),
+    handle: async (routeRequest) =>
+      sendWithEtag(
+        routeRequest,
+        JSON.stringify({
+          data: {
+            tenant: routeRequest.caller.store.tenant,
+            position: await routeRequest.caller.store.headSequence(),
+            syncs: await listSyncDocuments(routeRequest.context, routeRequest.caller.store),
+          },
+        }),
+      ),
   },
   {
-    method: 'GET', path: '/console/api/activity', id: 'consoleActivity', access: readAccess, response: objectSchema({ data: objectSchema({ from: TEXT, stepMs: NUMBER, rows: { type: 'array', items: NUMBER }, errors: { type: 'array', items: NUMBER }, lagMs: { type: 'array', items: { type: ['number', 'null'] } } }) }),
-    query: objectSchema({ worker: { type: 'string', maxLength: 63, description: 'Only this worker.' }, sync: { type: 'string', maxLength: 63, description: 'Only this sync of the worker.' } }, []), summary: 'Rows, failures and lag over time, computed from the newest cycles.',
+    method: 'GET',
+    path: '/console/api/activity',
+    id: 'consoleActivity',
+    access: readAccess,
+    response: objectSchema({
+      data: objectSchema({
+        from: TEXT,
+        stepMs: NUMBER,
+        rows: { type: 'array', items: NUMBER },
+        errors: { type: 'array', items: NUMBER },
+        lagMs: { type: 'array', items: { type: ['number', 'null'] } },
+      }),
+    }),
+    query: objectSchema(
+      {
+        worker: { type: 'string', maxLength: 63, description: 'Only this worker.' },
+        sync: { type: 'string', maxLength: 63, description: 'Only this sync of the worker.' },
+      },
+      [],
+    ),
+    summary: 'Rows, failures and lag over time, computed from the newest cycles.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await readActivity(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/syncs/:worker/:sync', id: 'consoleSync', access: readAccess, params: SYNC_PARAMS, response: objectSchema({ data: SYNC }), summary: 'One sync, as in the overview.',
+    method: 'GET',
+    path: '/console/api/syncs/:worker/:sync',
+    id: 'consoleSync',
+    access: readAccess,
+    params: SYNC_PARAMS,
+    response: objectSchema({ data: SYNC }),
+    summary: 'One sync, as in the overview.',
     handle: async (routeRequest) => sendWithEtag(routeRequest, JSON.stringify({ data: await findSync(routeRequest) })),
   },
   {
-    method: 'GET', path: '/console/api/syncs/:worker/:sync/checkpoints', id: 'consoleCheckpoints', access: readAccess, params: SYNC_PARAMS, response: objectSchema({ data: LIST }),
-    query: objectSchema({ limit: LIMIT, reveal: { type: 'boolean', default: false, description: 'Show the full states; requires a key with the scope `admin`, even on loopback.' } }, []), summary: 'Checkpoint history, newest first, with a digest of each state.',
-    handle: async (routeRequest) => sendJson(routeRequest.reply, stringifyJson({ data: await readCheckpoints(routeRequest) } as never)),
+    method: 'GET',
+    path: '/console/api/syncs/:worker/:sync/checkpoints',
+    id: 'consoleCheckpoints',
+    access: readAccess,
+    params: SYNC_PARAMS,
+    response: objectSchema({ data: LIST }),
+    query: objectSchema(
+      {
+        limit: LIMIT,
+        reveal: {
+          type: 'boolean',
+          default: false,
+          description: 'Show the full states; requires a key with the scope `admin`, even on loopback.',
+        },
+      },
+      [],
+    ),
+    summary: 'Checkpoint history, newest first, with a digest of each state.',
+    handle: async (routeRequest) =>
+      sendJson(routeRequest.reply, stringifyJson({ data: await readCheckpoints(routeRequest) } as never)),
   },
   {
-    method: 'POST', path: '/console/api/syncs/:worker/:sync/reset', id: 'consoleReset', access: writeAccess, params: SYNC_PARAMS, response: objectSchema({ data: objectSchema({ isDone: FLAG, version: NUMBER, nextCycle: TEXT }, ['isDone', 'version', 'nextCycle']) }),
-    body: objectSchema({ version: { type: 'integer', minimum: 0, description: 'The version the plan was made for; without it, only the plan is returned.' }, reason: { type: 'string', maxLength: 1_000, description: 'Reason for the audit log.' } }, []),
+    method: 'POST',
+    path: '/console/api/syncs/:worker/:sync/reset',
+    id: 'consoleReset',
+    access: writeAccess,
+    params: SYNC_PARAMS,
+    response: objectSchema({
+      data: objectSchema({ isDone: FLAG, version: NUMBER, nextCycle: TEXT }, ['isDone', 'version', 'nextCycle']),
+    }),
+    body: objectSchema(
+      {
+        version: {
+          type: 'integer',
+          minimum: 0,
+          description: 'The version the plan was made for; without it, only the plan is returned.',
+        },
+        reason: { type: 'string', maxLength: 1_000, description: 'Reason for the audit log.' },
+      },
+      [],
+    ),
     summary: 'Returns the plan to reset the state of a sync; with its current version, applies it.',
     async handle(routeRequest) {
       await findSync(routeRequest)
@@ -72,85 +187,220 @@ export const consoleRoutes: readonly Route[] = [
     },
   },
   {
-    method: 'GET', path: '/console/api/databases/:database/rows', id: 'consoleRows', access: { kind: 'control', scope: ':database:read' }, params: DATABASE_PARAMS, response: objectSchema({ data: LIST, next: { type: ['string', 'null'] }, scanned: NUMBER }),
-    query: objectSchema({ after: { type: 'string', maxLength: 1_024, description: 'The value of `next`.' }, search: { type: 'string', minLength: 1, maxLength: 200, description: 'Only rows whose key or record contains this.' }, limit: { ...LIMIT, maximum: 200, default: 50 } }, []), summary: 'Rows by key.',
-    handle: async (routeRequest) => sendJson(routeRequest.reply, await readRowsJson(routeRequest.caller.store, pathParam(routeRequest, 'database'), { after: queryText(routeRequest, 'after'), search: queryText(routeRequest, 'search'), limit: Number(routeRequest.query['limit']) })),
+    method: 'GET',
+    path: '/console/api/databases/:database/rows',
+    id: 'consoleRows',
+    access: { kind: 'control', scope: ':database:read' },
+    params: DATABASE_PARAMS,
+    response: objectSchema({ data: LIST, next: { type: ['string', 'null'] }, scanned: NUMBER }),
+    query: objectSchema(
+      {
+        after: { type: 'string', maxLength: 1_024, description: 'The value of `next`.' },
+        search: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 200,
+          description: 'Only rows whose key or record contains this.',
+        },
+        limit: { ...LIMIT, maximum: 200, default: 50 },
+      },
+      [],
+    ),
+    summary: 'Rows by key.',
+    handle: async (routeRequest) =>
+      sendJson(
+        routeRequest.reply,
+        await readRowsJson(routeRequest.caller.store, pathParam(routeRequest, 'database'), {
+          after: queryText(routeRequest, 'after'),
+          search: queryText(routeRequest, 'search'),
+          limit: Number(routeRequest.query['limit']),
+        }),
+      ),
   },
   {
-    method: 'GET', path: '/console/api/databases/:database/rows/:key', id: 'consoleRecord', access: { kind: 'control', scope: ':database:read' }, params: ROW_PARAMS, response: objectSchema({ data: objectSchema({ database: TEXT, key: TEXT, isLive: FLAG, isCut: FLAG, history: LIST }) }), summary: 'The change history of one record, newest first.',
-    handle: async (routeRequest) => sendJson(routeRequest.reply, await readRecordJson(routeRequest.caller.store, pathParam(routeRequest, 'database'), pathParam(routeRequest, 'key'))),
+    method: 'GET',
+    path: '/console/api/databases/:database/rows/:key',
+    id: 'consoleRecord',
+    access: { kind: 'control', scope: ':database:read' },
+    params: ROW_PARAMS,
+    response: objectSchema({
+      data: objectSchema({ database: TEXT, key: TEXT, isLive: FLAG, isCut: FLAG, history: LIST }),
+    }),
+    summary: 'The change history of one record, newest first.',
+    handle: async (routeRequest) =>
+      sendJson(
+        routeRequest.reply,
+        await readRecordJson(
+          routeRequest.caller.store,
+          pathParam(routeRequest, 'database'),
+          pathParam(routeRequest, 'key'),
+        ),
+      ),
   },
   {
-    method: 'POST', path: '/console/api/databases/:database/rows/:key/why-not', id: 'consoleWhyNot', access: { kind: 'control', scope: ':database:read' }, params: ROW_PARAMS, response: objectSchema({ data: objectSchema({ database: TEXT, key: TEXT, verdict: TEXT, why: TEXT, advice: TEXT, should: { type: ['object', 'null'] }, source: ANY_OBJECT, syncs: LIST }) }),
-    summary: 'Explains why a key is missing and what to run. Queries the source if it supports lookups of single records.',
+    method: 'POST',
+    path: '/console/api/databases/:database/rows/:key/why-not',
+    id: 'consoleWhyNot',
+    access: { kind: 'control', scope: ':database:read' },
+    params: ROW_PARAMS,
+    response: objectSchema({
+      data: objectSchema({
+        database: TEXT,
+        key: TEXT,
+        verdict: TEXT,
+        why: TEXT,
+        advice: TEXT,
+        should: { type: ['object', 'null'] },
+        source: ANY_OBJECT,
+        syncs: LIST,
+      }),
+    }),
+    summary:
+      'Explains why a key is missing and what to run. Queries the source if it supports lookups of single records.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await explainMissingRow(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/changes', id: 'consoleChanges', access: { kind: 'control', scope: 'changes:read' }, query: CHANGES_QUERY, response: CHANGES_RESPONSE,
+    method: 'GET',
+    path: '/console/api/changes',
+    id: 'consoleChanges',
+    access: { kind: 'control', scope: 'changes:read' },
+    query: CHANGES_QUERY,
+    response: CHANGES_RESPONSE,
     summary: 'Like `/agents/v1/changes`, but starts with the newest changes without a cursor.',
     handle: (routeRequest) => sendNewestChanges(routeRequest),
   },
   {
-    method: 'GET', path: '/console/api/keys', id: 'consoleKeys', access: adminAccess, response: objectSchema({ data: { type: 'array', items: KEY } }), summary: 'The keys of the tenant, without their secrets.',
+    method: 'GET',
+    path: '/console/api/keys',
+    id: 'consoleKeys',
+    access: adminAccess,
+    response: objectSchema({ data: { type: 'array', items: KEY } }),
+    summary: 'The keys of the tenant, without their secrets.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await listKeys(routeRequest)),
   },
   {
-    method: 'POST', path: '/console/api/keys', id: 'consoleCreateKey', access: adminAccess, response: objectSchema({ data: objectSchema({ id: TEXT, text: TEXT }) }),
-    body: objectSchema({ name: { type: 'string', minLength: 1, maxLength: 100, description: 'Name of the key.' }, scopes: { type: 'array', items: TEXT, minItems: 1, maxItems: 100, description: 'Scopes of the key.' } }), summary: 'Creates a key. It is returned once; only a hash of it is stored.',
+    method: 'POST',
+    path: '/console/api/keys',
+    id: 'consoleCreateKey',
+    access: adminAccess,
+    response: objectSchema({ data: objectSchema({ id: TEXT, text: TEXT }) }),
+    body: objectSchema({
+      name: { type: 'string', minLength: 1, maxLength: 100, description: 'Name of the key.' },
+      scopes: { type: 'array', items: TEXT, minItems: 1, maxItems: 100, description: 'Scopes of the key.' },
+    }),
+    summary: 'Creates a key. It is returned once; only a hash of it is stored.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await createKey(routeRequest)),
   },
   {
-    method: 'POST', path: '/console/api/keys/:apiKey/revoke', id: 'consoleRevokeKey', access: adminAccess, params: KEY_PARAMS, response: objectSchema({ data: objectSchema({ id: TEXT }) }), summary: 'Revokes a key.',
+    method: 'POST',
+    path: '/console/api/keys/:apiKey/revoke',
+    id: 'consoleRevokeKey',
+    access: adminAccess,
+    params: KEY_PARAMS,
+    response: objectSchema({ data: objectSchema({ id: TEXT }) }),
+    summary: 'Revokes a key.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await revokeKey(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/tenants', id: 'consoleTenants', access: adminAccess, response: objectSchema({ data: objectSchema({ tenants: LIST, isCut: FLAG }) }), summary: 'Tenants of the store with their row and change counts. Only for an admin of the tenant whose worker runs here; others see their own tenant.',
+    method: 'GET',
+    path: '/console/api/tenants',
+    id: 'consoleTenants',
+    access: adminAccess,
+    response: objectSchema({ data: objectSchema({ tenants: LIST, isCut: FLAG }) }),
+    summary:
+      'Tenants of the store with their row and change counts. Only for an admin of the tenant whose worker runs here; others see their own tenant.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await listTenants(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/audit', id: 'consoleAudit', access: adminAccess, response: objectSchema({ data: objectSchema({ head: TEXT, count: NUMBER, entries: LIST }) }),
-    query: objectSchema({ limit: LIMIT, before: { type: 'integer', minimum: 1, description: 'Only entries older than this id.' } }, []), summary: 'The audit log of the tenant, newest first, without states.',
+    method: 'GET',
+    path: '/console/api/audit',
+    id: 'consoleAudit',
+    access: adminAccess,
+    response: objectSchema({ data: objectSchema({ head: TEXT, count: NUMBER, entries: LIST }) }),
+    query: objectSchema(
+      { limit: LIMIT, before: { type: 'integer', minimum: 1, description: 'Only entries older than this id.' } },
+      [],
+    ),
+    summary: 'The audit log of the tenant, newest first, without states.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await readAuditChain(routeRequest)),
   },
   {
-    method: 'GET', path: '/console/api/audit/verdict', id: 'consoleVerdict', access: adminAccess, response: objectSchema({ data: objectSchema({ intact: FLAG, entries: NUMBER, head: TEXT, brokenAt: { type: ['object', 'null'] }, states: LIST }) }), summary: 'Verifies the hash chain of the audit log and that it matches every stored state.',
+    method: 'GET',
+    path: '/console/api/audit/verdict',
+    id: 'consoleVerdict',
+    access: adminAccess,
+    response: objectSchema({
+      data: objectSchema({
+        intact: FLAG,
+        entries: NUMBER,
+        head: TEXT,
+        brokenAt: { type: ['object', 'null'] },
+        states: LIST,
+      }),
+    }),
+    summary: 'Verifies the hash chain of the audit log and that it matches every stored state.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await verifyAudit(routeRequest)),
   },
 ]
 
 async function readSession({ caller, context }: RouteRequest): Promise<SessionDocument> {
   const { store, id, name, scopes } = caller
-  return { tenant: store.tenant, version: context.version, key: id === null ? null : name, scopes, databases: (await store.databaseNames()).length, position: await store.headSequence() }
+  return {
+    tenant: store.tenant,
+    version: context.version,
+    key: id === null ? null : name,
+    scopes,
+    databases: (await store.databaseNames()).length,
+    position: await store.headSequence(),
+  }
 }
 
 /** A sync of another tenant is reported as not found. */
 async function findSync({ caller, context, params }: RouteRequest): Promise<SyncDocument> {
-  const found = (await listSyncDocuments(context, caller.store)).find(({ worker, sync }) => worker === params['worker'] && sync === params['sync'])
+  const found = (await listSyncDocuments(context, caller.store)).find(
+    ({ worker, sync }) => worker === params['worker'] && sync === params['sync'],
+  )
   if (found === undefined) throw new HttpError('NOT_FOUND', 'Sync not found.')
   return found
 }
 
 async function readActivity({ caller, context, query }: RouteRequest) {
   const { worker, sync } = query as { worker?: string; sync?: string }
-  const cycles = await caller.store.cycles(worker === undefined || sync === undefined ? null : { worker, sync }, { limit: CYCLES_MAX })
+  const cycles = await caller.store.cycles(worker === undefined || sync === undefined ? null : { worker, sync }, {
+    limit: CYCLES_MAX,
+  })
   // Manual syncs have no lag.
-  const manual = new Set(context.syncs.filter(({ schedule }) => schedule.kind === 'manual').map(({ plan }) => `${plan.worker}/${plan.sync}`))
-  return computeActivity(cycles, context.ports.clock.now(), (cycle) => sync !== undefined || !manual.has(`${cycle.worker}/${cycle.sync}`))
+  const manual = new Set(
+    context.syncs.filter(({ schedule }) => schedule.kind === 'manual').map(({ plan }) => `${plan.worker}/${plan.sync}`),
+  )
+  return computeActivity(
+    cycles,
+    context.ports.clock.now(),
+    (cycle) => sync !== undefined || !manual.has(`${cycle.worker}/${cycle.sync}`),
+  )
 }
 
 async function readCheckpoints(routeRequest: RouteRequest): Promise<CheckpointDocument[]> {
   const { caller, query } = routeRequest
   const reveal = String(query['reveal']) === 'true'
-  if (reveal && caller.id === null) throw new HttpError('FORBIDDEN', 'Send a key with the scope `admin` to see full states.')
-  if (reveal && !allowsScope(caller.scopes, 'admin')) throw new HttpError('FORBIDDEN', 'The key lacks the scope `admin`, which is required to see full states.')
+  if (reveal && caller.id === null)
+    throw new HttpError('FORBIDDEN', 'Send a key with the scope `admin` to see full states.')
+  if (reveal && !allowsScope(caller.scopes, 'admin'))
+    throw new HttpError('FORBIDDEN', 'The key lacks the scope `admin`, which is required to see full states.')
   const { worker, sync } = await findSync(routeRequest)
   if (reveal) createRequestLog(routeRequest).info('states revealed', { worker, sync, by: caller.name })
-  return (await caller.store.audit({ worker, sync }, { limit: Number(query['limit']) })).map((entry) => toCheckpointDocument(entry, reveal))
+  return (await caller.store.audit({ worker, sync }, { limit: Number(query['limit']) })).map((entry) =>
+    toCheckpointDocument(entry, reveal),
+  )
 }
 
 function toCheckpointDocument({ state, at, ...entry }: AuditEntry, reveal: boolean): CheckpointDocument {
   const redacted = redactState(state)
-  return { ...entry, at: toIso(at), state: redacted === null || !reveal ? redacted : { ...redacted, value: parseJson(required(state, 'the state')) } }
+  return {
+    ...entry,
+    at: toIso(at),
+    state: redacted === null || !reveal ? redacted : { ...redacted, value: parseJson(required(state, 'the state')) },
+  }
 }
 
 async function sendNewestChanges(routeRequest: RouteRequest): Promise<unknown> {
@@ -161,14 +411,32 @@ async function sendNewestChanges(routeRequest: RouteRequest): Promise<unknown> {
 
 async function listKeys({ caller, context }: RouteRequest): Promise<KeyDocument[]> {
   const now = context.ports.clock.now()
-  return (await caller.store.apiKeys()).map(({ id, name, scopes, rateLimit, createdAt, endsAt }) => ({ id, name, scopes, rateLimit, createdAt: toIso(createdAt), endsAt: toIso(endsAt), isValid: endsAt === null || endsAt > now }))
+  return (await caller.store.apiKeys()).map(({ id, name, scopes, rateLimit, createdAt, endsAt }) => ({
+    id,
+    name,
+    scopes,
+    rateLimit,
+    createdAt: toIso(createdAt),
+    endsAt: toIso(endsAt),
+    isValid: endsAt === null || endsAt > now,
+  }))
 }
 
 async function createKey({ caller, context, request }: RouteRequest): Promise<{ id: string; text: string }> {
   const { name, scopes } = request.body as { name: string; scopes: string[] }
   const wrong = scopes.find((scope) => !isScope(scope))
-  if (wrong !== undefined) throw new HttpError('INVALID_REQUEST', `Unknown scope ${JSON.stringify(wrong.slice(0, 80))}. Valid scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`, { details: { reason: 'parameter_invalid' } })
-  const { text, key } = createApiKey({ name, scopes, rateLimit: DEFAULT_RATE_LIMIT, createdAt: context.ports.clock.now() })
+  if (wrong !== undefined)
+    throw new HttpError(
+      'INVALID_REQUEST',
+      `Unknown scope ${JSON.stringify(wrong.slice(0, 80))}. Valid scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`,
+      { details: { reason: 'parameter_invalid' } },
+    )
+  const { text, key } = createApiKey({
+    name,
+    scopes,
+    rateLimit: DEFAULT_RATE_LIMIT,
+    createdAt: context.ports.clock.now(),
+  })
   await addApiKey(caller.store, key, `console:${caller.name}`)
   return { id: key.id, text }
 }
@@ -177,7 +445,8 @@ async function revokeKey(routeRequest: RouteRequest): Promise<{ id: string }> {
   const { caller, context } = routeRequest
   const id = pathParam(routeRequest, 'apiKey')
   const at = context.ports.clock.now()
-  if (!(await caller.store.revokeApiKey(id, at, { actor: `console:${caller.name}`, at }))) throw new HttpError('NOT_FOUND', 'Key not found, or already expired or revoked.')
+  if (!(await caller.store.revokeApiKey(id, at, { actor: `console:${caller.name}`, at })))
+    throw new HttpError('NOT_FOUND', 'Key not found, or already expired or revoked.')
   return { id }
 }
 
@@ -192,12 +461,26 @@ async function listTenants({ caller: { store }, context }: RouteRequest): Promis
 }
 
 async function readAuditChain({ caller, query }: RouteRequest): Promise<AuditChainDocument> {
-  const { entries, head, count } = await caller.store.auditChain({ before: Number(query['before'] ?? Number.MAX_SAFE_INTEGER), limit: Number(query['limit']) })
+  const { entries, head, count } = await caller.store.auditChain({
+    before: Number(query['before'] ?? Number.MAX_SAFE_INTEGER),
+    limit: Number(query['limit']),
+  })
   return { head, count, entries: entries.map(toAuditChainEntryDocument) }
 }
 
 /** Omits the state. */
-function toAuditChainEntryDocument({ id, at, actor, action, reason, worker, sync, version, cycle, hash: entryHash }: AuditChainEntry): AuditChainEntryDocument {
+function toAuditChainEntryDocument({
+  id,
+  at,
+  actor,
+  action,
+  reason,
+  worker,
+  sync,
+  version,
+  cycle,
+  hash: entryHash,
+}: AuditChainEntry): AuditChainEntryDocument {
   return { id, at: toIso(at), actor, action, reason, worker, sync, version, cycle, hash: entryHash }
 }
 

@@ -10,7 +10,11 @@ const SCAN_PAGE_SIZE = 1_000
 const HISTORY_MAX = 200
 
 /** Reads a page of rows in key order as JSON text. Records are copied without parsing, so that no number changes. */
-export async function readRowsJson(store: Store, database: string, { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined }): Promise<string> {
+export async function readRowsJson(
+  store: Store,
+  database: string,
+  { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined },
+): Promise<string> {
   if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'Database not found.')
   const found: Row[] = []
   let [lastKey, scanned, ended] = [after, 0, false]
@@ -18,7 +22,12 @@ export async function readRowsJson(store: Store, database: string, { after, limi
   let bytes = 0
   while (found.length < limit && scanned < SCAN_MAX && bytes < PAGE_BYTES_MAX && !ended) {
     const batchSize = wanted === undefined ? limit + 1 : SCAN_PAGE_SIZE
-    const page = await store.rows({ database, limit: batchSize, bytesMax: PAGE_BYTES_MAX, ...(lastKey !== undefined && { after: lastKey }) })
+    const page = await store.rows({
+      database,
+      limit: batchSize,
+      bytesMax: PAGE_BYTES_MAX,
+      ...(lastKey !== undefined && { after: lastKey }),
+    })
     const pageBytes = page.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
     // A short page may also have reached the byte limit.
     ended = page.length < batchSize && pageBytes < PAGE_BYTES_MAX
@@ -29,7 +38,8 @@ export async function readRowsJson(store: Store, database: string, { after, limi
       }
       scanned++
       lastKey = row.key
-      if (wanted !== undefined && !row.key.toLowerCase().includes(wanted) && !row.text.toLowerCase().includes(wanted)) continue
+      if (wanted !== undefined && !row.key.toLowerCase().includes(wanted) && !row.text.toLowerCase().includes(wanted))
+        continue
       found.push(row)
       bytes += Buffer.byteLength(row.text)
     }

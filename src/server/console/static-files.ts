@@ -7,12 +7,18 @@ import { HttpError } from '../http-error.ts'
 
 /** No external resources, no inline scripts, no framing. */
 const SECURITY_HEADERS = {
-  'content-security-policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 }
 
-const MEDIA_TYPES: Readonly<Record<string, string>> = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' }
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
 const COMPRESS_MIN_BYTES = 1_024
 
 interface StaticFile {
@@ -32,9 +38,21 @@ export function serveConsole(app: FastifyInstance): void {
   const handler = (path: string, reply: FastifyReply, acceptsBrotli: boolean): FastifyReply => {
     files ??= readFiles(findConsoleFolder())
     const file = files.get(path) ?? (path.startsWith('assets/') ? undefined : files.get('index.html'))
-    if (file === undefined) throw new HttpError('NOT_FOUND', files.size === 0 ? 'The console is not built. Run `npm run build`.' : 'File not found.')
+    if (file === undefined)
+      throw new HttpError(
+        'NOT_FOUND',
+        files.size === 0 ? 'The console is not built. Run `npm run build`.' : 'File not found.',
+      )
     const compressed = acceptsBrotli ? file.compressed : null
-    return reply.headers({ ...SECURITY_HEADERS, vary: 'accept-encoding', 'cache-control': file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache', ...(compressed !== null && { 'content-encoding': 'br' }) }).type(file.mediaType).send(compressed ?? file.bytes)
+    return reply
+      .headers({
+        ...SECURITY_HEADERS,
+        vary: 'accept-encoding',
+        'cache-control': file.isHashed ? 'public, max-age=31536000, immutable' : 'no-cache',
+        ...(compressed !== null && { 'content-encoding': 'br' }),
+      })
+      .type(file.mediaType)
+      .send(compressed ?? file.bytes)
   }
   app.get('/', (_request, reply) => void reply.redirect('/console/'))
   app.get('/console', (_request, reply) => void reply.redirect('/console/'))
@@ -47,17 +65,36 @@ export function serveConsole(app: FastifyInstance): void {
 
 /** Next to the compiled code, or in dist/ when running from source. */
 function findConsoleFolder(): string {
-  return ['../../console/', '../../../dist/console/'].map((path) => fileURLToPath(new URL(path, import.meta.url))).find((folder) => existsSync(join(folder, 'index.html'))) ?? ''
+  return (
+    ['../../console/', '../../../dist/console/']
+      .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+      .find((folder) => existsSync(join(folder, 'index.html'))) ?? ''
+  )
 }
 
 /** Reads all files at once: they are few, and no request path reaches the file system. */
 function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
   if (folder === '') return new Map()
-  const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-  return new Map(found.map((path) => {
-    const name = relative(folder, path).split(sep).join('/')
-    const bytes = readFileSync(path)
-    const compressed = bytes.length < COMPRESS_MIN_BYTES ? null : brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } })
-    return [name, { mediaType: MEDIA_TYPES[extname(name)] ?? 'application/octet-stream', bytes, compressed, isHashed: name.startsWith('assets/') }]
-  }))
+  const found = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+  return new Map(
+    found.map((path) => {
+      const name = relative(folder, path).split(sep).join('/')
+      const bytes = readFileSync(path)
+      const compressed =
+        bytes.length < COMPRESS_MIN_BYTES
+          ? null
+          : brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } })
+      return [
+        name,
+        {
+          mediaType: MEDIA_TYPES[extname(name)] ?? 'application/octet-stream',
+          bytes,
+          compressed,
+          isHashed: name.startsWith('assets/'),
+        },
+      ]
+    }),
+  )
 }

@@ -1,4 +1,10 @@
-import { ERROR_CODES, type BackfillRequest, type CycleRecord, type SyncStatusRow, type Store } from '../../contract/index.ts'
+import {
+  ERROR_CODES,
+  type BackfillRequest,
+  type CycleRecord,
+  type SyncStatusRow,
+  type Store,
+} from '../../contract/index.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { computeCoverage } from '../../runner/coverage.ts'
 import { computeDueTime } from '../../runner/due.ts'
@@ -13,30 +19,78 @@ import type { StateSummary } from './state-summaries.ts'
  * Lists all syncs. Contains nothing that depends on the clock alone, so that the ETag stays the same while nothing
  * happens.
  */
-export async function listSyncDocuments({ syncs, ports, stateSummaries }: ServerContext, store: Store): Promise<SyncDocument[]> {
+export async function listSyncDocuments(
+  { syncs, ports, stateSummaries }: ServerContext,
+  store: Store,
+): Promise<SyncDocument[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, ports.clock.now())
   const workers = new Map<string, Map<string, SyncStatusRow>>()
-  for (const status of known) workers.set(status.worker, (workers.get(status.worker) ?? new Map<string, SyncStatusRow>()).set(status.sync, status))
-  return await Promise.all(known.map(async (sync) => toSyncDocument(sync, await stateSummaries.get(store, sync), workers.get(sync.worker) ?? new Map<string, SyncStatusRow>(), now)))
+  for (const status of known)
+    workers.set(
+      status.worker,
+      (workers.get(status.worker) ?? new Map<string, SyncStatusRow>()).set(status.sync, status),
+    )
+  return await Promise.all(
+    known.map(async (sync) =>
+      toSyncDocument(
+        sync,
+        await stateSummaries.get(store, sync),
+        workers.get(sync.worker) ?? new Map<string, SyncStatusRow>(),
+        now,
+      ),
+    ),
+  )
 }
 
-function toSyncDocument(known: KnownSync, { state, frontier }: StateSummary, siblings: ReadonlyMap<string, SyncStatusRow>, now: number): SyncDocument {
+function toSyncDocument(
+  known: KnownSync,
+  { state, frontier }: StateSummary,
+  siblings: ReadonlyMap<string, SyncStatusRow>,
+  now: number,
+): SyncDocument {
   const { worker, sync, declared, checkpoint, recent, backfill } = known
   const { version, tidemark, triggeredAt, failures, lastError, heldBy, inflight } = checkpoint
   const pair = declared?.plan.pair
   const mode = declared?.mode ?? recent[0]?.mode ?? null
-  const due = declared === null ? null : computeDueTime(declared, known, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS })
+  const due =
+    declared === null ? null : computeDueTime(declared, known, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS })
   const last = recent[0]
   return {
-    worker, sync, health: computeHealth(checkpoint, backfill), isDeclared: declared !== null, mode,
-    schedule: declared?.schedule ?? null, databases: declared?.plan.databases.map(({ name }) => name) ?? [],
+    worker,
+    sync,
+    health: computeHealth(checkpoint, backfill),
+    isDeclared: declared !== null,
+    mode,
+    schedule: declared?.schedule ?? null,
+    databases: declared?.plan.databases.map(({ name }) => name) ?? [],
     pair: pair === undefined ? null : { role: pair.role, with: pair.role === 'delta' ? pair.backfill : pair.delta },
-    isRunning: heldBy !== null && inflight !== null, heldBy, version, state, tidemark: redactTidemark(tidemark, false),
-    completeSince: toIso(computeCompleteSince(checkpoint, recent)), backfillNeeded: toBackfillDocument(backfill?.backfillNeeded ?? null),
+    isRunning: heldBy !== null && inflight !== null,
+    heldBy,
+    version,
+    state,
+    tidemark: redactTidemark(tidemark, false),
+    completeSince: toIso(computeCompleteSince(checkpoint, recent)),
+    backfillNeeded: toBackfillDocument(backfill?.backfillNeeded ?? null),
     next: due === null ? null : { at: due.kind === 'at' ? toIso(due.at) : null, why: due.why },
-    triggeredAt: toIso(triggeredAt), failures,
-    lastError: lastError === null ? null : { code: lastError.code, message: lastError.message, advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync), at: toIso(lastError.at) },
-    lastCycle: last === undefined ? null : toCycleDocument(last), coverage: computeCoverage(known, { mode, frontier, pair, hasLostChanges: (backfill?.backfillNeeded ?? null) !== null, siblings }),
+    triggeredAt: toIso(triggeredAt),
+    failures,
+    lastError:
+      lastError === null
+        ? null
+        : {
+            code: lastError.code,
+            message: lastError.message,
+            advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync),
+            at: toIso(lastError.at),
+          },
+    lastCycle: last === undefined ? null : toCycleDocument(last),
+    coverage: computeCoverage(known, {
+      mode,
+      frontier,
+      pair,
+      hasLostChanges: (backfill?.backfillNeeded ?? null) !== null,
+      siblings,
+    }),
   }
 }
 

@@ -1,4 +1,12 @@
-import { SyncError, type Change, type Execute, type JsonValue, type Lookup, type SyncContext, type TableShape } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonValue,
+  type Lookup,
+  type SyncContext,
+  type TableShape,
+} from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
@@ -18,7 +26,14 @@ export interface AirtableSource {
   /** Prefer the id, because the name may change. */
   table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }
   /** Lists the tables of the base by name. The token needs `schema.bases:read`. */
-  discover(context: SyncContext): Promise<{ readonly id: string; readonly aliases: readonly string[]; readonly key: readonly string[]; readonly candidates: readonly string[] }[]>
+  discover(context: SyncContext): Promise<
+    {
+      readonly id: string
+      readonly aliases: readonly string[]
+      readonly key: readonly string[]
+      readonly candidates: readonly string[]
+    }[]
+  >
 }
 
 /** After a rate limit, Airtable rejects all requests for this time, without a header that says so. */
@@ -26,48 +41,78 @@ const RATE_LIMIT_WAIT_MS = 30_000
 const PAGE_SIZE = 100
 
 /** Every cycle reads the complete list and sweeps deleted records: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
-export function airtable({ baseId, token, auth, baseUrl = 'https://api.airtable.com/v0' }: AirtableOptions): AirtableSource {
+export function airtable({
+  baseId,
+  token,
+  auth,
+  baseUrl = 'https://api.airtable.com/v0',
+}: AirtableOptions): AirtableSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'Airtable needs either `token` or `auth`.')
   const client = createHttpClient({
     baseUrl,
     auth: chosenAuth,
-    classifyResponse: ({ status }) => (status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null),
+    classifyResponse: ({ status }) =>
+      status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null,
   })
   return {
     async discover(context) {
       const { body } = await client.get(path`/meta/bases/${baseId}/tables`, {}, context)
-      if (!isObject(body) || !Array.isArray(body.tables) || !body.tables.every(isObject)) throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without tables.')
-      return body.tables.map(({ id, name }) => ({ id: String(name), aliases: [String(id)], key: ['id'], candidates: [] }))
+      if (!isObject(body) || !Array.isArray(body.tables) || !body.tables.every(isObject))
+        throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without tables.')
+      return body.tables.map(({ id, name }) => ({
+        id: String(name),
+        aliases: [String(id)],
+        key: ['id'],
+        candidates: [],
+      }))
     },
     table: (idOrName) => ({
       mode: 'replace',
       lookup: async (key, context) => {
         // Airtable returns 403 for a record without access, and for a record of another table.
-        const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, { answers: [403, 404] })
+        const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, {
+          answers: [403, 404],
+        })
         return status >= 400 ? null : toUpsert(body)
       },
-      execute: attachTableShape(byToken({
-        limit: PAGE_SIZE,
-        confirms: true,
-        read: async ({ token: offset }, context) => {
-          // An offset expires after a while; the list then starts over.
-          const { body } = await client.get(path`/${baseId}/${idOrName}`, { pageSize: PAGE_SIZE, offset }, context, offset === undefined ? {} : { cursorRefusals: [422] })
-          if (!isObject(body) || !Array.isArray(body.records)) throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
-          return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
-        },
-      })),
+      execute: attachTableShape(
+        byToken({
+          limit: PAGE_SIZE,
+          confirms: true,
+          read: async ({ token: offset }, context) => {
+            // An offset expires after a while; the list then starts over.
+            const { body } = await client.get(
+              path`/${baseId}/${idOrName}`,
+              { pageSize: PAGE_SIZE, offset },
+              context,
+              offset === undefined ? {} : { cursorRefusals: [422] },
+            )
+            if (!isObject(body) || !Array.isArray(body.records))
+              throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
+            return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
+          },
+        }),
+      ),
     }),
   }
 }
 
 function toUpsert(record: JsonValue): Change {
-  if (!isObject(record) || typeof record.id !== 'string') throw new SyncError('SOURCE_INVALID', 'An Airtable record has no id.')
+  if (!isObject(record) || typeof record.id !== 'string')
+    throw new SyncError('SOURCE_INVALID', 'An Airtable record has no id.')
   return { type: 'upsert', key: record.id, record }
 }
 
 /** All fields of a table are in one JSON column, so the types need no metadata. */
-const TABLE_SHAPE: TableShape = { columns: [{ name: 'id', type: 'text' }, { name: 'createdTime', type: 'timestamp' }, { name: 'fields', type: 'json' }], key: ['id'] }
+const TABLE_SHAPE: TableShape = {
+  columns: [
+    { name: 'id', type: 'text' },
+    { name: 'createdTime', type: 'timestamp' },
+    { name: 'fields', type: 'json' },
+  ],
+  key: ['id'],
+}
 
 function attachTableShape(execute: Execute<TokenState>): Execute<TokenState> {
   return async (state, context) => ({ ...(await execute(state, context)), tables: [TABLE_SHAPE] })

@@ -31,32 +31,68 @@ const PAGES_LISTED_MAX = Math.ceil(BOOKMARKS_LISTED_MAX / PAGE_SIZE)
 const DEFAULT_FIELDS = ['author_id', 'created_at', 'conversation_id', 'lang', 'entities', 'referenced_tweets']
 
 /** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
-export function bookmarks({ userId, token, auth, baseUrl = 'https://api.x.com', fields = DEFAULT_FIELDS }: BookmarksOptions): BookmarksSource {
+export function bookmarks({
+  userId,
+  token,
+  auth,
+  baseUrl = 'https://api.x.com',
+  fields = DEFAULT_FIELDS,
+}: BookmarksOptions): BookmarksSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'X bookmarks need either `token` or `auth`.')
   const client = createHttpClient({ baseUrl, auth: chosenAuth })
-  const list = frontier<JsonObject>(async ({ cursor, ...context }) => {
-    const pageCursor = parseCursor(cursor)
-    const query = { max_results: PAGE_SIZE, 'tweet.fields': fields.join(','), pagination_token: pageCursor.token }
-    const { body } = await client.get(path`/2/users/${userId}/bookmarks`, query, context, pageCursor.token === null ? {} : { cursorRefusals: [400] })
-    if (!isObject(body) || !isObject(body.meta)) throw new SyncError('SOURCE_INVALID', 'X returned a response without `meta`.')
-    const { data = [], errors = [], meta: { next_token: next, result_count: count } } = body
-    // A withheld post is not a removed bookmark.
-    if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw new SyncError('SOURCE_INVALID', 'X withheld some bookmarks, so removed bookmarks cannot be determined. Nothing was deleted.')
-    if (!Array.isArray(data) || !data.every(isObject)) throw new SyncError('SOURCE_INVALID', 'X returned a response without a list of bookmarks.')
-    if (typeof count === 'number' && data.length < count) throw new SyncError('SOURCE_INVALID', `X returned ${data.length} of ${count} bookmarks: the response is incomplete.`)
-    return buildPage(data, typeof next === 'string' && next !== '' ? next : null, pageCursor.page, context)
-  }, {
-    id: requireId,
-    toChange: (post) => ({ type: 'upsert', key: requireId(post), record: post }),
-  })
+  const list = frontier<JsonObject>(
+    async ({ cursor, ...context }) => {
+      const pageCursor = parseCursor(cursor)
+      const query = { max_results: PAGE_SIZE, 'tweet.fields': fields.join(','), pagination_token: pageCursor.token }
+      const { body } = await client.get(
+        path`/2/users/${userId}/bookmarks`,
+        query,
+        context,
+        pageCursor.token === null ? {} : { cursorRefusals: [400] },
+      )
+      if (!isObject(body) || !isObject(body.meta))
+        throw new SyncError('SOURCE_INVALID', 'X returned a response without `meta`.')
+      const {
+        data = [],
+        errors = [],
+        meta: { next_token: next, result_count: count },
+      } = body
+      // A withheld post is not a removed bookmark.
+      if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0))
+        throw new SyncError(
+          'SOURCE_INVALID',
+          'X withheld some bookmarks, so removed bookmarks cannot be determined. Nothing was deleted.',
+        )
+      if (!Array.isArray(data) || !data.every(isObject))
+        throw new SyncError('SOURCE_INVALID', 'X returned a response without a list of bookmarks.')
+      if (typeof count === 'number' && data.length < count)
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `X returned ${data.length} of ${count} bookmarks: the response is incomplete.`,
+        )
+      return buildPage(data, typeof next === 'string' && next !== '' ? next : null, pageCursor.page, context)
+    },
+    {
+      id: requireId,
+      toChange: (post) => ({ type: 'upsert', key: requireId(post), record: post }),
+    },
+  )
   return { delta: list, backfill: list }
 }
 
 /** Counts pages instead of bookmarks, because deleted posts make pages short. */
-function buildPage(items: JsonObject[], token: string | null, page: number, { cycle }: SyncContext): FrontierPage<JsonObject> {
+function buildPage(
+  items: JsonObject[],
+  token: string | null,
+  page: number,
+  { cycle }: SyncContext,
+): FrontierPage<JsonObject> {
   if (token === null && page >= PAGES_LISTED_MAX && cycle.mode === 'replace') {
-    throw new SyncError('SYNC_INVALID', `X lists only the newest ${BOOKMARKS_LISTED_MAX} bookmarks, and this account reaches that limit. Older bookmarks cannot be distinguished from removed ones, so nothing was deleted.`)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `X lists only the newest ${BOOKMARKS_LISTED_MAX} bookmarks, and this account reaches that limit. Older bookmarks cannot be distinguished from removed ones, so nothing was deleted.`,
+    )
   }
   return { items, nextCursor: token === null ? null : `${page + 1} ${token}` }
 }
@@ -65,7 +101,8 @@ function buildPage(items: JsonObject[], token: string | null, page: number, { cy
 function parseCursor(cursor: string | null): { page: number; token: string | null } {
   if (cursor === null) return { page: 1, token: null }
   const [, page, token] = /^(\d+) (.+)$/.exec(cursor) ?? []
-  if (token === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored cursor is not a valid cursor of a list of bookmarks.')
+  if (token === undefined)
+    throw new SyncError('CURSOR_REJECTED', 'The stored cursor is not a valid cursor of a list of bookmarks.')
   return { page: Number(page), token }
 }
 

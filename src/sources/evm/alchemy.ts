@@ -3,9 +3,24 @@ import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
 import { isObject } from '../kit/classify-response.ts'
-import { readConsistently, toBlockCursor, serializeHashes, type ChainProviderFactory, type ChainProviderOptions } from './chain-provider.ts'
+import {
+  readConsistently,
+  toBlockCursor,
+  serializeHashes,
+  type ChainProviderFactory,
+  type ChainProviderOptions,
+} from './chain-provider.ts'
 import { JsonRpcClient, type NodeUrl } from './json-rpc.ts'
-import { parseAddress, parseAmount, parseHash, toHex, sortTransfers, createMalformedError, parseNumber, type Transfer } from './transfer.ts'
+import {
+  parseAddress,
+  parseAmount,
+  parseHash,
+  toHex,
+  sortTransfers,
+  createMalformedError,
+  parseNumber,
+  type Transfer,
+} from './transfer.ts'
 
 export interface AlchemyOptions {
   readonly name: string
@@ -22,7 +37,12 @@ export function alchemy(options: AlchemyOptions): ChainProviderFactory {
     const { name, url, auth, confirmations = reader.confirmations, countMax = 1_000 } = options
     const index = new TransferIndex(new JsonRpcClient(url, auth), { ...reader, name, confirmations }, countMax)
     return {
-      ...pagedProvider<Transfer>({ name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber', fetchPage: (request, context) => index.readPage(request, context) }),
+      ...pagedProvider<Transfer>({
+        name,
+        supports: ['pageToken', 'blockNumber'],
+        prefers: 'blockNumber',
+        fetchPage: (request, context) => index.readPage(request, context),
+      }),
       getBlockHash: async (block, context) => (await index.rpc.readBlock(block, context))?.hash ?? null,
     }
   }
@@ -69,54 +89,94 @@ class TransferIndex {
   async readPage({ operation, cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, reorgDepth: depth, chainId } = this.#options
     if (cursor?.type === 'pageToken') return this.#readRange(operation, parseCursor(cursor.value), context)
-    const head = await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined) - confirmations
+    const head = (await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined)) - confirmations
     // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     const settled = head - depth
     // Final blocks are read page by page. The newest blocks are read in one batch, together with their hashes.
-    if (from <= settled) return this.#readRange(operation, { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) }, context)
-    const { value, hashes } = await readConsistently({ from, to: head, head, reorgDepth: depth }, async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null, async () => {
-      const items: Transfer[] = []
-      for (const side of SIDES) {
-        for (let key: string | undefined, pages = 0; ; pages++) {
-          if (pages > PAGES_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: the newest blocks need more than ${PAGES_MAX} pages.`)
-          const answer = await this.#readSide(operation, { from, to: head, side, key }, context)
-          items.push(...answer.items)
-          if (answer.pageKey === undefined) break
-          key = answer.pageKey
+    if (from <= settled)
+      return this.#readRange(
+        operation,
+        { from, to: settled, sides: SIDES.map((side) => ({ side, at: from })) },
+        context,
+      )
+    const { value, hashes } = await readConsistently(
+      { from, to: head, head, reorgDepth: depth },
+      async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null,
+      async () => {
+        const items: Transfer[] = []
+        for (const side of SIDES) {
+          for (let key: string | undefined, pages = 0; ; pages++) {
+            if (pages > PAGES_MAX)
+              throw new SyncError(
+                'SOURCE_INVALID',
+                `${this.#options.name}: the newest blocks need more than ${PAGES_MAX} pages.`,
+              )
+            const answer = await this.#readSide(operation, { from, to: head, side, key }, context)
+            items.push(...answer.items)
+            if (answer.pageKey === undefined) break
+            key = answer.pageKey
+          }
         }
-      }
-      return items
-    })
-    return { items: sortTransfers(removeDuplicates(value)), through: toBlockCursor(head + 1), end: true, custom: serializeHashes(from, hashes) }
+        return items
+      },
+    )
+    return {
+      items: sortTransfers(removeDuplicates(value)),
+      through: toBlockCursor(head + 1),
+      end: true,
+      custom: serializeHashes(from, hashes),
+    }
   }
 
-  async #readRange(operation: string, { from, to, sides }: TransferRangeCursor, context: SyncContext): Promise<ProviderPage<Transfer>> {
+  async #readRange(
+    operation: string,
+    { from, to, sides }: TransferRangeCursor,
+    context: SyncContext,
+  ): Promise<ProviderPage<Transfer>> {
     const behind = sides.reduce((a, b) => (b.at < a.at ? b : a))
-    const { items, pageKey: key, reachedBlock: reached } = await this.#readSide(operation, { from, to, side: behind.side, key: behind.key }, context)
-    const moved: SideCursor = key === undefined ? { side: behind.side, at: to + 1 } : { side: behind.side, at: Math.max(behind.at, reached), key }
+    const {
+      items,
+      pageKey: key,
+      reachedBlock: reached,
+    } = await this.#readSide(operation, { from, to, side: behind.side, key: behind.key }, context)
+    const moved: SideCursor =
+      key === undefined
+        ? { side: behind.side, at: to + 1 }
+        : { side: behind.side, at: Math.max(behind.at, reached), key }
     const next: TransferRangeCursor = { from, to, sides: sides.map((cursor) => (cursor === behind ? moved : cursor)) }
     const at = Math.min(...next.sides.map((cursor) => cursor.at))
-    return at > to ? { items, through: toBlockCursor(at), end: false } : { items, through: toBlockCursor(at), next: JSON.stringify(next), end: false }
+    return at > to
+      ? { items, through: toBlockCursor(at), end: false }
+      : { items, through: toBlockCursor(at), next: JSON.stringify(next), end: false }
   }
 
   async #readSide(operation: string, { from, to, side, key }: SideQuery, context: SyncContext): Promise<TransfersPage> {
     const filter = {
-      fromBlock: toHex(from), toBlock: toHex(to), [side]: this.#options.address, category: [operation === 'native' ? 'external' : 'erc20'],
-      order: 'asc', withMetadata: true, excludeZeroValue: operation === 'native', maxCount: toHex(this.#countMax), ...(key !== undefined && { pageKey: key }),
+      fromBlock: toHex(from),
+      toBlock: toHex(to),
+      [side]: this.#options.address,
+      category: [operation === 'native' ? 'external' : 'erc20'],
+      order: 'asc',
+      withMetadata: true,
+      excludeZeroValue: operation === 'native',
+      maxCount: toHex(this.#countMax),
+      ...(key !== undefined && { pageKey: key }),
     }
     const answer = await this.rpc.call('alchemy_getAssetTransfers', [filter], context)
     if (!isObject(answer) || !Array.isArray(answer.transfers)) throw createMalformedError('list of transfers')
     const { pageKey } = answer
     if (pageKey !== undefined && pageKey !== null && typeof pageKey !== 'string') throw createMalformedError('page key')
-    const blocks = answer.transfers.map((transfer) => parseNumber(isObject(transfer) ? transfer.blockNum : undefined, 'block number'))
+    const blocks = answer.transfers.map((transfer) =>
+      parseNumber(isObject(transfer) ? transfer.blockNum : undefined, 'block number'),
+    )
     // A page out of order does not prove which blocks are complete.
     const isInOrder = blocks.every((block, index) => (blocks[index - 1] ?? 0) <= block)
     return {
       items: answer.transfers.flatMap((transfer) => parseTransfer(transfer, operation) ?? []),
       pageKey: pageKey === null || pageKey === '' ? undefined : pageKey,
-      reachedBlock: isInOrder ? blocks.at(-1) ?? 0 : 0,
+      reachedBlock: isInOrder ? (blocks.at(-1) ?? 0) : 0,
     }
   }
 }
@@ -134,7 +194,13 @@ function parseCursor(text: string): TransferRangeCursor {
   try {
     const cursor = JSON.parse(text) as TransferRangeCursor
     const isSide = ({ side, at }: SideCursor): boolean => SIDES.includes(side) && Number.isSafeInteger(at)
-    if (Number.isSafeInteger(cursor.from) && Number.isSafeInteger(cursor.to) && cursor.sides.length === SIDES.length && cursor.sides.every(isSide)) return cursor
+    if (
+      Number.isSafeInteger(cursor.from) &&
+      Number.isSafeInteger(cursor.to) &&
+      cursor.sides.length === SIDES.length &&
+      cursor.sides.every(isSide)
+    )
+      return cursor
   } catch {
     // Rejected below.
   }
@@ -143,8 +209,10 @@ function parseCursor(text: string): TransferRangeCursor {
 
 /** Null for a native transfer with a zero amount. */
 function parseTransfer(value: JsonValue, operation: string): Transfer | null {
-  if (!isObject(value) || !isObject(value.rawContract) || !isObject(value.metadata)) throw createMalformedError('transfer')
-  const at = typeof value.metadata.blockTimestamp === 'string' ? canonicalizeInstant(value.metadata.blockTimestamp) : null
+  if (!isObject(value) || !isObject(value.rawContract) || !isObject(value.metadata))
+    throw createMalformedError('transfer')
+  const at =
+    typeof value.metadata.blockTimestamp === 'string' ? canonicalizeInstant(value.metadata.blockTimestamp) : null
   if (at === null) throw createMalformedError('timestamp')
   const amount = parseAmount(value.rawContract.value, 'amount')
   if (operation === 'native' && amount === '0') return null
@@ -152,9 +220,12 @@ function parseTransfer(value: JsonValue, operation: string): Transfer | null {
     kind: operation === 'native' ? 'native' : 'token',
     hash: parseHash(value.hash, 'transaction hash'),
     logIndex: operation === 'native' ? null : parseLogIndex(value.uniqueId),
-    block: parseNumber(value.blockNum, 'block number'), timeMs: instantToMs(at),
-    from: parseAddress(value.from, 'sender'), to: value.to === null || value.to === undefined ? null : parseAddress(value.to, 'recipient'),
-    value: amount, contract: operation === 'native' ? null : parseAddress(value.rawContract.address, 'contract'),
+    block: parseNumber(value.blockNum, 'block number'),
+    timeMs: instantToMs(at),
+    from: parseAddress(value.from, 'sender'),
+    to: value.to === null || value.to === undefined ? null : parseAddress(value.to, 'recipient'),
+    value: amount,
+    contract: operation === 'native' ? null : parseAddress(value.rawContract.address, 'contract'),
   }
 }
 

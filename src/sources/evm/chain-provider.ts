@@ -40,7 +40,11 @@ export interface BlockRange {
 }
 
 /** Compares the newest block hashes of a range before and after the read. If they are equal, the chain did not change meanwhile. */
-export async function readConsistently<Value>({ from, to, head, reorgDepth: depth }: BlockRange, hashAt: (block: number) => Promise<string | null>, read: () => Promise<Value>): Promise<{ value: Value; hashes: BlockHashes }> {
+export async function readConsistently<Value>(
+  { from, to, head, reorgDepth: depth }: BlockRange,
+  hashAt: (block: number) => Promise<string | null>,
+  read: () => Promise<Value>,
+): Promise<{ value: Value; hashes: BlockHashes }> {
   const hashes: Array<[number, string]> = []
   for (let block = Math.max(0, from - 1, head - depth + 1); block <= to; block++) {
     const hash = await hashAt(block)
@@ -65,6 +69,7 @@ export function serializeHashes(from: number, hashes: BlockHashes, more: Record<
 }
 
 export function parseHashes(custom: JsonValue | undefined): { readonly from: number; readonly hashes: BlockHashes } {
-  const hasHashes = typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
+  const hasHashes =
+    typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
   return hasHashes ? (custom as unknown as { from: number; hashes: BlockHashes }) : { from: 0, hashes: [] }
 }

@@ -3,9 +3,30 @@ import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strat
 import { apiKey as inQuery, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpResponse, type Query } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier } from '../kit/classify-response.ts'
-import { createReorgError, readConsistently, toBlockCursor, serializeHashes, type ChainProviderFactory, type ChainProviderOptions } from './chain-provider.ts'
+import {
+  createReorgError,
+  readConsistently,
+  toBlockCursor,
+  serializeHashes,
+  type ChainProviderFactory,
+  type ChainProviderOptions,
+} from './chain-provider.ts'
 import { parseBlockHeader } from './json-rpc.ts'
-import { parseAddress, parseAmount, parseHash, toHex, sortTransfers, getTransferKey, createMalformedError, parseNumber, toTopic, parseTransferLog, TRANSFER_TOPIC, type EvmOperation, type Transfer } from './transfer.ts'
+import {
+  parseAddress,
+  parseAmount,
+  parseHash,
+  toHex,
+  sortTransfers,
+  getTransferKey,
+  createMalformedError,
+  parseNumber,
+  toTopic,
+  parseTransferLog,
+  TRANSFER_TOPIC,
+  type EvmOperation,
+  type Transfer,
+} from './transfer.ts'
 
 export interface EtherscanOptions {
   readonly name: string
@@ -22,13 +43,35 @@ export interface EtherscanOptions {
 /** The API of an explorer: lists of an account by block, in pages. */
 export function etherscan(options: EtherscanOptions): ChainProviderFactory {
   return (reader) => {
-    const { name, confirmations = reader.confirmations, offset = 1_000, apiKey, baseUrl = 'https://api.etherscan.io/v2/api', chainId = reader.chainId ?? 1, operations } = options
+    const {
+      name,
+      confirmations = reader.confirmations,
+      offset = 1_000,
+      apiKey,
+      baseUrl = 'https://api.etherscan.io/v2/api',
+      chainId = reader.chainId ?? 1,
+      operations,
+    } = options
     // The API has a single URL without a trailing slash.
     const [, base = '', endpoint = ''] = /^(.*)\/([^/]+)\/?$/.exec(baseUrl) ?? []
-    const client = createHttpClient({ baseUrl: base, auth: inQuery({ query: 'apikey', key: apiKey }), classifyResponse })
-    const explorer = new ExplorerApi((query, context) => client.get(endpoint, { chainid: chainId, ...query }, context), { ...reader, name, confirmations }, offset)
+    const client = createHttpClient({
+      baseUrl: base,
+      auth: inQuery({ query: 'apikey', key: apiKey }),
+      classifyResponse,
+    })
+    const explorer = new ExplorerApi(
+      (query, context) => client.get(endpoint, { chainid: chainId, ...query }, context),
+      { ...reader, name, confirmations },
+      offset,
+    )
     return {
-      ...pagedProvider<Transfer>({ name, supports: ['blockNumber'], prefers: 'blockNumber', ...(operations !== undefined && { operations }), fetchPage: (request, context) => explorer.readPage(request, context) }),
+      ...pagedProvider<Transfer>({
+        name,
+        supports: ['blockNumber'],
+        prefers: 'blockNumber',
+        ...(operations !== undefined && { operations }),
+        fetchPage: (request, context) => explorer.readPage(request, context),
+      }),
       getBlockHash: (block, context) => explorer.getBlockHash(block, context),
     }
   }
@@ -39,7 +82,11 @@ class ExplorerApi {
   readonly #options: ChainProviderOptions
   readonly #offset: number
 
-  constructor(request: (query: Query, context: SyncContext) => Promise<HttpResponse>, options: ChainProviderOptions, offset: number) {
+  constructor(
+    request: (query: Query, context: SyncContext) => Promise<HttpResponse>,
+    options: ChainProviderOptions,
+    offset: number,
+  ) {
     this.#request = request
     this.#options = options
     this.#offset = offset
@@ -47,39 +94,79 @@ class ExplorerApi {
 
   async readPage({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, reorgDepth: depth } = this.#options
-    const head = parseNumber(await this.#callProxy({ action: 'eth_blockNumber' }, context), 'block number') - confirmations
+    const head =
+      parseNumber(await this.#callProxy({ action: 'eth_blockNumber' }, context), 'block number') - confirmations
     // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
-    const { value: rows, hashes } = await readConsistently({ from, to: head, head, reorgDepth: depth }, (block) => this.getBlockHash(block, context), () => this.#readTransfers(operation, from, head, context))
+    const { value: rows, hashes } = await readConsistently(
+      { from, to: head, head, reorgDepth: depth },
+      (block) => this.getBlockHash(block, context),
+      () => this.#readTransfers(operation, from, head, context),
+    )
     const known = new Map(hashes)
     // The lists and the chain come from different servers: the lists may still contain replaced blocks.
-    if (rows.blockHashes.some(([block, hash]) => known.has(block) && known.get(block) !== hash)) throw createReorgError()
-    return { items: sortTransfers(rows.items), through: toBlockCursor(rows.toBlock + 1), end: rows.toBlock === head, custom: serializeHashes(from, hashes.filter(([block]) => block <= rows.toBlock)) }
+    if (rows.blockHashes.some(([block, hash]) => known.has(block) && known.get(block) !== hash))
+      throw createReorgError()
+    return {
+      items: sortTransfers(rows.items),
+      through: toBlockCursor(rows.toBlock + 1),
+      end: rows.toBlock === head,
+      custom: serializeHashes(
+        from,
+        hashes.filter(([block]) => block <= rows.toBlock),
+      ),
+    }
   }
 
   async getBlockHash(block: number, context: SyncContext): Promise<string | null> {
-    const found = await this.#callProxy({ action: 'eth_getBlockByNumber', tag: toHex(block), boolean: 'false' }, context)
+    const found = await this.#callProxy(
+      { action: 'eth_getBlockByNumber', tag: toHex(block), boolean: 'false' },
+      context,
+    )
     return found === null ? null : parseBlockHeader(found, block).hash
   }
 
   /** Token transfers are listed by sender and by recipient separately. The result ends where the shorter list ends. */
   async #readTransfers(operation: string, from: number, head: number, context: SyncContext): Promise<TransferRows> {
     const { address } = this.#options
-    const isOfAccount = ({ from: sender, to: recipient }: JsonObject): boolean => [sender, recipient].some((given) => typeof given === 'string' && given.toLowerCase() === address.toLowerCase())
+    const isOfAccount = ({ from: sender, to: recipient }: JsonObject): boolean =>
+      [sender, recipient].some((given) => typeof given === 'string' && given.toLowerCase() === address.toLowerCase())
     const transactions: AccountList = {
-      query: (start, end) => ({ module: 'account', action: 'txlist', address, startblock: start, endblock: end, sort: 'asc' }),
+      query: (start, end) => ({
+        module: 'account',
+        action: 'txlist',
+        address,
+        startblock: start,
+        endblock: end,
+        sort: 'asc',
+      }),
       isRequested: isOfAccount,
     }
     if (operation === 'native') return this.#readRows(transactions, operation, from, head, context)
     const logs = (topic: 1 | 2): AccountList => ({
-      query: (start, end) => ({ module: 'logs', action: 'getLogs', fromBlock: start, toBlock: end, topic0: TRANSFER_TOPIC, [`topic0_${topic}_opr`]: 'and', [`topic${topic}`]: toTopic(address) }),
-      isRequested: ({ topics }) => Array.isArray(topics) && typeof topics[topic] === 'string' && topics[topic].toLowerCase() === toTopic(address).toLowerCase(),
+      query: (start, end) => ({
+        module: 'logs',
+        action: 'getLogs',
+        fromBlock: start,
+        toBlock: end,
+        topic0: TRANSFER_TOPIC,
+        [`topic0_${topic}_opr`]: 'and',
+        [`topic${topic}`]: toTopic(address),
+      }),
+      isRequested: ({ topics }) =>
+        Array.isArray(topics) &&
+        typeof topics[topic] === 'string' &&
+        topics[topic].toLowerCase() === toTopic(address).toLowerCase(),
     })
     const sent = await this.#readRows(logs(1), operation, from, head, context)
     const received = await this.#readRows(logs(2), operation, from, sent.toBlock, context)
     const both = [...sent.items, ...received.items].filter(({ block }) => block <= received.toBlock)
-    return { items: [...new Map(both.map((transfer) => [getTransferKey(transfer), transfer])).values()], toBlock: received.toBlock, blockHashes: [...sent.blockHashes, ...received.blockHashes] }
+    return {
+      items: [...new Map(both.map((transfer) => [getTransferKey(transfer), transfer])).values()],
+      toBlock: received.toBlock,
+      blockHashes: [...sent.blockHashes, ...received.blockHashes],
+    }
   }
 
   /**
@@ -87,31 +174,55 @@ class ExplorerApi {
    * left for the next request, which starts with it. Only a block that fills a whole page is paged, with fixed bounds. The end is an
    * empty page, requested twice.
    */
-  async #readRows(listed: AccountList, operation: string, from: number, to: number, context: SyncContext): Promise<TransferRows> {
+  async #readRows(
+    listed: AccountList,
+    operation: string,
+    from: number,
+    to: number,
+    context: SyncContext,
+  ): Promise<TransferRows> {
     let first = await this.#readList(listed, [from, to], 1, context)
     if (first.length === 0) first = await this.#readList(listed, [from, to], 1, context)
     const lastRow = first.at(-1)
     if (lastRow === undefined) return parseRows(first, operation, to)
     const last = getBlockNumber(lastRow)
-    if (last > from) return parseRows(first.filter((row) => getBlockNumber(row) < last), operation, last - 1)
+    if (last > from)
+      return parseRows(
+        first.filter((row) => getBlockNumber(row) < last),
+        operation,
+        last - 1,
+      )
     const all: JsonObject[] = []
     for (let page = 1; ; page++) {
-      if (page * this.#offset > RESULT_ROWS_MAX) throw new SyncError('SOURCE_INVALID', `${this.#options.name}: one block has more than the ${RESULT_ROWS_MAX} rows that the API can page.`)
+      if (page * this.#offset > RESULT_ROWS_MAX)
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `${this.#options.name}: one block has more than the ${RESULT_ROWS_MAX} rows that the API can page.`,
+        )
       const rows = await this.#readList(listed, [from, from], page, context)
       if (rows.length === 0) return parseRows(all, operation, from)
       const known = new Set(all.map(getRowIdentity))
-      if (rows.some((row) => known.has(getRowIdentity(row)))) throw new SyncError('SOURCE_INVALID', `${this.#options.name} returned rows of an earlier page again.`)
+      if (rows.some((row) => known.has(getRowIdentity(row))))
+        throw new SyncError('SOURCE_INVALID', `${this.#options.name} returned rows of an earlier page again.`)
       all.push(...rows)
     }
   }
 
   /** A response does not identify its request, so its rows must match the requested range and account. */
-  async #readList({ query, isRequested }: AccountList, [from, to]: readonly [number, number], page: number, context: SyncContext): Promise<JsonObject[]> {
+  async #readList(
+    { query, isRequested }: AccountList,
+    [from, to]: readonly [number, number],
+    page: number,
+    context: SyncContext,
+  ): Promise<JsonObject[]> {
     const { body } = await this.#request({ ...query(from, to), page, offset: this.#offset }, context)
     const rows = isObject(body) ? body.result : undefined
     if (!Array.isArray(rows) || !rows.every(isObject)) throw createMalformedError('list')
     if (!rows.every((row) => isRequested(row) && getBlockNumber(row) >= from && getBlockNumber(row) <= to)) {
-      throw new SyncError('SOURCE_INVALID', `${this.#options.name} returned rows outside the request: a response to another request.`)
+      throw new SyncError(
+        'SOURCE_INVALID',
+        `${this.#options.name} returned rows outside the request: a response to another request.`,
+      )
     }
     return rows
   }
@@ -143,7 +254,9 @@ interface TransferRows {
 const RESULT_ROWS_MAX = 10_000
 
 function parseRows(rows: readonly JsonObject[], operation: string, to: number): TransferRows {
-  const blockHashes = rows.flatMap((row) => (typeof row.blockHash === 'string' ? [[getBlockNumber(row), parseHash(row.blockHash, 'block hash')] as const] : []))
+  const blockHashes = rows.flatMap((row) =>
+    typeof row.blockHash === 'string' ? [[getBlockNumber(row), parseHash(row.blockHash, 'block hash')] as const] : [],
+  )
   const items = rows.flatMap((row) => {
     if (operation === 'native') return parseNativeTransfer(row) ?? []
     const at = parseNumber(row.timeStamp, 'timestamp') * 1_000
@@ -161,15 +274,23 @@ function parseNativeTransfer(row: JsonObject): Transfer | null {
   const value = parseAmount(row.value, 'amount')
   if (value === '0' || row.isError === '1' || row.txreceipt_status === '0') return null
   return {
-    kind: 'native', hash: parseHash(row.hash, 'transaction hash'), logIndex: null, block: getBlockNumber(row), timeMs: parseNumber(row.timeStamp, 'timestamp') * 1_000,
-    from: parseAddress(row.from, 'sender'), to: typeof row.to !== 'string' || row.to === '' ? null : parseAddress(row.to, 'recipient'), value, contract: null,
+    kind: 'native',
+    hash: parseHash(row.hash, 'transaction hash'),
+    logIndex: null,
+    block: getBlockNumber(row),
+    timeMs: parseNumber(row.timeStamp, 'timestamp') * 1_000,
+    from: parseAddress(row.from, 'sender'),
+    to: typeof row.to !== 'string' || row.to === '' ? null : parseAddress(row.to, 'recipient'),
+    value,
+    contract: null,
   }
 }
 
 /** Every response has HTTP status 200. The outcome is in `status` and `message`, and for failures in the text of `result`. */
 const classifyResponse: ResponseClassifier = ({ body }) => {
   if (!isObject(body)) return null
-  if (body.status === '2') return { code: 'SOURCE_UNAVAILABLE', reason: 'a partial result, because the rest is not processed yet' }
+  if (body.status === '2')
+    return { code: 'SOURCE_UNAVAILABLE', reason: 'a partial result, because the rest is not processed yet' }
   if (body.status !== '0' || Array.isArray(body.result)) return null
   const text = typeof body.result === 'string' ? body.result : ''
   if (/rate limit|max calls/i.test(text)) return { code: 'RATE_LIMITED', reason: 'a rate limit' }

@@ -30,23 +30,35 @@ export class JsonRpcClient {
   constructor(url: NodeUrl, auth?: Auth) {
     this.#url = url
     // The base is the origin only, and the path is a link: errors show the base path but not links.
-    this.#client = createHttpClient({ baseUrl: (context) => new URL(this.#resolveUrl(context)).origin, ...(auth !== undefined && { auth }) })
+    this.#client = createHttpClient({
+      baseUrl: (context) => new URL(this.#resolveUrl(context)).origin,
+      ...(auth !== undefined && { auth }),
+    })
   }
 
   async call(method: string, params: JsonValue[], context: SyncContext): Promise<JsonValue> {
     const id = ++this.#requests
-    const { body } = await this.#client.post(this.#resolveUrl(context), { jsonrpc: '2.0', id, method, params }, context, { answers: [400, 413] })
-    if (!isObject(body)) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with a response that is not JSON-RPC.`)
+    const { body } = await this.#client.post(
+      this.#resolveUrl(context),
+      { jsonrpc: '2.0', id, method, params },
+      context,
+      { answers: [400, 413] },
+    )
+    if (!isObject(body))
+      throw new SyncError('SOURCE_INVALID', `The node answered ${method} with a response that is not JSON-RPC.`)
     if (body.error !== undefined && body.error !== null) throw toNodeError(method, body.error)
     // A cache or proxy may return the response to an earlier request.
-    if (body.id !== id) throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the response to another request.`)
-    if (body.result === undefined) throw new SyncError('SOURCE_INVALID', `The node answered ${method} without a result.`)
+    if (body.id !== id)
+      throw new SyncError('SOURCE_INVALID', `The node answered ${method} with the response to another request.`)
+    if (body.result === undefined)
+      throw new SyncError('SOURCE_INVALID', `The node answered ${method} without a result.`)
     return body.result
   }
 
   /** Throws if the node belongs to another chain than `chainId`. */
   async readHeadBlock(context: SyncContext, chainId?: number): Promise<number> {
-    if (chainId !== undefined && parseNumber(await this.call('eth_chainId', [], context), 'chain id') !== chainId) throw new SyncError('SOURCE_INVALID', 'The node belongs to another chain. Check its URL and `chainId`.')
+    if (chainId !== undefined && parseNumber(await this.call('eth_chainId', [], context), 'chain id') !== chainId)
+      throw new SyncError('SOURCE_INVALID', 'The node belongs to another chain. Check its URL and `chainId`.')
     return parseNumber(await this.call('eth_blockNumber', [], context), 'block number')
   }
 
@@ -62,8 +74,15 @@ export class JsonRpcClient {
 }
 
 export function parseBlockHeader(block: JsonValue, number: number): BlockHeader {
-  if (!isObject(block) || !Array.isArray(block.transactions) || parseNumber(block.number, 'block number') !== number) throw createMalformedError('block')
-  return { number, hash: parseHash(block.hash, 'block hash'), parentHash: parseHash(block.parentHash, 'block hash'), timeMs: parseNumber(block.timestamp, 'timestamp') * 1_000, transactions: block.transactions }
+  if (!isObject(block) || !Array.isArray(block.transactions) || parseNumber(block.number, 'block number') !== number)
+    throw createMalformedError('block')
+  return {
+    number,
+    hash: parseHash(block.hash, 'block hash'),
+    parentHash: parseHash(block.parentHash, 'block hash'),
+    timeMs: parseNumber(block.timestamp, 'timestamp') * 1_000,
+    transactions: block.transactions,
+  }
 }
 
 /** Error codes differ between nodes, so the message is classified too. */
@@ -72,18 +91,24 @@ function toNodeError(method: string, error: JsonValue): Error {
   const text = typeof message === 'string' ? message : ''
   const number = typeof code === 'number' ? code : Number.NaN
   if (number === 429 || RATE_LIMIT_PATTERN.test(text)) return createNodeError('RATE_LIMITED', method, number)
-  if (method === 'eth_getLogs' && (number === -32_005 || RESULT_SIZE_PATTERN.test(text))) return new ResultTooLargeError(`${method} returned too many results`)
+  if (method === 'eth_getLogs' && (number === -32_005 || RESULT_SIZE_PATTERN.test(text)))
+    return new ResultTooLargeError(`${method} returned too many results`)
   if (number === 401 || number === 403) return createNodeError('AUTH_REJECTED', method, number)
   if (CURSOR_PATTERN.test(text)) return createNodeError('CURSOR_REJECTED', method, number)
   // Unknown method or invalid parameters: a retry does not help.
-  if (number === -32_601 || number === -32_602 || number === -32_600) return createNodeError('CONNECTOR_FAILED', method, number)
+  if (number === -32_601 || number === -32_602 || number === -32_600)
+    return createNodeError('CONNECTOR_FAILED', method, number)
   return createNodeError('SOURCE_UNAVAILABLE', method, number)
 }
 
 function createNodeError(code: ErrorCode, method: string, number: number): SyncError {
-  return new SyncError(code, `The node answered ${method} with ${Number.isNaN(number) ? 'an error' : `error ${number}`}.`)
+  return new SyncError(
+    code,
+    `The node answered ${method} with ${Number.isNaN(number) ? 'an error' : `error ${number}`}.`,
+  )
 }
 
-const RATE_LIMIT_PATTERN = /rate limit|too many requests|request (?:rate|count)|compute units|capacity|throughput|credits/i
+const RATE_LIMIT_PATTERN =
+  /rate limit|too many requests|request (?:rate|count)|compute units|capacity|throughput|credits/i
 const RESULT_SIZE_PATTERN = /too many|too large|too wide|more than|exceed|block range|response size|limit/i
 const CURSOR_PATTERN = /page ?key|page token|cursor/i

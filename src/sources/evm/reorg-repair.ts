@@ -30,14 +30,20 @@ type SuspectKeys = {
 export function createReorgRepair(providers: readonly ChainProvider[], depth: number): HistoryRepair<Transfer> {
   return {
     async check({ provider: name, kept }, context) {
-      const provider = required(providers.find((other) => other.name === name), `The provider ${name}`)
+      const provider = required(
+        providers.find((other) => other.name === name),
+        `The provider ${name}`,
+      )
       const { blocks } = toReorgState(kept)
       let changed = blocks.find(([, hash]) => hash === REPLACED_HASH)?.[0] ?? null
       for (const [block, hash] of blocks.filter((entry) => changed === null || entry[0] < changed).toReversed()) {
         const found = await provider.getBlockHash(block, context)
         // A provider without the block proves nothing.
         if (found === null) continue
-        if (found === hash) return changed === null ? null : { from: toBlockCursor(block + 1), kept: markSuspects(toReorgState(kept), ([other]) => other > block) }
+        if (found === hash)
+          return changed === null
+            ? null
+            : { from: toBlockCursor(block + 1), kept: markSuspects(toReorgState(kept), ([other]) => other > block) }
         changed = block
       }
       if (changed === null) return null
@@ -48,10 +54,18 @@ export function createReorgRepair(providers: readonly ChainProvider[], depth: nu
     settle({ fetchedItems, cursor, isComplete }, given) {
       const { from, hashes: pageHashes } = parseHashes(cursor.metadata?.custom)
       const hashes = new Map(pageHashes.filter(([block]) => block >= from))
-      const { blocks, suspects } = toReorgState(markSuspects(toReorgState(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash))
+      const { blocks, suspects } = toReorgState(
+        markSuspects(toReorgState(given), ([block, hash]) => hashes.has(block) && hashes.get(block) !== hash),
+      )
       // The block before the page differs from the one that was read, so it must be read again too.
-      const isReplaced = ([block, hash]: TrackedBlock): boolean => block < from && pageHashes.some(([other, now]) => other === block && now !== hash)
-      const after = new Map(blocks.map((entry): [number, TrackedBlock] => [entry[0], isReplaced(entry) ? [entry[0], REPLACED_HASH, ...getKeys(entry)] : entry]))
+      const isReplaced = ([block, hash]: TrackedBlock): boolean =>
+        block < from && pageHashes.some(([other, now]) => other === block && now !== hash)
+      const after = new Map(
+        blocks.map((entry): [number, TrackedBlock] => [
+          entry[0],
+          isReplaced(entry) ? [entry[0], REPLACED_HASH, ...getKeys(entry)] : entry,
+        ]),
+      )
       for (const [block, hash] of hashes) {
         const landed = fetchedItems.filter((transfer) => transfer.block === block).map(getTransferKey)
         after.set(block, [block, hash, ...new Set([...getKeys(after.get(block)), ...landed])])

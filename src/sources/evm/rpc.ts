@@ -3,9 +3,29 @@ import { pagedProvider, type FetchRequest, type ProviderPage } from '../../strat
 import { required } from '../../values/required.ts'
 import type { Auth } from '../kit/auth.ts'
 import { isObject } from '../kit/classify-response.ts'
-import { createReorgError, readConsistently, toBlockCursor, serializeHashes, type ChainProviderFactory, type BlockHashes, type ChainProviderOptions } from './chain-provider.ts'
+import {
+  createReorgError,
+  readConsistently,
+  toBlockCursor,
+  serializeHashes,
+  type ChainProviderFactory,
+  type BlockHashes,
+  type ChainProviderOptions,
+} from './chain-provider.ts'
 import { JsonRpcClient, ResultTooLargeError, type BlockHeader, type NodeUrl } from './json-rpc.ts'
-import { parseAddress, parseAmount, parseHash, toHex, sortTransfers, createMalformedError, parseNumber, toTopic, parseTransferLog, TRANSFER_TOPIC, type Transfer } from './transfer.ts'
+import {
+  parseAddress,
+  parseAmount,
+  parseHash,
+  toHex,
+  sortTransfers,
+  createMalformedError,
+  parseNumber,
+  toTopic,
+  parseTransferLog,
+  TRANSFER_TOPIC,
+  type Transfer,
+} from './transfer.ts'
 
 export interface RpcOptions {
   readonly name: string
@@ -25,8 +45,11 @@ export function rpc(options: RpcOptions): ChainProviderFactory {
     const spans = { token: logBlocksMax, native: wholeBlocksMax }
     return {
       ...pagedProvider<Transfer>({
-        name, supports: ['blockNumber'], prefers: 'blockNumber',
-        fetchPage: (request, context) => node.readPage(request, spans[request.operation as keyof typeof spans], context),
+        name,
+        supports: ['blockNumber'],
+        prefers: 'blockNumber',
+        fetchPage: (request, context) =>
+          node.readPage(request, spans[request.operation as keyof typeof spans], context),
       }),
       getBlockHash: async (block, context) => (await node.rpc.readBlock(block, context))?.hash ?? null,
     }
@@ -42,34 +65,58 @@ class RpcNode {
     this.#options = options
   }
 
-  async readPage({ operation, cursor, own }: FetchRequest, spanMax: number, context: SyncContext): Promise<ProviderPage<Transfer>> {
+  async readPage(
+    { operation, cursor, own }: FetchRequest,
+    spanMax: number,
+    context: SyncContext,
+  ): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, chainId } = this.#options
-    const head = await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined) - confirmations
+    const head = (await this.rpc.readHeadBlock(context, own === undefined ? chainId : undefined)) - confirmations
     // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     for (let span = Math.min(spanMax, parseSpan(own?.metadata?.custom) ?? spanMax); ; span = Math.ceil(span / 2)) {
       const to = Math.min(from + span - 1, head)
       try {
-        const { items, hashes } = operation === 'native' ? await this.#readNativeTransfers(from, to, head, context) : await this.#readTokenTransfers(from, to, head, context)
+        const { items, hashes } =
+          operation === 'native'
+            ? await this.#readNativeTransfers(from, to, head, context)
+            : await this.#readTokenTransfers(from, to, head, context)
         // A smaller span may be needed only temporarily.
-        return { items, through: toBlockCursor(to + 1), end: to === head, custom: serializeHashes(from, hashes, { span: Math.min(spanMax, span * 2) }) }
+        return {
+          items,
+          through: toBlockCursor(to + 1),
+          end: to === head,
+          custom: serializeHashes(from, hashes, { span: Math.min(spanMax, span * 2) }),
+        }
       } catch (error) {
         if (!(error instanceof ResultTooLargeError) || from === to) throw error
       }
     }
   }
 
-  async #readTokenTransfers(from: number, to: number, head: number, context: SyncContext): Promise<{ items: Transfer[]; hashes: BlockHashes }> {
+  async #readTokenTransfers(
+    from: number,
+    to: number,
+    head: number,
+    context: SyncContext,
+  ): Promise<{ items: Transfer[]; hashes: BlockHashes }> {
     const { address, reorgDepth: depth } = this.#options
-    const { value, hashes } = await readConsistently({ from, to, head, reorgDepth: depth }, async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null, async () => {
-      const range = { fromBlock: toHex(from), toBlock: toHex(to) }
-      const sent = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, toTopic(address)] }, context)
-      const received = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, null, toTopic(address)] }, context)
-      const headers = await this.#readHeaders([...sent, ...received], context)
-      const transfers = [...sent, ...received].flatMap((log) => parseTransferLog(log, (block) => required(headers.get(block), `The header of block ${block}`).timeMs) ?? [])
-      return new Map(transfers.map((transfer) => [`${transfer.block} ${transfer.logIndex}`, transfer]))
-    })
+    const { value, hashes } = await readConsistently(
+      { from, to, head, reorgDepth: depth },
+      async (block) => (await this.rpc.readBlock(block, context))?.hash ?? null,
+      async () => {
+        const range = { fromBlock: toHex(from), toBlock: toHex(to) }
+        const sent = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, toTopic(address)] }, context)
+        const received = await this.#readLogs({ ...range, topics: [TRANSFER_TOPIC, null, toTopic(address)] }, context)
+        const headers = await this.#readHeaders([...sent, ...received], context)
+        const transfers = [...sent, ...received].flatMap(
+          (log) =>
+            parseTransferLog(log, (block) => required(headers.get(block), `The header of block ${block}`).timeMs) ?? [],
+        )
+        return new Map(transfers.map((transfer) => [`${transfer.block} ${transfer.logIndex}`, transfer]))
+      },
+    )
     return { items: sortTransfers([...value.values()]), hashes }
   }
 
@@ -85,20 +132,25 @@ class RpcNode {
     for (const log of logs) {
       if (!isObject(log)) throw createMalformedError('log')
       const number = parseNumber(log.blockNumber, 'block number')
-      const header = headers.get(number) ?? await this.rpc.readBlock(number, context)
+      const header = headers.get(number) ?? (await this.rpc.readBlock(number, context))
       if (header === null || header.hash !== parseHash(log.blockHash, 'block hash')) throw createReorgError()
       headers.set(number, header)
     }
     return headers
   }
 
-  async #readNativeTransfers(from: number, to: number, head: number, context: SyncContext): Promise<{ items: Transfer[]; hashes: BlockHashes }> {
+  async #readNativeTransfers(
+    from: number,
+    to: number,
+    head: number,
+    context: SyncContext,
+  ): Promise<{ items: Transfer[]; hashes: BlockHashes }> {
     const { address, reorgDepth: depth } = this.#options
     const items: Transfer[] = []
     const hashes: Array<[number, string]> = []
     let parent: string | undefined
     const before = from > 0 && from - 1 > head - depth ? await this.rpc.readBlock(from - 1, context) : null
-    if (before !== null) hashes.push([before.number, parent = before.hash])
+    if (before !== null) hashes.push([before.number, (parent = before.hash)])
     for (let number = from; number <= to; number++) {
       const block = await this.rpc.readBlock(number, context, true)
       if (block === null || (parent !== undefined && block.parentHash !== parent)) throw createReorgError()
@@ -106,7 +158,12 @@ class RpcNode {
       if (number > head - depth) hashes.push([number, block.hash])
       for (const transaction of block.transactions) {
         const transfer = parseNativeTransfer(transaction, block)
-        if (transfer !== null && (transfer.from === address || transfer.to === address) && await this.#hasSucceeded(transfer, block, context)) items.push(transfer)
+        if (
+          transfer !== null &&
+          (transfer.from === address || transfer.to === address) &&
+          (await this.#hasSucceeded(transfer, block, context))
+        )
+          items.push(transfer)
       }
     }
     return { items, hashes }
@@ -114,7 +171,12 @@ class RpcNode {
 
   async #hasSucceeded({ hash }: Transfer, block: BlockHeader, context: SyncContext): Promise<boolean> {
     const receipt = await this.rpc.call('eth_getTransactionReceipt', [hash], context)
-    if (!isObject(receipt) || receipt.blockHash === undefined || parseHash(receipt.blockHash, 'block hash') !== block.hash) throw createReorgError()
+    if (
+      !isObject(receipt) ||
+      receipt.blockHash === undefined ||
+      parseHash(receipt.blockHash, 'block hash') !== block.hash
+    )
+      throw createReorgError()
     return parseNumber(receipt.status, 'status') === 1
   }
 }
@@ -126,8 +188,15 @@ function parseNativeTransfer(transaction: JsonValue, block: BlockHeader): Transf
   if (value === '0') return null
   const { to } = transaction
   return {
-    kind: 'native', hash: parseHash(transaction.hash, 'transaction hash'), logIndex: null, block: block.number, timeMs: block.timeMs,
-    from: parseAddress(transaction.from, 'sender'), to: to === null || to === undefined ? null : parseAddress(to, 'recipient'), value, contract: null,
+    kind: 'native',
+    hash: parseHash(transaction.hash, 'transaction hash'),
+    logIndex: null,
+    block: block.number,
+    timeMs: block.timeMs,
+    from: parseAddress(transaction.from, 'sender'),
+    to: to === null || to === undefined ? null : parseAddress(to, 'recipient'),
+    value,
+    contract: null,
   }
 }
 

@@ -38,9 +38,28 @@ export interface EvmStream {
  * Reads the transfers of an account on an EVM chain, with failover between providers:
  * `worker.sync('transfers', { database, ...evm({ address, providers: [rpc({ name: 'node', url }), …] }).transfers })`.
  */
-export function evm({ address, providers: factories, operations = OPERATIONS, startBlock = 0, confirmations = 0, depth = 12, chainId, preferred, deadlineMs }: EvmOptions): { readonly transfers: EvmStream } {
-  if (!/^0x[\da-f]{40}$/i.test(address)) throw new SyncError('SYNC_INVALID', 'evm: `address` is not a valid address. Write 0x and 40 hexadecimal digits.')
-  const providers = factories.map((createProvider) => createProvider({ address: address.toLowerCase(), startBlock, confirmations, reorgDepth: depth, ...(chainId !== undefined && { chainId }) }))
+export function evm({
+  address,
+  providers: factories,
+  operations = OPERATIONS,
+  startBlock = 0,
+  confirmations = 0,
+  depth = 12,
+  chainId,
+  preferred,
+  deadlineMs,
+}: EvmOptions): { readonly transfers: EvmStream } {
+  if (!/^0x[\da-f]{40}$/i.test(address))
+    throw new SyncError('SYNC_INVALID', 'evm: `address` is not a valid address. Write 0x and 40 hexadecimal digits.')
+  const providers = factories.map((createProvider) =>
+    createProvider({
+      address: address.toLowerCase(),
+      startBlock,
+      confirmations,
+      reorgDepth: depth,
+      ...(chainId !== undefined && { chainId }),
+    }),
+  )
   const execute = failover<Transfer>({
     providers,
     operations: Object.fromEntries(operations.map((name) => [name, transferOperation])),

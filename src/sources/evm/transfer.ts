@@ -32,14 +32,36 @@ export function getTransferKey({ hash, logIndex }: Transfer): string {
 export const transferOperation: ProviderOperation<Transfer> = {
   // A reorganisation may move a transaction to another block or time, or put another of its logs at the same index of a block
   // with the same number and time. So the id includes the complete content.
-  id: (transfer) => [getTransferKey(transfer), transfer.block, transfer.timeMs, transfer.from, transfer.to ?? '', transfer.value, transfer.contract ?? ''].join('@'),
-  cursors: ({ block, timeMs: at, hash }) => [{ type: 'blockNumber', value: block }, { type: 'timestamp', value: at }, { type: 'txHash', value: hash }],
+  id: (transfer) =>
+    [
+      getTransferKey(transfer),
+      transfer.block,
+      transfer.timeMs,
+      transfer.from,
+      transfer.to ?? '',
+      transfer.value,
+      transfer.contract ?? '',
+    ].join('@'),
+  cursors: ({ block, timeMs: at, hash }) => [
+    { type: 'blockNumber', value: block },
+    { type: 'timestamp', value: at },
+    { type: 'txHash', value: hash },
+  ],
   // Without `upstreamUpdatedAt`: after a reorganisation the newer version may have an older time.
   toChange: (transfer) => ({
-    type: 'upsert', key: getTransferKey(transfer), cursor: String(transfer.block),
+    type: 'upsert',
+    key: getTransferKey(transfer),
+    cursor: String(transfer.block),
     record: {
-      kind: transfer.kind, transactionHash: transfer.hash, logIndex: transfer.logIndex, blockNumber: transfer.block, timestamp: new Date(transfer.timeMs).toISOString(),
-      from: transfer.from, to: transfer.to, value: transfer.value, contract: transfer.contract,
+      kind: transfer.kind,
+      transactionHash: transfer.hash,
+      logIndex: transfer.logIndex,
+      blockNumber: transfer.block,
+      timestamp: new Date(transfer.timeMs).toISOString(),
+      from: transfer.from,
+      to: transfer.to,
+      value: transfer.value,
+      contract: transfer.contract,
     },
   }),
 }
@@ -57,7 +79,12 @@ export function toHex(value: number): string {
 
 /** Parses an integer in hexadecimal or decimal. */
 export function parseNumber(value: JsonValue | undefined, what: string): number {
-  const number = typeof value === 'number' ? value : typeof value === 'string' && NUMBER_PATTERN.test(value) ? Number(value) : Number.NaN
+  const number =
+    typeof value === 'number'
+      ? value
+      : typeof value === 'string' && NUMBER_PATTERN.test(value)
+        ? Number(value)
+        : Number.NaN
   if (!Number.isSafeInteger(number) || number < 0) throw createMalformedError(what)
   return number
 }
@@ -95,8 +122,15 @@ export function parseTransferLog(log: JsonValue, at: (block: number) => number):
   if (log.removed === true || log.topics.length !== 3) return null
   const block = parseNumber(log.blockNumber, 'block number')
   return {
-    kind: 'token', hash: parseHash(log.transactionHash, 'transaction hash'), logIndex: log.logIndex === '0x' ? 0 : parseNumber(log.logIndex, 'log index'), block, timeMs: at(block),
-    from: parseTopicAddress(log.topics[1]), to: parseTopicAddress(log.topics[2]), value: parseAmount(log.data, 'amount'), contract: parseAddress(log.address, 'contract'),
+    kind: 'token',
+    hash: parseHash(log.transactionHash, 'transaction hash'),
+    logIndex: log.logIndex === '0x' ? 0 : parseNumber(log.logIndex, 'log index'),
+    block,
+    timeMs: at(block),
+    from: parseTopicAddress(log.topics[1]),
+    to: parseTopicAddress(log.topics[2]),
+    value: parseAmount(log.data, 'amount'),
+    contract: parseAddress(log.address, 'contract'),
   }
 }
 

@@ -15,7 +15,8 @@ export interface CsvOptions {
 /** Values stay strings. */
 export function csvReader(isCompressed: boolean, { delimiter = ',', columns }: CsvOptions): RowReader {
   return async function* rows(file, from) {
-    const header = columns === undefined ? await readHeader(file, isCompressed, delimiter) : { names: columns, offset: 0 }
+    const header =
+      columns === undefined ? await readHeader(file, isCompressed, delimiter) : { names: columns, offset: 0 }
     if (header === null) return
     const { names } = header
     let { row } = from
@@ -23,15 +24,24 @@ export function csvReader(isCompressed: boolean, { delimiter = ',', columns }: C
     for await (const { fields, bytes } of readRecords(file, isCompressed, delimiter, start)) {
       row++
       const end = { row, offset: start + bytes }
-      yield { record: toRecord(fields, names, row), end, bytes: fields.reduce((sum, field) => sum + field.length, 0) } satisfies FileRow
+      yield {
+        record: toRecord(fields, names, row),
+        end,
+        bytes: fields.reduce((sum, field) => sum + field.length, 0),
+      } satisfies FileRow
     }
   }
 }
 
-async function readHeader(file: OpenFile, isCompressed: boolean, delimiter: string): Promise<{ names: string[]; offset: number } | null> {
+async function readHeader(
+  file: OpenFile,
+  isCompressed: boolean,
+  delimiter: string,
+): Promise<{ names: string[]; offset: number } | null> {
   for await (const { fields, bytes } of readRecords(file, isCompressed, delimiter, 0)) {
     const names = fields.map((field) => decode(field))
-    if (names.some((name) => name === null || name === '')) throw new UnreadableFileError('the first line does not name every column')
+    if (names.some((name) => name === null || name === ''))
+      throw new UnreadableFileError('the first line does not name every column')
     if (new Set(names).size !== names.length) throw new UnreadableFileError('the first line names a column twice')
     return { names: names as string[], offset: bytes }
   }
@@ -39,14 +49,28 @@ async function readHeader(file: OpenFile, isCompressed: boolean, delimiter: stri
 }
 
 /** `bytes` counts from the start to the end of the record. */
-async function* readRecords(file: OpenFile, isCompressed: boolean, delimiter: string, start: number): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
+async function* readRecords(
+  file: OpenFile,
+  isCompressed: boolean,
+  delimiter: string,
+  start: number,
+): AsyncGenerator<{ fields: Buffer[]; bytes: number }> {
   const text = Readable.from(readTextChunks(file, isCompressed, start))
   // Fields are read as bytes: invalid UTF-8 would otherwise be replaced silently.
-  const parser = parse({ bom: start === 0, delimiter, encoding: null, info: true, max_record_size: ROW_BYTES_MAX, relax_column_count: true, skip_empty_lines: true })
+  const parser = parse({
+    bom: start === 0,
+    delimiter,
+    encoding: null,
+    info: true,
+    max_record_size: ROW_BYTES_MAX,
+    relax_column_count: true,
+    skip_empty_lines: true,
+  })
   text.once('error', (error) => parser.destroy(error))
   text.pipe(parser)
   try {
-    for await (const { record, info } of parser as AsyncIterable<{ record: Buffer[]; info: { bytes: number } }>) yield { fields: record, bytes: info.bytes }
+    for await (const { record, info } of parser as AsyncIterable<{ record: Buffer[]; info: { bytes: number } }>)
+      yield { fields: record, bytes: info.bytes }
   } catch (error) {
     if (error instanceof CsvError) throw new UnreadableFileError(`the file is not valid CSV (${error.code})`)
     throw error
@@ -57,7 +81,8 @@ async function* readRecords(file: OpenFile, isCompressed: boolean, delimiter: st
 }
 
 function toRecord(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | Error {
-  if (fields.length !== names.length) return new Error(`row ${row} has ${fields.length} fields, but there are ${names.length} columns`)
+  if (fields.length !== names.length)
+    return new Error(`row ${row} has ${fields.length} fields, but there are ${names.length} columns`)
   const record: JsonObject = {}
   for (const [index, name] of names.entries()) {
     const field = fields[index]

@@ -31,5 +31,6 @@ export interface OpenFile extends AsyncDisposable {
 const CHUNK_BYTES = 256 * 1024
 
 export async function* readChunks(file: OpenFile, from = 0): AsyncGenerator<Buffer> {
-  for (let at = from; at < file.size; at += CHUNK_BYTES) yield await file.read(at, Math.min(at + CHUNK_BYTES, file.size))
+  for (let at = from; at < file.size; at += CHUNK_BYTES)
+    yield await file.read(at, Math.min(at + CHUNK_BYTES, file.size))
 }

@@ -70,9 +70,11 @@ class LocalFile implements OpenFile {
     const buffer = Buffer.allocUnsafe(end - start)
     let filled = 0
     while (filled < buffer.length) {
-      const { bytesRead } = await this.#handle.read(buffer, filled, buffer.length - filled, start + filled).catch((error: unknown) => {
-        throw toSyncError(error, this.#path)
-      })
+      const { bytesRead } = await this.#handle
+        .read(buffer, filled, buffer.length - filled, start + filled)
+        .catch((error: unknown) => {
+          throw toSyncError(error, this.#path)
+        })
       // The file was truncated meanwhile; the version check after the page detects it.
       if (bytesRead === 0) break
       filled += bytesRead
@@ -87,7 +89,10 @@ class LocalFile implements OpenFile {
 
 /** Programs can set the modification time, but only the system clock sets the change time of the entry. */
 function toFileVersion({ size, mtimeNs, ctimeNs, ino }: BigIntStats): FileVersion {
-  return { tag: hash('sha256', `${size} ${mtimeNs} ${ctimeNs} ${ino}`, 'base64').slice(0, 8), changedAtMs: Number(ctimeNs / 1_000_000n) }
+  return {
+    tag: hash('sha256', `${size} ${mtimeNs} ${ctimeNs} ${ino}`, 'base64').slice(0, 8),
+    changedAtMs: Number(ctimeNs / 1_000_000n),
+  }
 }
 
 function isNotFound(error: unknown): boolean {
@@ -96,7 +101,13 @@ function isNotFound(error: unknown): boolean {
 
 function toSyncError(error: unknown, what: string): SyncError {
   const { code } = error as NodeJS.ErrnoException
-  if (isNotFound(error)) return new SyncError('SOURCE_NOT_FOUND', `The folder ${what} does not exist. Check \`folder\`.`, { cause: error })
-  if (code === 'EACCES' || code === 'EPERM') return new SyncError('SOURCE_FORBIDDEN', `${what} is not readable by this account (${code}). Grant read access.`, { cause: error })
-  return new SyncError('SOURCE_UNAVAILABLE', `${what} could not be read (${code ?? 'unknown error'}).`, { cause: error })
+  if (isNotFound(error))
+    return new SyncError('SOURCE_NOT_FOUND', `The folder ${what} does not exist. Check \`folder\`.`, { cause: error })
+  if (code === 'EACCES' || code === 'EPERM')
+    return new SyncError('SOURCE_FORBIDDEN', `${what} is not readable by this account (${code}). Grant read access.`, {
+      cause: error,
+    })
+  return new SyncError('SOURCE_UNAVAILABLE', `${what} could not be read (${code ?? 'unknown error'}).`, {
+    cause: error,
+  })
 }

@@ -12,7 +12,11 @@ export function ndjsonReader(isCompressed: boolean): RowReader {
       const text = decode(offset === line.length ? stripBom(line) : line)
       if (text === '') continue
       row++
-      yield { record: text === null ? new Error(`row ${row} is not UTF-8`) : parseRecord(text, row), end: { row, offset }, bytes: line.length } satisfies FileRow
+      yield {
+        record: text === null ? new Error(`row ${row} is not UTF-8`) : parseRecord(text, row),
+        end: { row, offset },
+        bytes: line.length,
+      } satisfies FileRow
     }
   }
 }
@@ -40,7 +44,9 @@ async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
 function parseRecord(text: string, row: number): JsonObject | Error {
   try {
     const value = parseJson(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : new Error(`row ${row} is not a JSON object`)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? value
+      : new Error(`row ${row} is not a JSON object`)
   } catch {
     return new Error(`row ${row} is not valid JSON`)
   }

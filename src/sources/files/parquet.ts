@@ -1,4 +1,13 @@
-import { parquetMetadataAsync, parquetReadObjects, parquetSchema, type AsyncBuffer, type Compressors, type FileMetaData, type SchemaElement, type SchemaTree } from 'hyparquet'
+import {
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+  type AsyncBuffer,
+  type Compressors,
+  type FileMetaData,
+  type SchemaElement,
+  type SchemaTree,
+} from 'hyparquet'
 import { SyncError, type ColumnType, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { OpenFile } from './folder.ts'
@@ -17,12 +26,25 @@ export const parquetReader: RowReader = async function* rows(file, from, rowsMax
   const columns = readColumns(metadata)
   const total = Number(metadata.num_rows)
   for (let row = from.row; row < total; row += rowsMax) {
-    const read = await wrapParquetErrors(() => parquetReadObjects({
-      file: buffer, metadata, rowStart: row, rowEnd: Math.min(row + rowsMax, total), utf8: false, geoparquet: false, parsers: PARSERS, ...(compressors !== undefined && { compressors }),
-    }))
+    const read = await wrapParquetErrors(() =>
+      parquetReadObjects({
+        file: buffer,
+        metadata,
+        rowStart: row,
+        rowEnd: Math.min(row + rowsMax, total),
+        utf8: false,
+        geoparquet: false,
+        parsers: PARSERS,
+        ...(compressors !== undefined && { compressors }),
+      }),
+    )
     for (const [index, values] of read.entries()) {
       const record = toRecord(values, columns)
-      yield { record, end: { row: row + index + 1, offset: 0 }, bytes: Object.keys(record).length * 16 } satisfies FileRow
+      yield {
+        record,
+        end: { row: row + index + 1, offset: 0 },
+        bytes: Object.keys(record).length * 16,
+      } satisfies FileRow
     }
   }
 }
@@ -49,13 +71,19 @@ function toAsyncBuffer(file: OpenFile): AsyncBuffer {
 
 /** Optional dependency, needed only for these codecs. */
 async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressors | undefined> {
-  const codecs = new Set(row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? 'UNCOMPRESSED')))
+  const codecs = new Set(
+    row_groups.flatMap(({ columns }) => columns.map(({ meta_data }) => meta_data?.codec ?? 'UNCOMPRESSED')),
+  )
   const other = [...codecs].find((codec) => codec !== 'UNCOMPRESSED' && codec !== 'SNAPPY')
   if (other === undefined) return undefined
   try {
     return (await import('hyparquet-compressors')).compressors as Compressors
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', `Parquet files compressed with ${other} need the package hyparquet-compressors. Run: npm install hyparquet-compressors`, { cause: error })
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      `Parquet files compressed with ${other} need the package hyparquet-compressors. Run: npm install hyparquet-compressors`,
+      { cause: error },
+    )
   }
 }
 
@@ -79,9 +107,16 @@ function readColumns(metadata: FileMetaData): ParquetColumn[] {
       delete element.logical_type
       return { name: element.name, scale, isLocal: false }
     }
-    if (holdsDecimals(tree)) throw new UnreadableFileError(`the column ${JSON.stringify(element.name)} has decimals inside a list or a group, which cannot be read exactly`)
+    if (holdsDecimals(tree))
+      throw new UnreadableFileError(
+        `the column ${JSON.stringify(element.name)} has decimals inside a list or a group, which cannot be read exactly`,
+      )
     const { logical_type } = element
-    return { name: element.name, scale: null, isLocal: logical_type?.type === 'TIMESTAMP' && !logical_type.isAdjustedToUTC }
+    return {
+      name: element.name,
+      scale: null,
+      isLocal: logical_type?.type === 'TIMESTAMP' && !logical_type.isAdjustedToUTC,
+    }
   })
 }
 
@@ -110,12 +145,25 @@ function toColumnType(element: SchemaElement): ColumnType | null {
     case 'TIME_MICROS':
       return null
     default:
-      return logical === undefined || logical.type === 'INTEGER' ? (PHYSICAL_TYPES[type ?? ''] ?? null) : logical.type === 'DATE' ? 'date' : logical.type === 'STRING' ? 'text' : null
+      return logical === undefined || logical.type === 'INTEGER'
+        ? (PHYSICAL_TYPES[type ?? ''] ?? null)
+        : logical.type === 'DATE'
+          ? 'date'
+          : logical.type === 'STRING'
+            ? 'text'
+            : null
   }
 }
 
 const PHYSICAL_TYPES: Readonly<Record<string, ColumnType>> = {
-  BOOLEAN: 'boolean', BYTE_ARRAY: 'bytes', DOUBLE: 'double', FIXED_LEN_BYTE_ARRAY: 'bytes', FLOAT: 'double', INT32: 'bigint', INT64: 'bigint', INT96: 'timestamp',
+  BOOLEAN: 'boolean',
+  BYTE_ARRAY: 'bytes',
+  DOUBLE: 'double',
+  FIXED_LEN_BYTE_ARRAY: 'bytes',
+  FLOAT: 'double',
+  INT32: 'bigint',
+  INT64: 'bigint',
+  INT96: 'timestamp',
 }
 
 function isDecimal({ converted_type, logical_type }: SchemaElement): boolean {
@@ -130,7 +178,8 @@ function toRecord(values: Record<string, unknown>, columns: readonly ParquetColu
   const record: JsonObject = {}
   for (const { name, scale, isLocal } of columns) {
     const raw = values[name]
-    const value = scale === null || raw === null || raw === undefined ? toJsonValue(raw) : formatDecimal(toBigInt(raw), scale)
+    const value =
+      scale === null || raw === null || raw === undefined ? toJsonValue(raw) : formatDecimal(toBigInt(raw), scale)
     setMember(record, name, isLocal && typeof value === 'string' ? value.replace(/Z$/, '') : value)
   }
   return record
@@ -138,7 +187,8 @@ function toRecord(values: Record<string, unknown>, columns: readonly ParquetColu
 
 function toJsonValue(value: unknown): JsonValue {
   if (value === null || value === undefined) return null
-  if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
+  if (typeof value === 'bigint')
+    return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
   // Numbers that JSON cannot represent become strings.
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
@@ -171,7 +221,8 @@ const PARSERS = {
   timestampFromNanoseconds: (value: bigint) => formatTimestamp(value, 9),
   dateFromDays: (days: number) => formatDate(days),
   stringFromBytes: decodeText,
-  jsonFromBytes: (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : parseJson(decoder.decode(bytes))),
+  jsonFromBytes: (bytes: Uint8Array | undefined) =>
+    bytes === undefined ? undefined : parseJson(decoder.decode(bytes)),
 } as never
 
 function formatTimestamp(given: bigint | null | undefined, digits: 3 | 6 | 9): string | null {

@@ -15,7 +15,12 @@ export interface FileRow {
  * Reads rows from an offset. Throws UnreadableFileError when the rest of the file cannot be trusted. A format with
  * typed columns calls `onColumns` before the first row.
  */
-export type RowReader = (file: OpenFile, from: FileOffset, rowsMax: number, onColumns?: (columns: readonly ShapeColumn[]) => void) => AsyncIterable<FileRow>
+export type RowReader = (
+  file: OpenFile,
+  from: FileOffset,
+  rowsMax: number,
+  onColumns?: (columns: readonly ShapeColumn[]) => void,
+) => AsyncIterable<FileRow>
 
 /** The file itself is invalid, and a retry would not help. Messages include the location, never a value. */
 export class UnreadableFileError extends Error {

@@ -13,7 +13,11 @@ export interface S3Options {
     readonly region?: string
     readonly endpoint?: string
     readonly forcePathStyle?: boolean
-    readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string; readonly sessionToken?: string }
+    readonly credentials?: {
+      readonly accessKeyId: string
+      readonly secretAccessKey: string
+      readonly sessionToken?: string
+    }
     readonly [option: string]: unknown
   }
 }
@@ -39,10 +43,15 @@ class S3Folder implements Folder {
     const files: ListedFile[] = []
     let token: string | undefined
     do {
-      const page = await this.#send(() => client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), { abortSignal: signal }))
+      const page = await this.#send(() =>
+        client.send(new sdk.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token }), {
+          abortSignal: signal,
+        }),
+      )
       for (const object of page.Contents ?? []) {
         const path = object.Key?.slice(prefix.length)
-        if (path !== undefined && isSafePath(path)) files.push({ path, version: toFileVersion(object.ETag, object.Size, object.LastModified) })
+        if (path !== undefined && isSafePath(path))
+          files.push({ path, version: toFileVersion(object.ETag, object.Size, object.LastModified) })
       }
       token = page.NextContinuationToken
     } while (token !== undefined)
@@ -68,10 +77,16 @@ class S3Folder implements Folder {
       },
       read: async (start, end) => {
         if (end <= start) return Buffer.alloc(0)
-        const { Body, ETag } = await this.#send(() => client.send(new sdk.GetObjectCommand({ ...target, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })))
+        const { Body, ETag } = await this.#send(() =>
+          client.send(new sdk.GetObjectCommand({ ...target, Range: `bytes=${start}-${end - 1}`, IfMatch: head.ETag })),
+        )
         const bytes = Buffer.from(await required(Body, 'the response body').transformToByteArray())
         // Not every server honours the condition.
-        if (ETag !== head.ETag) throw new SyncError('SOURCE_UNAVAILABLE', `${this.name}: ${path} was replaced while it was read. The next cycle reads the new version.`)
+        if (ETag !== head.ETag)
+          throw new SyncError(
+            'SOURCE_UNAVAILABLE',
+            `${this.name}: ${path} was replaced while it was read. The next cycle reads the new version.`,
+          )
         return bytes
       },
       [Symbol.asyncDispose]: async () => {},
@@ -87,7 +102,11 @@ class S3Folder implements Folder {
       return await send()
     } catch (error) {
       const status = (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
-      throw new SyncError(ERROR_CODES_BY_STATUS[status ?? 0] ?? 'SOURCE_UNAVAILABLE', `${this.name} ${status === undefined ? 'did not answer' : `answered ${status}`} (${(error as Error).name}).`, { cause: error })
+      throw new SyncError(
+        ERROR_CODES_BY_STATUS[status ?? 0] ?? 'SOURCE_UNAVAILABLE',
+        `${this.name} ${status === undefined ? 'did not answer' : `answered ${status}`} (${(error as Error).name}).`,
+        { cause: error },
+      )
     }
   }
 }
@@ -99,15 +118,31 @@ async function loadSdk(): Promise<S3Sdk> {
   try {
     return await import('@aws-sdk/client-s3')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'Reading from S3 needs the package @aws-sdk/client-s3. Run: npm install @aws-sdk/client-s3', { cause: error })
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      'Reading from S3 needs the package @aws-sdk/client-s3. Run: npm install @aws-sdk/client-s3',
+      { cause: error },
+    )
   }
 }
 
-const ERROR_CODES_BY_STATUS: Record<number, ErrorCode> = { 401: 'AUTH_REJECTED', 403: 'SOURCE_FORBIDDEN', 404: 'SOURCE_NOT_FOUND', 429: 'RATE_LIMITED', 503: 'RATE_LIMITED' }
+const ERROR_CODES_BY_STATUS: Record<number, ErrorCode> = {
+  401: 'AUTH_REJECTED',
+  403: 'SOURCE_FORBIDDEN',
+  404: 'SOURCE_NOT_FOUND',
+  429: 'RATE_LIMITED',
+  503: 'RATE_LIMITED',
+}
 
 /** Keys may be any string; only those that form a path below the prefix are accepted. */
 function isSafePath(path: string): boolean {
-  return path !== '' && !path.endsWith('/') && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
+  return (
+    path !== '' &&
+    !path.endsWith('/') &&
+    !path.startsWith('/') &&
+    !path.includes('\0') &&
+    !path.split('/').includes('..')
+  )
 }
 
 /** Rounded to whole seconds, like the header: the listing is more precise. */

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { isSyncError, SyncError, type Change, type Execute, type JsonObject, type Page, type ShapeColumn, type SyncContext } from '../../contract/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type Page,
+  type ShapeColumn,
+  type SyncContext,
+} from '../../contract/index.ts'
 import { csvReader, type CsvOptions } from './csv.ts'
 import { readChunks, type Folder, type ListedFile, type OpenFile } from './folder.ts'
 import { required } from '../../values/required.ts'
@@ -7,7 +16,21 @@ import { UnreadableFileError, type RowReader } from './row-reader.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
 import { parquetReader } from './parquet.ts'
-import { checkState, TO_DELETE_KEYS, packKeys, packManifest, READING_KEYS, shortenChecksum, unpackKeys, unpackManifest, type FilesState, type KnownFile, type FileOffset, type FileReadState, type RowRemovalState } from './state.ts'
+import {
+  checkState,
+  TO_DELETE_KEYS,
+  packKeys,
+  packManifest,
+  READING_KEYS,
+  shortenChecksum,
+  unpackKeys,
+  unpackManifest,
+  type FilesState,
+  type KnownFile,
+  type FileOffset,
+  type FileReadState,
+  type RowRemovalState,
+} from './state.ts'
 
 export type { CsvOptions } from './csv.ts'
 export type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
@@ -61,7 +84,11 @@ const STATE_BYTES_MAX = 8_000_000
  */
 export function files(options: FilesOptions): FilesStream {
   const { folder, deletedFiles = 'keep', removedRows = 'delete' } = options
-  if (deletedFiles === 'delete' && removedRows === 'keep') throw new SyncError('SYNC_INVALID', '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other. Remove one of them.')
+  if (deletedFiles === 'delete' && removedRows === 'keep')
+    throw new SyncError(
+      'SYNC_INVALID',
+      '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other. Remove one of them.',
+    )
   const storage = typeof folder === 'string' ? new LocalFolder(folder) : folder
   return {
     mode: 'incremental',
@@ -102,7 +129,12 @@ class FilesPageReader {
     this.#options = options
     this.#context = context
     this.#manifest = unpackManifest(state?.manifest ?? '')
-    this.#keys = options.key === undefined || options.removedRows === 'keep' ? null : state?.keys === undefined ? new Map() : unpackKeys(state.keys)
+    this.#keys =
+      options.key === undefined || options.removedRows === 'keep'
+        ? null
+        : state?.keys === undefined
+          ? new Map()
+          : unpackKeys(state.keys)
     this.#cursorValue = state?.cursorValue ?? null
     this.#reading = state?.reading
     this.#removing = state?.removing
@@ -129,14 +161,22 @@ class FilesPageReader {
     const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS } = this.#options
     const listed = await this.#folder.list(this.#context.signal)
     const settledBefore = this.#context.cycle.startedAt - settleMs
-    const changed = listed.filter(({ path, version }) => isReadablePath(path, match) && version.changedAtMs <= settledBefore && this.#manifest.get(path)?.tag !== version.tag)
+    const changed = listed.filter(
+      ({ path, version }) =>
+        isReadablePath(path, match) &&
+        version.changedAtMs <= settledBefore &&
+        this.#manifest.get(path)?.tag !== version.tag,
+    )
     const steps = changed.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => () => this.#checkFile(file))
     if (deletedFiles === 'keep') return steps
     const present = new Set(listed.map(({ path }) => path))
     const missing = [...this.#manifest.keys()].filter((path) => !present.has(path))
     // An unmounted disk looks the same.
     if (listed.length === 0 && missing.length > 0) {
-      throw new SyncError('SOURCE_UNAVAILABLE', `${this.#folder.name} is empty, but ${missing.length} files were read from it before. Nothing was deleted. If the folder is correct, put any other file into it.`)
+      throw new SyncError(
+        'SOURCE_UNAVAILABLE',
+        `${this.#folder.name} is empty, but ${missing.length} files were read from it before. Nothing was deleted. If the folder is correct, put any other file into it.`,
+      )
     }
     return [...steps, ...missing.map((path) => async () => this.#removeFile(path))]
   }
@@ -144,7 +184,8 @@ class FilesPageReader {
   async #checkFile({ path, version }: ListedFile): Promise<void> {
     this.#filesChecked++
     // An unreadable file is not retried until it changes.
-    const markUnreadable = (): void => void this.#manifest.set(path, { tag: version.tag, sum: '', rows: this.#manifest.get(path)?.rows ?? 0 })
+    const markUnreadable = (): void =>
+      void this.#manifest.set(path, { tag: version.tag, sum: '', rows: this.#manifest.get(path)?.rows ?? 0 })
     await this.#withFile(path, markUnreadable, async (file) => {
       const { tag } = await file.version()
       const sha256 = await hashFile(file, this.#context.signal)
@@ -163,37 +204,51 @@ class FilesPageReader {
 
   async #continueReading(reading: FileReadState): Promise<void> {
     const { path, sha256 } = reading
-    await this.#withFile(path, () => this.#abandon(reading), async (file) => {
-      const { tag } = await file.version()
-      const changesBefore = this.#changes.length
-      // A new version of the file may still have the same content.
-      const isSame = tag === reading.tag || (await hashFile(file, this.#context.signal)) === sha256
-      const outcome = isSame ? await this.#readRows(file, reading) : null
-      if (outcome === null || (await file.version()).tag !== tag) {
-        // These rows may mix two contents, so they are never committed.
-        this.#changes.length = changesBefore
-        return this.#abandon(reading)
-      }
-      if (outcome.kind === 'full') {
-        this.#reading = { ...reading, tag, ...outcome.offset }
-        return
-      }
-      this.#reading = undefined
-      this.#cursorValue = formatFileCursor(path, sha256)
-      const { row } = outcome.offset
-      // Unread rows may still exist: nothing of a damaged file is deleted.
-      const rows = this.#options.key !== undefined ? 0 : Math.max(row, reading.before)
-      this.#manifest.set(path, { tag, sum: shortenChecksum(sha256), rows })
-      if (this.#keys !== null && this.#replaceKeys(this.#keys, path, outcome.kind === 'end')) this.#removing = { path, keep: 0 }
-      else if (outcome.kind === 'end' && rows > row && this.#options.removedRows !== 'keep') this.#removing = { path, keep: row }
-    })
+    await this.#withFile(
+      path,
+      () => this.#abandon(reading),
+      async (file) => {
+        const { tag } = await file.version()
+        const changesBefore = this.#changes.length
+        // A new version of the file may still have the same content.
+        const isSame = tag === reading.tag || (await hashFile(file, this.#context.signal)) === sha256
+        const outcome = isSame ? await this.#readRows(file, reading) : null
+        if (outcome === null || (await file.version()).tag !== tag) {
+          // These rows may mix two contents, so they are never committed.
+          this.#changes.length = changesBefore
+          return this.#abandon(reading)
+        }
+        if (outcome.kind === 'full') {
+          this.#reading = { ...reading, tag, ...outcome.offset }
+          return
+        }
+        this.#reading = undefined
+        this.#cursorValue = formatFileCursor(path, sha256)
+        const { row } = outcome.offset
+        // Unread rows may still exist: nothing of a damaged file is deleted.
+        const rows = this.#options.key !== undefined ? 0 : Math.max(row, reading.before)
+        this.#manifest.set(path, { tag, sum: shortenChecksum(sha256), rows })
+        if (this.#keys !== null && this.#replaceKeys(this.#keys, path, outcome.kind === 'end'))
+          this.#removing = { path, keep: 0 }
+        else if (outcome.kind === 'end' && rows > row && this.#options.removedRows !== 'keep')
+          this.#removing = { path, keep: row }
+      },
+    )
   }
 
-  async #readRows(file: OpenFile, { path, sha256, row, offset }: FileReadState): Promise<{ kind: 'end' | 'full' | 'damaged'; offset: { row: number; offset: number } }> {
+  async #readRows(
+    file: OpenFile,
+    { path, sha256, row, offset }: FileReadState,
+  ): Promise<{ kind: 'end' | 'full' | 'damaged'; offset: { row: number; offset: number } }> {
     let end: FileOffset = { row, offset }
     const cursor = formatFileCursor(path, sha256)
     try {
-      for await (const read of pickReader(path, this.#options)(file, end, this.#pageSize, (columns) => (this.#columns = columns))) {
+      for await (const read of pickReader(path, this.#options)(
+        file,
+        end,
+        this.#pageSize,
+        (columns) => (this.#columns = columns),
+      )) {
         this.#context.signal.throwIfAborted()
         this.#changes.push(this.#toChange(read.record, path, read.end.row, cursor))
         this.#bytes += read.bytes
@@ -203,7 +258,12 @@ class FilesPageReader {
       return { kind: 'end', offset: end }
     } catch (error) {
       if (!(error instanceof UnreadableFileError)) throw error
-      this.#changes.push(toFaultChange(path, `${path}: ${error.message}; ${end.row === 0 ? 'no row was read' : `it was read up to row ${end.row}`}`))
+      this.#changes.push(
+        toFaultChange(
+          path,
+          `${path}: ${error.message}; ${end.row === 0 ? 'no row was read' : `it was read up to row ${end.row}`}`,
+        ),
+      )
       return { kind: 'damaged', offset: end }
     }
   }
@@ -221,7 +281,7 @@ class FilesPageReader {
    */
   #replaceKeys(keys: Map<string, Set<string>>, path: string, isComplete: boolean): boolean {
     const current = keys.get(READING_KEYS) ?? new Set<string>()
-      const previous = keys.get(path) ?? new Set<string>()
+    const previous = keys.get(path) ?? new Set<string>()
     keys.delete(READING_KEYS)
     keys.set(path, isComplete ? current : new Set([...previous, ...current]))
     return isComplete && this.#markForDeletion(keys, previous)
@@ -235,7 +295,11 @@ class FilesPageReader {
   }
 
   #removeFile(path: string): void {
-    this.#manifest.set(path, { ...required(this.#manifest.get(path), `the manifest entry of ${path}`), tag: '', sum: '' })
+    this.#manifest.set(path, {
+      ...required(this.#manifest.get(path), `the manifest entry of ${path}`),
+      tag: '',
+      sum: '',
+    })
     const keys = this.#keys
     const previous = keys?.get(path)
     keys?.delete(path)
@@ -299,18 +363,28 @@ class FilesPageReader {
     return {
       changes: this.#changes,
       hasMore,
-      ...(this.#columns !== null && { tables: [{ columns: this.#columns, ...(this.#options.key !== undefined && { key: [this.#options.key].flat() }) }] }),
+      ...(this.#columns !== null && {
+        tables: [
+          { columns: this.#columns, ...(this.#options.key !== undefined && { key: [this.#options.key].flat() }) },
+        ],
+      }),
       nextState: {
-        cursorField: '_file_checkpoint', cursorValue: this.#cursorValue, manifest: packManifest(this.#manifest),
+        cursorField: '_file_checkpoint',
+        cursorValue: this.#cursorValue,
+        manifest: packManifest(this.#manifest),
         ...(this.#keys !== null && this.#keys.size > 0 && { keys: packKeys(this.#keys) }),
-        ...(this.#reading !== undefined && { reading: this.#reading }), ...(this.#removing !== undefined && { removing: this.#removing }),
+        ...(this.#reading !== undefined && { reading: this.#reading }),
+        ...(this.#removing !== undefined && { removing: this.#removing }),
       },
     }
   }
 }
 
 /** Lists the subfolders with readable files. A row is identified by its file and its number. */
-export async function discover({ folder }: Pick<FilesOptions, 'folder'>, { signal }: Pick<SyncContext, 'signal'>): Promise<{ id: string; key: string[]; candidates: string[] }[]> {
+export async function discover(
+  { folder }: Pick<FilesOptions, 'folder'>,
+  { signal }: Pick<SyncContext, 'signal'>,
+): Promise<{ id: string; key: string[]; candidates: string[] }[]> {
   const storage = typeof folder === 'string' ? new LocalFolder(folder) : folder
   const paths = (await storage.list(signal)).map(({ path }) => path).filter((path) => isReadablePath(path, /./))
   const folders = new Set(paths.map((path) => path.slice(0, Math.max(0, path.lastIndexOf('/')))))

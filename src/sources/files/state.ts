@@ -61,7 +61,9 @@ export function shortenChecksum(sha256: string): string {
  * miss late files, and one by time would miss replaced files.
  */
 export function packManifest(files: ReadonlyMap<string, KnownFile>): string {
-  const lines = [...files].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([path, { tag, sum, rows }]) => `${path}\0${tag}\0${sum}\0${rows}`)
+  const lines = [...files]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([path, { tag, sum, rows }]) => `${path}\0${tag}\0${sum}\0${rows}`)
   return lines.length === 0 ? '' : deflateRawSync(lines.join('\0')).toString('base64')
 }
 
@@ -78,7 +80,8 @@ export function unpackManifest(text: string): Map<string, KnownFile> {
     const [path, tag, sum, count] = parts.slice(at, at + 4)
     const rows = Number(count)
     // Also detects a truncated manifest.
-    if (path === undefined || tag === undefined || sum === undefined || !isCount(rows)) throw stateRejectedError('its manifest has a file without a row count')
+    if (path === undefined || tag === undefined || sum === undefined || !isCount(rows))
+      throw stateRejectedError('its manifest has a file without a row count')
     files.set(path, { tag, sum, rows })
   }
   return files
@@ -96,14 +99,19 @@ export function packKeys(keys: ReadonlyMap<string, ReadonlySet<string>>): string
   const text = JSON.stringify([...keys].map(([path, fileKeys]) => [path, [...fileKeys].toSorted()]))
   const packed = deflateRawSync(text).toString('base64')
   if (packed.length > KEYS_BYTES_MAX) {
-    throw new SyncError('SYNC_INVALID', `The keys of these files exceed the limit of the state (${packed.length} of ${KEYS_BYTES_MAX} bytes). Set \`removedRows: "keep"\` to keep removed rows without tracking keys.`)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `The keys of these files exceed the limit of the state (${packed.length} of ${KEYS_BYTES_MAX} bytes). Set \`removedRows: "keep"\` to keep removed rows without tracking keys.`,
+    )
   }
   return packed
 }
 
 export function unpackKeys(text: string): Map<string, Set<string>> {
   try {
-    const packed = JSON.parse(inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString()) as Array<[string, string[]]>
+    const packed = JSON.parse(
+      inflateRawSync(Buffer.from(text, 'base64'), { maxOutputLength: MANIFEST_BYTES_MAX }).toString(),
+    ) as Array<[string, string[]]>
     return new Map(packed.map(([path, keys]) => [path, new Set(keys)]))
   } catch (error) {
     throw stateRejectedError('its keys cannot be decompressed', error)
@@ -113,14 +121,18 @@ export function unpackKeys(text: string): Map<string, Set<string>> {
 /** A state may have been edited by hand. */
 export function checkState(state: FilesState | undefined): void {
   if (state === undefined) return
-  if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string') throw stateRejectedError('it is not a files state')
+  if (state.cursorField !== '_file_checkpoint' || typeof state.manifest !== 'string')
+    throw stateRejectedError('it is not a files state')
   if (state.keys !== undefined && typeof state.keys !== 'string') throw stateRejectedError('`keys` is not a string')
-  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a string')
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string')
+    throw stateRejectedError('`cursorValue` is not a string')
   const { reading, removing } = state
   if (reading !== undefined) {
     checkPath(reading.path)
-    if (!/^[0-9a-f]{64}$/.test(reading.sha256) || typeof reading.tag !== 'string') throw stateRejectedError('`reading` has no valid hash or tag')
-    if (![reading.row, reading.offset, reading.before].every(isCount)) throw stateRejectedError('`reading` has no valid offset')
+    if (!/^[0-9a-f]{64}$/.test(reading.sha256) || typeof reading.tag !== 'string')
+      throw stateRejectedError('`reading` has no valid hash or tag')
+    if (![reading.row, reading.offset, reading.before].every(isCount))
+      throw stateRejectedError('`reading` has no valid offset')
   }
   if (removing !== undefined) {
     checkPath(removing.path)
@@ -130,7 +142,14 @@ export function checkState(state: FilesState | undefined): void {
 
 /** Rejects paths outside the folder. */
 function checkPath(path: unknown): void {
-  if (typeof path !== 'string' || path === '' || path.startsWith('/') || path.includes('\0') || path.split('/').includes('..')) throw stateRejectedError('it names a file outside the folder')
+  if (
+    typeof path !== 'string' ||
+    path === '' ||
+    path.startsWith('/') ||
+    path.includes('\0') ||
+    path.split('/').includes('..')
+  )
+    throw stateRejectedError('it names a file outside the folder')
 }
 
 function isCount(value: unknown): boolean {

@@ -22,7 +22,11 @@ export async function* readTextChunks(file: OpenFile, isCompressed: boolean, off
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code?.startsWith('Z_') === true) throw new UnreadableFileError(code === 'Z_BUF_ERROR' ? 'the compressed file is truncated' : `the compressed file is damaged (${code})`, { cause: error })
+    if (code?.startsWith('Z_') === true)
+      throw new UnreadableFileError(
+        code === 'Z_BUF_ERROR' ? 'the compressed file is truncated' : `the compressed file is damaged (${code})`,
+        { cause: error },
+      )
     throw error
   } finally {
     compressed.destroy()

@@ -25,30 +25,50 @@ export interface GithubStarsSource {
 }
 
 /** The repositories that a user has starred: `worker.track('stars', { database, source: githubStars({ token: 'GITHUB_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
-export function githubStars({ token, auth, baseUrl = 'https://api.github.com', user }: GithubStarsOptions): GithubStarsSource {
+export function githubStars({
+  token,
+  auth,
+  baseUrl = 'https://api.github.com',
+  user,
+}: GithubStarsOptions): GithubStarsSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub stars need either `token` or `auth`.')
   const client = createHttpClient({
-    baseUrl, auth: chosenAuth, classifyResponse: classifyGithubRateLimit,
-    headers: { 'user-agent': 'tidemark', accept: 'application/vnd.github.star+json', 'x-github-api-version': '2022-11-28' },
+    baseUrl,
+    auth: chosenAuth,
+    classifyResponse: classifyGithubRateLimit,
+    headers: {
+      'user-agent': 'tidemark',
+      accept: 'application/vnd.github.star+json',
+      'x-github-api-version': '2022-11-28',
+    },
   })
   const target = user === undefined ? '/user/starred' : path`/users/${user}/starred`
-  const list = frontier<Star>(async ({ cursor, ...context }) => {
-    const starCursor = parseCursor(cursor)
-    const window = chooseWindow(starCursor?.position ?? 0)
-    const { body, headers } = await client.get(target, { sort: 'created', direction: 'desc', per_page: window.perPage, page: window.page }, context)
-    if (!Array.isArray(body)) throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without a list of stars.')
-    const items = body.map(parseStar)
-    if (starCursor !== null && !overlapsCursor(items, window, starCursor)) return { items, nextCursor: JSON.stringify(moveCursorBack(window, starCursor)) }
-    const next = advanceCursor(items, window)
-    // A page without a next link may be truncated. The list ends only if nothing follows the last known star.
-    const isEnd = parseNextLink(headers) === null && (next === null || next.id === starCursor?.id)
-    return { items, nextCursor: isEnd ? null : JSON.stringify(next) }
-  }, {
-    id: ({ id }) => id,
-    order: ({ starredAt }) => starredAt,
-    toChange: ({ id, starredAt, record }) => ({ type: 'upsert', key: id, record, upstreamUpdatedAt: starredAt }),
-  })
+  const list = frontier<Star>(
+    async ({ cursor, ...context }) => {
+      const starCursor = parseCursor(cursor)
+      const window = chooseWindow(starCursor?.position ?? 0)
+      const { body, headers } = await client.get(
+        target,
+        { sort: 'created', direction: 'desc', per_page: window.perPage, page: window.page },
+        context,
+      )
+      if (!Array.isArray(body))
+        throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without a list of stars.')
+      const items = body.map(parseStar)
+      if (starCursor !== null && !overlapsCursor(items, window, starCursor))
+        return { items, nextCursor: JSON.stringify(moveCursorBack(window, starCursor)) }
+      const next = advanceCursor(items, window)
+      // A page without a next link may be truncated. The list ends only if nothing follows the last known star.
+      const isEnd = parseNextLink(headers) === null && (next === null || next.id === starCursor?.id)
+      return { items, nextCursor: isEnd ? null : JSON.stringify(next) }
+    },
+    {
+      id: ({ id }) => id,
+      order: ({ starredAt }) => starredAt,
+      toChange: ({ id, starredAt, record }) => ({ type: 'upsert', key: id, record, upstreamUpdatedAt: starredAt }),
+    },
+  )
   return { delta: list, backfill: list }
 }
 
@@ -59,9 +79,11 @@ interface Star {
 }
 
 function parseStar(value: JsonValue): Star {
-  if (!isObject(value) || typeof value.starred_at !== 'string' || !isObject(value.repo)) throw new SyncError('SOURCE_INVALID', 'GitHub returned a star without `starred_at` or `repo`.')
+  if (!isObject(value) || typeof value.starred_at !== 'string' || !isObject(value.repo))
+    throw new SyncError('SOURCE_INVALID', 'GitHub returned a star without `starred_at` or `repo`.')
   const { id } = value.repo
-  if (typeof id !== 'number' && typeof id !== 'bigint') throw new SyncError('SOURCE_INVALID', 'A starred GitHub repository has no id.')
+  if (typeof id !== 'number' && typeof id !== 'bigint')
+    throw new SyncError('SOURCE_INVALID', 'A starred GitHub repository has no id.')
   return { id: String(id), starredAt: value.starred_at, record: { ...value.repo, starred_at: value.starred_at } }
 }
 
@@ -69,7 +91,11 @@ function parseCursor(cursor: string | null): StarCursor | null {
   if (cursor === null) return null
   try {
     const { position, id, starredAt } = JSON.parse(cursor) as Partial<StarCursor>
-    const isValid = typeof position === 'number' && Number.isSafeInteger(position) && typeof id === 'string' && typeof starredAt === 'string'
+    const isValid =
+      typeof position === 'number' &&
+      Number.isSafeInteger(position) &&
+      typeof id === 'string' &&
+      typeof starredAt === 'string'
     if (isValid) return { position, id, starredAt }
   } catch {
     // Rejected below.

@@ -1,5 +1,21 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { relay, relayNested, type RateBudget, type NestedPage, type PageInfo, type RelayNestedState, type RelayState } from '../../strategies/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type JsonValue,
+  type Lookup,
+  type SyncContext,
+} from '../../contract/index.ts'
+import {
+  relay,
+  relayNested,
+  type RateBudget,
+  type NestedPage,
+  type PageInfo,
+  type RelayNestedState,
+  type RelayState,
+} from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
@@ -34,27 +50,54 @@ const PAGE_INFO_FIELDS = 'pageInfo { hasNextPage endCursor }'
 const RATE_LIMIT_FIELDS = 'rateLimit { limit cost remaining resetAt }'
 
 /** GitHub has no change feed for these, so every cycle reads the complete list: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
-export function github({ token, auth, baseUrl = 'https://api.github.com', owner, repositoriesPerPage = 20 }: GithubOptions): GithubSource {
+export function github({
+  token,
+  auth,
+  baseUrl = 'https://api.github.com',
+  owner,
+  repositoriesPerPage = 20,
+}: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub needs either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: chosenAuth, headers: { 'user-agent': 'tidemark' }, classifyResponse })
-  const repositories = async (fields: string, first: number, after: string | null, context: SyncContext): Promise<GraphqlConnection & { budget: RateBudget | null }> => {
-    const [variables, root] = owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
+  const client = createHttpClient({
+    baseUrl,
+    auth: chosenAuth,
+    headers: { 'user-agent': 'tidemark' },
+    classifyResponse,
+  })
+  const repositories = async (
+    fields: string,
+    first: number,
+    after: string | null,
+    context: SyncContext,
+  ): Promise<GraphqlConnection & { budget: RateBudget | null }> => {
+    const [variables, root] =
+      owner === undefined ? ['', 'viewer'] : ['$owner: String!, ', 'repositoryOwner(login: $owner)']
     // Sorted by creation: a repository created during the read comes last and shifts no page.
     const query = `query (${variables}$after: String) { ${RATE_LIMIT_FIELDS} owner: ${root} { repositories(first: ${first}, after: $after, ownerAffiliations: [OWNER], orderBy: { field: CREATED_AT, direction: ASC }) { totalCount ${PAGE_INFO_FIELDS} nodes { ${fields} } } } }`
     const { data } = await runQuery(client, query, { after, ...(owner !== undefined && { owner }) }, context)
-    if (!isObject(data.owner)) throw new SyncError('CONNECTOR_FAILED', 'The GitHub owner does not exist, or the token has no access to it. Check `owner` and the scopes of the token.')
+    if (!isObject(data.owner))
+      throw new SyncError(
+        'CONNECTOR_FAILED',
+        'The GitHub owner does not exist, or the token has no access to it. Check `owner` and the scopes of the token.',
+      )
     return { ...parseConnection(data.owner.repositories), budget: parseBudget(data) }
   }
   const readNode = async (key: string, fragment: string, context: SyncContext): Promise<JsonObject | null> => {
-    const { data } = await runQuery(client, `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`, { id: key }, context)
+    const { data } = await runQuery(
+      client,
+      `query ($id: ID!) { viewer { login } p0: node(id: $id) { ${fragment} } }`,
+      { id: key },
+      context,
+    )
     if (!isObject(data.p0) || data.p0.id !== key) return null
     // A node query finds nodes of every owner; the list contains only those of this owner.
     const { repository, owner: nodeOwner, ...node } = data.p0
     const listedOwner = owner ?? getLogin(data.viewer)
     const foundOwner = getLogin(isObject(repository) ? repository.owner : nodeOwner)
-    if (listedOwner !== null && foundOwner !== null && listedOwner.toLowerCase() !== foundOwner.toLowerCase()) return null
+    if (listedOwner !== null && foundOwner !== null && listedOwner.toLowerCase() !== foundOwner.toLowerCase())
+      return null
     return isObject(repository) ? { ...node, repository } : node
   }
 
@@ -65,41 +108,78 @@ export function github({ token, auth, baseUrl = 'https://api.github.com', owner,
         const node = await readNode(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
         return node === null ? null : toUpsert(node)
       },
-      execute: withLaggedTidemark(relay({
-        limit: 100,
-        read: async ({ after }, context) => {
-          const { nodes, pageInfo, total, budget } = await repositories(REPOSITORY_FIELDS, 100, after, context)
-          return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
-        },
-      }), LAG_MS),
+      execute: withLaggedTidemark(
+        relay({
+          limit: 100,
+          read: async ({ after }, context) => {
+            const { nodes, pageInfo, total, budget } = await repositories(REPOSITORY_FIELDS, 100, after, context)
+            return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
+          },
+        }),
+        LAG_MS,
+      ),
     },
     issues: {
       mode: 'replace',
       lookup: async (key, context) => {
-        const { repository, ...node } = (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
+        const { repository, ...node } =
+          (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
-      execute: withLaggedTidemark(relayNested({
-        readOuter: async ({ after }, context) => {
-          const { nodes, pageInfo, total, budget } = await repositories(`id issues(first: 100) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } }`, repositoriesPerPage, after, context)
-          const parents = nodes.map((node) => ({ id: requireString(node, 'id'), issues: parseConnection(node.issues) }))
-          return { changes: parents.flatMap(toIssueChanges), parents: parents.map(toNestedPage), pageInfo, total, budget }
-        },
-        readInner: async ({ parents }, context) => {
-          const variables = parents.map((_, n) => `$id${n}: ID!, $after${n}: String`).join(', ')
-          const fields = parents.map((_, n) => `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } } } }`).join(' ')
-          const values = Object.fromEntries(parents.flatMap(({ id, after }, n) => [[`id${n}`, id], [`after${n}`, after]]))
-          const { data, gone } = await runQuery(client, `query (${variables}) { ${RATE_LIMIT_FIELDS} ${fields} }`, values, context)
-          const read = parents.map(({ id }, n) => {
-            const node = data[`p${n}`]
-            if (isObject(node)) return { id, issues: parseConnection(node.issues) }
-            if (!gone.has(`p${n}`)) throw new SyncError('SOURCE_INVALID', 'GitHub omitted a repository from its response without an error.')
-            return { id, issues: null }
-          })
-          return { changes: read.flatMap(toIssueChanges), parents: read.map(toNestedPage), budget: parseBudget(data) }
-        },
-        parentsPerRequest: repositoriesPerPage,
-      }), LAG_MS),
+      execute: withLaggedTidemark(
+        relayNested({
+          readOuter: async ({ after }, context) => {
+            const { nodes, pageInfo, total, budget } = await repositories(
+              `id issues(first: 100) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } }`,
+              repositoriesPerPage,
+              after,
+              context,
+            )
+            const parents = nodes.map((node) => ({
+              id: requireString(node, 'id'),
+              issues: parseConnection(node.issues),
+            }))
+            return {
+              changes: parents.flatMap(toIssueChanges),
+              parents: parents.map(toNestedPage),
+              pageInfo,
+              total,
+              budget,
+            }
+          },
+          readInner: async ({ parents }, context) => {
+            const variables = parents.map((_, n) => `$id${n}: ID!, $after${n}: String`).join(', ')
+            const fields = parents
+              .map(
+                (_, n) =>
+                  `p${n}: node(id: $id${n}) { ... on Repository { id issues(first: 100, after: $after${n}) { totalCount ${PAGE_INFO_FIELDS} nodes { ${ISSUE_FIELDS} } } } }`,
+              )
+              .join(' ')
+            const values = Object.fromEntries(
+              parents.flatMap(({ id, after }, n) => [
+                [`id${n}`, id],
+                [`after${n}`, after],
+              ]),
+            )
+            const { data, gone } = await runQuery(
+              client,
+              `query (${variables}) { ${RATE_LIMIT_FIELDS} ${fields} }`,
+              values,
+              context,
+            )
+            const read = parents.map(({ id }, n) => {
+              const node = data[`p${n}`]
+              if (isObject(node)) return { id, issues: parseConnection(node.issues) }
+              if (!gone.has(`p${n}`))
+                throw new SyncError('SOURCE_INVALID', 'GitHub omitted a repository from its response without an error.')
+              return { id, issues: null }
+            })
+            return { changes: read.flatMap(toIssueChanges), parents: read.map(toNestedPage), budget: parseBudget(data) }
+          },
+          parentsPerRequest: repositoriesPerPage,
+        }),
+        LAG_MS,
+      ),
     },
   }
 }
@@ -111,38 +191,70 @@ interface GraphqlConnection {
 }
 
 function toNestedPage({ id, issues }: { id: string; issues: GraphqlConnection | null }): NestedPage {
-  return issues === null ? { id, pageInfo: null } : { id, pageInfo: issues.pageInfo, count: issues.nodes.length, total: issues.total }
+  return issues === null
+    ? { id, pageInfo: null }
+    : { id, pageInfo: issues.pageInfo, count: issues.nodes.length, total: issues.total }
 }
 
-async function runQuery(client: HttpClient, query: string, variables: JsonObject, context: SyncContext): Promise<{ data: JsonObject; gone: Set<string> }> {
+async function runQuery(
+  client: HttpClient,
+  query: string,
+  variables: JsonObject,
+  context: SyncContext,
+): Promise<{ data: JsonObject; gone: Set<string> }> {
   const { body } = await client.post('/graphql', { query, variables }, context)
-  if (!isObject(body) || !isObject(body.data)) throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without data.')
-  return { data: body.data, gone: new Set(Array.isArray(body.errors) ? body.errors.map(parseMissingAlias).filter((alias) => alias !== null) : []) }
+  if (!isObject(body) || !isObject(body.data))
+    throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without data.')
+  return {
+    data: body.data,
+    gone: new Set(
+      Array.isArray(body.errors) ? body.errors.map(parseMissingAlias).filter((alias) => alias !== null) : [],
+    ),
+  }
 }
 
 /** A repository deleted since its first page causes NOT_FOUND. It is the only error that leaves the other data complete. */
 const classifyResponse: ResponseClassifier = (response) => {
   const { body } = response
-  if (isObject(body) && isObject(body.data) && Array.isArray(body.errors) && body.errors.every((error) => parseMissingAlias(error) !== null)) return null
+  if (
+    isObject(body) &&
+    isObject(body.data) &&
+    Array.isArray(body.errors) &&
+    body.errors.every((error) => parseMissingAlias(error) !== null)
+  )
+    return null
   return classifyGithubRateLimit(response) ?? classifyGraphqlResponse(response)
 }
 
 function parseMissingAlias(error: JsonValue): string | null {
-  if (!isObject(error) || error.type !== 'NOT_FOUND' || !Array.isArray(error.path) || error.path.length !== 1) return null
+  if (!isObject(error) || error.type !== 'NOT_FOUND' || !Array.isArray(error.path) || error.path.length !== 1)
+    return null
   const [alias] = error.path
   return typeof alias === 'string' && /^p\d+$/.test(alias) ? alias : null
 }
 
 /** A null node is missing data, which a replace cycle would sweep as deleted. */
 function parseConnection(value: JsonValue | undefined): GraphqlConnection {
-  if (!isObject(value) || !Array.isArray(value.nodes) || !value.nodes.every(isObject) || !isObject(value.pageInfo) || typeof value.totalCount !== 'number') throw new SyncError('SOURCE_INVALID', 'GitHub returned an incomplete response.')
+  if (
+    !isObject(value) ||
+    !Array.isArray(value.nodes) ||
+    !value.nodes.every(isObject) ||
+    !isObject(value.pageInfo) ||
+    typeof value.totalCount !== 'number'
+  )
+    throw new SyncError('SOURCE_INVALID', 'GitHub returned an incomplete response.')
   return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo, total: value.totalCount }
 }
 
 function parseBudget({ rateLimit }: JsonObject): RateBudget | null {
   if (!isObject(rateLimit) || typeof rateLimit.limit !== 'number') return null
   const { limit, cost, remaining, resetAt } = rateLimit
-  return { limit, ...(typeof cost === 'number' && { cost }), ...(typeof remaining === 'number' && { remaining }), ...(typeof resetAt === 'string' && { resetAt }) }
+  return {
+    limit,
+    ...(typeof cost === 'number' && { cost }),
+    ...(typeof remaining === 'number' && { remaining }),
+    ...(typeof resetAt === 'string' && { resetAt }),
+  }
 }
 
 function toIssueChanges({ id, issues }: { id: string; issues: GraphqlConnection | null }): Change[] {
@@ -150,7 +262,12 @@ function toIssueChanges({ id, issues }: { id: string; issues: GraphqlConnection 
 }
 
 function toUpsert(record: JsonObject): Change {
-  return { type: 'upsert', key: requireString(record, 'id'), record, upstreamUpdatedAt: requireString(record, 'updatedAt') }
+  return {
+    type: 'upsert',
+    key: requireString(record, 'id'),
+    record,
+    upstreamUpdatedAt: requireString(record, 'updatedAt'),
+  }
 }
 
 function getLogin(owner: JsonValue | undefined): string | null {
@@ -159,6 +276,7 @@ function getLogin(owner: JsonValue | undefined): string | null {
 
 function requireString(node: JsonObject, field: string): string {
   const value = node[field]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A GitHub node has no \`${field}\`.`)
+  if (typeof value !== 'string' || value === '')
+    throw new SyncError('SOURCE_INVALID', `A GitHub node has no \`${field}\`.`)
   return value
 }

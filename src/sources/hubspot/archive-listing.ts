@@ -1,6 +1,12 @@
 import type { Change, Execute, SyncContext } from '../../contract/index.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../../strategies/kit/horizon.ts'
-import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from '../../strategies/kit/list-end.ts'
+import {
+  INITIAL_TALLY,
+  isListTally,
+  fingerprintLastRow,
+  decideListStep,
+  type ListTally,
+} from '../../strategies/kit/list-end.ts'
 import { formatIso } from '../../strategies/kit/instants.ts'
 import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 
@@ -40,16 +46,25 @@ export function createArchiveListing({ read, lagMs, intervalMs, limit }: Archive
     requireMode('hubspot', 'incremental', context, 'the list of archived objects does not contain the others')
     const isResumed = state.untilMs !== undefined
     const pinnedMs = pinHorizon('hubspot', context.cycle, lagMs, state.untilMs)
-    if (!isResumed && isRecent(state.listedMs, pinnedMs, intervalMs)) return { changes: [], hasMore: false, nextState: state }
+    if (!isResumed && isRecent(state.listedMs, pinnedMs, intervalMs))
+      return { changes: [], hasMore: false, nextState: state }
 
-    if (state.tally !== undefined && !isListTally(state.tally)) throw stateRejectedError('hubspot', '`tally` is not a count of rows')
+    if (state.tally !== undefined && !isListTally(state.tally))
+      throw stateRejectedError('hubspot', '`tally` is not a count of rows')
     const after = isResumed ? (state.cursor ?? undefined) : undefined
     const { answer: response, tookMs } = await measureRequest(context, () => read({ after }, context))
     const untilMs = lowerHorizon(pinnedMs, lagMs, response, tookMs)
     const changes = [...response.changes]
-    const page = { count: changes.length, mark: fingerprintLastRow(changes), isLast: response.next === null, limit, confirms: true }
+    const page = {
+      count: changes.length,
+      mark: fingerprintLastRow(changes),
+      isLast: response.next === null,
+      limit,
+      confirms: true,
+    }
     const step = decideListStep(isResumed ? (state.tally ?? INITIAL_TALLY) : INITIAL_TALLY, page, context.clock.now())
-    if (step.kind === 'end') return { changes, hasMore: false, nextState: { listedMs: untilMs }, tidemark: formatIso(untilMs) }
+    if (step.kind === 'end')
+      return { changes, hasMore: false, nextState: { listedMs: untilMs }, tidemark: formatIso(untilMs) }
     const cursor = step.kind === 'again' ? (after ?? null) : response.next
     return { changes, hasMore: true, nextState: { ...state, untilMs, cursor, tally: step.tally } }
   }

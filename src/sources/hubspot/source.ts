@@ -1,5 +1,21 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { search, streams, token, type SearchQuery, type SearchState, type StreamsState, type TokenState } from '../../strategies/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type JsonValue,
+  type Lookup,
+  type SyncContext,
+} from '../../contract/index.ts'
+import {
+  search,
+  streams,
+  token,
+  type SearchQuery,
+  type SearchState,
+  type StreamsState,
+  type TokenState,
+} from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
@@ -46,7 +62,15 @@ export interface HubspotSource {
   /** Any other object type, by name or id. */
   object(type: string): HubspotStream
   /** Lists the standard types and the custom types of the account. */
-  discover(context: SyncContext): Promise<{ readonly id: string; readonly key: readonly string[]; readonly cursor: string; readonly candidates: readonly string[]; readonly aliases: readonly string[] }[]>
+  discover(context: SyncContext): Promise<
+    {
+      readonly id: string
+      readonly key: readonly string[]
+      readonly cursor: string
+      readonly candidates: readonly string[]
+      readonly aliases: readonly string[]
+    }[]
+  >
 }
 
 /**
@@ -61,7 +85,17 @@ export function hubspot(options: HubspotOptions): HubspotSource {
     deals: portal.createStream('deals'),
     tickets: portal.createStream('tickets'),
     object: (type) => portal.createStream(type),
-    discover: async (context) => [...Object.keys(DEFAULT_PROPERTIES).map((id) => ({ id, aliases: [] })), ...(await portal.listCustomTypes(context))].map(({ id, aliases }) => ({ id, aliases, key: ['id'], cursor: getModifiedProperty(id), candidates: ['createdate', getModifiedProperty(id)] })),
+    discover: async (context) =>
+      [
+        ...Object.keys(DEFAULT_PROPERTIES).map((id) => ({ id, aliases: [] })),
+        ...(await portal.listCustomTypes(context)),
+      ].map(({ id, aliases }) => ({
+        id,
+        aliases,
+        key: ['id'],
+        cursor: getModifiedProperty(id),
+        candidates: ['createdate', getModifiedProperty(id)],
+      })),
   }
 }
 
@@ -99,8 +133,12 @@ class HubspotPortal {
   async listCustomTypes(context: SyncContext): Promise<{ id: string; aliases: string[] }[]> {
     const { status, body } = await this.#client.get('/crm/v3/schemas', {}, context, { answers: [403] })
     if (status === 403) return []
-    if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without schemas.')
-    return body.results.map(({ fullyQualifiedName, objectTypeId }) => ({ id: String(fullyQualifiedName), aliases: [String(objectTypeId)] }))
+    if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject))
+      throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without schemas.')
+    return body.results.map(({ fullyQualifiedName, objectTypeId }) => ({
+      id: String(fullyQualifiedName),
+      aliases: [String(objectTypeId)],
+    }))
   }
 
   createStream(type: string): HubspotStream {
@@ -109,10 +147,20 @@ class HubspotPortal {
     const modified = getModifiedProperty(type)
     const given = [...(DEFAULT_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
     const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
-    const upsert = (item: JsonObject): Change => ({ type: 'upsert', key: requireId(item), record: item, upstreamUpdatedAt: requireModifiedTime(item, modified) })
+    const upsert = (item: JsonObject): Change => ({
+      type: 'upsert',
+      key: requireId(item),
+      record: item,
+      upstreamUpdatedAt: requireModifiedTime(item, modified),
+    })
 
     const list = async (after: string | undefined, query: Query, context: SyncContext) => {
-      const { body, serverTime } = await this.#client.get(path, { limit, after, ...query }, context, after === undefined ? {} : { cursorRefusals: [400] })
+      const { body, serverTime } = await this.#client.get(
+        path,
+        { limit, after, ...query },
+        context,
+        after === undefined ? {} : { cursorRefusals: [400] },
+      )
       return { results: parseResults(body), next: parseNextCursor(body), serverTime }
     }
     const backfill = token({
@@ -120,7 +168,8 @@ class HubspotPortal {
       confirms: true,
       read: async ({ token: after }, context) => {
         const { results, next } = await list(after, { properties: properties.join(',') }, context)
-        if (results.some(({ archived }) => archived === true)) throw new SyncError('SOURCE_INVALID', 'The HubSpot list of active objects contains an archived object.')
+        if (results.some(({ archived }) => archived === true))
+          throw new SyncError('SOURCE_INVALID', 'The HubSpot list of active objects contains an archived object.')
         return { changes: results.map(upsert), next }
       },
     })
@@ -135,7 +184,11 @@ class HubspotPortal {
     })
     const changes = search<JsonObject>({
       read: async (query, context) => {
-        const { body, serverTime } = await this.#client.post(`${path}/search`, buildSearchRequest(query, modified, properties), context)
+        const { body, serverTime } = await this.#client.post(
+          `${path}/search`,
+          buildSearchRequest(query, modified, properties),
+          context,
+        )
         return { items: parseResults(body), serverTime, total: parseTotal(body) }
       },
       modifiedMs: (item) => Date.parse(requireModifiedTime(item, modified)),
@@ -148,7 +201,12 @@ class HubspotPortal {
     const delta = streams({ changes, deletes })
     return {
       lookup: async (key, context) => {
-        const { status, body } = await this.#client.get(`${path}/${encodePathSegment(key)}`, { properties: properties.join(',') }, context, { answers: [404] })
+        const { status, body } = await this.#client.get(
+          `${path}/${encodePathSegment(key)}`,
+          { properties: properties.join(',') },
+          context,
+          { answers: [404] },
+        )
         if (status === 404) return null
         if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without an object.')
         return upsert(body)
@@ -161,10 +219,24 @@ class HubspotPortal {
   }
 }
 
-function buildSearchRequest({ fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery, modified: string, properties: readonly string[]): JsonObject {
-  const filter = (propertyName: string, operator: string, value: string): JsonObject => ({ propertyName, operator, value })
-  const times = sortBy === 'id' ? [filter(modified, 'EQ', String(fromMs))] : [filter(modified, 'GTE', String(fromMs)), filter(modified, 'LTE', String(untilMs))]
-  const ids = [...(afterId === undefined ? [] : [filter('hs_object_id', 'GT', afterId)]), ...(throughId === undefined ? [] : [filter('hs_object_id', 'LTE', throughId)])]
+function buildSearchRequest(
+  { fromMs, untilMs, sortBy, afterId, throughId, limit }: SearchQuery,
+  modified: string,
+  properties: readonly string[],
+): JsonObject {
+  const filter = (propertyName: string, operator: string, value: string): JsonObject => ({
+    propertyName,
+    operator,
+    value,
+  })
+  const times =
+    sortBy === 'id'
+      ? [filter(modified, 'EQ', String(fromMs))]
+      : [filter(modified, 'GTE', String(fromMs)), filter(modified, 'LTE', String(untilMs))]
+  const ids = [
+    ...(afterId === undefined ? [] : [filter('hs_object_id', 'GT', afterId)]),
+    ...(throughId === undefined ? [] : [filter('hs_object_id', 'LTE', throughId)]),
+  ]
   return {
     filterGroups: [{ filters: [...times, ...ids] }],
     sorts: [{ propertyName: sortBy === 'id' ? 'hs_object_id' : modified, direction: 'ASCENDING' }],
@@ -175,19 +247,22 @@ function buildSearchRequest({ fromMs, untilMs, sortBy, afterId, throughId, limit
 
 /** A restored object is modified after `archivedAt`, so it is upserted again. */
 function toDelete(item: JsonObject): Change {
-  if (item.archived !== true || typeof item.archivedAt !== 'string') throw new SyncError('SOURCE_INVALID', 'The HubSpot list of archived objects contains an active object.')
+  if (item.archived !== true || typeof item.archivedAt !== 'string')
+    throw new SyncError('SOURCE_INVALID', 'The HubSpot list of archived objects contains an active object.')
   return { type: 'delete', key: requireId(item), upstreamUpdatedAt: item.archivedAt }
 }
 
 function parseResults(body: JsonValue): JsonObject[] {
-  if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without results.')
+  if (!isObject(body) || !Array.isArray(body.results) || !body.results.every(isObject))
+    throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without results.')
   return body.results
 }
 
 /** Every complete search response has `total`. */
 function parseTotal(body: JsonValue): number {
   const total = isObject(body) ? body.total : undefined
-  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a search response without `total`.')
+  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0)
+    throw new SyncError('SOURCE_INVALID', 'HubSpot returned a search response without `total`.')
   return total
 }
 
@@ -196,7 +271,8 @@ function parseNextCursor(body: JsonValue): string | null {
   const paging = isObject(body) ? body.paging : undefined
   if (paging === undefined || paging === null) return null
   const next = isObject(paging) ? paging.next : undefined
-  if (!isObject(next) || typeof next.after !== 'string') throw new SyncError('SOURCE_INVALID', 'HubSpot returned `paging` without a next cursor.')
+  if (!isObject(next) || typeof next.after !== 'string')
+    throw new SyncError('SOURCE_INVALID', 'HubSpot returned `paging` without a next cursor.')
   return next.after
 }
 

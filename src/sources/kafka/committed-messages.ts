@@ -9,7 +9,12 @@ export interface FetchedMessage {
   readonly headers?: Readonly<Record<string, Buffer | null | readonly (Buffer | null)[]>>
   readonly isControlRecord?: boolean
   /** Missing in message formats before Kafka 0.11. */
-  readonly batchContext?: { readonly producerId: string; readonly inTransaction: boolean; readonly firstOffset: string; readonly lastOffsetDelta: number }
+  readonly batchContext?: {
+    readonly producerId: string
+    readonly inTransaction: boolean
+    readonly firstOffset: string
+    readonly lastOffsetDelta: number
+  }
 }
 
 export interface FetchedPartition {

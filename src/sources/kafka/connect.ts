@@ -15,7 +15,11 @@ export interface KafkaOptions {
   /** TLS: true, or PEM certificates if they are not the system's. */
   readonly ssl?: boolean | { readonly ca?: SecretSource; readonly cert?: SecretSource; readonly key?: SecretSource }
   readonly sasl?:
-    | { readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'; readonly username: SecretSource; readonly password: SecretSource }
+    | {
+        readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
+        readonly username: SecretSource
+        readonly password: SecretSource
+      }
     | { readonly mechanism: 'oauthbearer'; readonly token: SecretSource }
   /** The client name in the brokers' logs and quotas; `tidemark` by default. */
   readonly clientId?: string
@@ -24,14 +28,29 @@ export interface KafkaOptions {
 /** The options with resolved secrets; equal values identify the same client. */
 export type KafkaClientConfig = KafkaConfig & { readonly brokers: string[] }
 
-export function buildConfig({ brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions, { secrets }: Pick<SyncContext, 'secrets'>): KafkaClientConfig {
+export function buildConfig(
+  { brokers, ssl, sasl, clientId = 'tidemark' }: KafkaOptions,
+  { secrets }: Pick<SyncContext, 'secrets'>,
+): KafkaClientConfig {
   const reveal = (source: SecretSource): string => (source instanceof Secret ? source.reveal() : secrets.get(source))
-  const revealed = (sources: Readonly<Record<string, SecretSource | undefined>>): Record<string, string> => (
-    Object.fromEntries(Object.entries(sources).flatMap(([name, source]) => (source === undefined ? [] : [[name, reveal(source)]])))
-  )
-  const text = typeof brokers === 'string' ? (brokers.includes(':') ? brokers : secrets.get(brokers)) : brokers instanceof Secret ? brokers.reveal() : brokers.join(',')
-  const list = text.split(',').map((broker) => broker.trim()).filter((broker) => broker !== '')
-  if (list.length === 0) throw new SyncError('SYNC_INVALID', 'kafka: `brokers` is empty. Set the address of at least one broker.')
+  const revealed = (sources: Readonly<Record<string, SecretSource | undefined>>): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(sources).flatMap(([name, source]) => (source === undefined ? [] : [[name, reveal(source)]])),
+    )
+  const text =
+    typeof brokers === 'string'
+      ? brokers.includes(':')
+        ? brokers
+        : secrets.get(brokers)
+      : brokers instanceof Secret
+        ? brokers.reveal()
+        : brokers.join(',')
+  const list = text
+    .split(',')
+    .map((broker) => broker.trim())
+    .filter((broker) => broker !== '')
+  if (list.length === 0)
+    throw new SyncError('SYNC_INVALID', 'kafka: `brokers` is empty. Set the address of at least one broker.')
   return {
     brokers: list,
     clientId,
@@ -40,8 +59,12 @@ export function buildConfig({ brokers, ssl, sasl, clientId = 'tidemark' }: Kafka
   }
 }
 
-function buildSaslOptions(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (source: SecretSource) => string): SASLOptions {
-  if (sasl.mechanism === 'oauthbearer') return { mechanism: sasl.mechanism, oauthBearerProvider: async () => ({ value: reveal(sasl.token) }) }
+function buildSaslOptions(
+  sasl: NonNullable<KafkaOptions['sasl']>,
+  reveal: (source: SecretSource) => string,
+): SASLOptions {
+  if (sasl.mechanism === 'oauthbearer')
+    return { mechanism: sasl.mechanism, oauthBearerProvider: async () => ({ value: reveal(sasl.token) }) }
   return { mechanism: sasl.mechanism as 'plain', username: reveal(sasl.username), password: reveal(sasl.password) }
 }
 
@@ -52,14 +75,28 @@ function buildSaslOptions(sasl: NonNullable<KafkaOptions['sasl']>, reveal: (sour
 export async function connectCluster(config: KafkaClientConfig): Promise<Cluster> {
   const { Kafka, logLevel } = await loadKafkajs()
   // The engine retries with the cycle's own backoff and log.
-  const kafka = new Kafka({ ...config, logLevel: logLevel.NOTHING, connectionTimeout: 5_000, retry: { retries: 1, initialRetryTime: 100 } })
+  const kafka = new Kafka({
+    ...config,
+    logLevel: logLevel.NOTHING,
+    connectionTimeout: 5_000,
+    retry: { retries: 1, initialRetryTime: 100 },
+  })
   let cluster: Cluster | undefined
   kafka.consumer({
-    groupId: 'none', allowAutoTopicCreation: false, readUncommitted: false,
-    partitionAssigners: [(assignment) => {
-      cluster = assignment.cluster
-      return { name: 'none', version: 0, assign: () => Promise.resolve([]), protocol: () => ({ name: 'none', metadata: Buffer.alloc(0) }) }
-    }],
+    groupId: 'none',
+    allowAutoTopicCreation: false,
+    readUncommitted: false,
+    partitionAssigners: [
+      (assignment) => {
+        cluster = assignment.cluster
+        return {
+          name: 'none',
+          version: 0,
+          assign: () => Promise.resolve([]),
+          protocol: () => ({ name: 'none', metadata: Buffer.alloc(0) }),
+        }
+      },
+    ],
   })
   const opened = required<Cluster>(cluster, 'the Kafka cluster')
   await opened.connect()
@@ -71,6 +108,8 @@ async function loadKafkajs(): Promise<typeof import('kafkajs')> {
   try {
     return await import('kafkajs')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'Reading from Kafka needs the package kafkajs. Run: npm install kafkajs', { cause: error })
+    throw new SyncError('PACKAGE_UNFIT', 'Reading from Kafka needs the package kafkajs. Run: npm install kafkajs', {
+      cause: error,
+    })
   }
 }

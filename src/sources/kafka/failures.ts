@@ -25,11 +25,22 @@ interface KafkaError {
 /** Converts an error of kafkajs. `where` is the topic or the brokers. */
 export function toSyncError(thrown: unknown, where: string): SyncError {
   if (isSyncError(thrown)) return thrown
-  for (let error = thrown as KafkaError | undefined; error !== undefined && error !== null; error = error.cause as KafkaError | undefined) {
+  for (
+    let error = thrown as KafkaError | undefined;
+    error !== undefined && error !== null;
+    error = error.cause as KafkaError | undefined
+  ) {
     const code = KAFKA_ERROR_CODES[error.type ?? ''] ?? KAFKA_ERROR_CODES[error.name ?? '']
     if (code === undefined) continue
-    const what = error.name === 'KafkaJSNotImplemented' ? `${error.message ?? ''}. kafkajs supports only gzip; add the codec to its \`CompressionCodecs\` in the worker file` : error.message ?? code
+    const what =
+      error.name === 'KafkaJSNotImplemented'
+        ? `${error.message ?? ''}. kafkajs supports only gzip; add the codec to its \`CompressionCodecs\` in the worker file`
+        : (error.message ?? code)
     return new SyncError(code, `${where}: ${what.replace(/\.$/, '')}.`, { cause: thrown })
   }
-  return new SyncError('SOURCE_UNAVAILABLE', `${where}: ${(thrown as KafkaError).message ?? 'no answer from the brokers'}`, { cause: thrown })
+  return new SyncError(
+    'SOURCE_UNAVAILABLE',
+    `${where}: ${(thrown as KafkaError).message ?? 'no answer from the brokers'}`,
+    { cause: thrown },
+  )
 }

@@ -43,7 +43,9 @@ export class LogPage {
   }
 
   get unreadPartitions(): number[] {
-    return Object.entries(this.#next).filter(([partition, offset]) => BigInt(offset) < BigInt(this.#getLimit(partition))).map(([partition]) => Number(partition))
+    return Object.entries(this.#next)
+      .filter(([partition, offset]) => BigInt(offset) < BigInt(this.#getLimit(partition)))
+      .map(([partition]) => Number(partition))
   }
 
   get answer(): OffsetsAnswer<LogMessage> {
@@ -111,6 +113,9 @@ export class LogPage {
     const marked = messages.find(({ offset }) => offset === markedOffset)
     // Compaction may have removed the message; then it proves nothing.
     if (marked === undefined || marked.timestamp === this.#marks[partition]) return true
-    throw new SyncError('HISTORY_LOST', `Partition ${partition} has a different message at offset ${markedOffset} than the one read before: the topic was deleted and recreated.`)
+    throw new SyncError(
+      'HISTORY_LOST',
+      `Partition ${partition} has a different message at offset ${markedOffset} than the one read before: the topic was deleted and recreated.`,
+    )
   }
 }

@@ -22,20 +22,29 @@ export function toChange(topic: string, message: LogMessage, options: MessageOpt
 }
 
 /** The engine quarantines an Error in place of a record, with its message as the reason. */
-function toRecord(value: Buffer, location: string, message: LogMessage, { include = [], decode = decodeJson }: MessageOptions): JsonObject {
+function toRecord(
+  value: Buffer,
+  location: string,
+  message: LogMessage,
+  { include = [], decode = decodeJson }: MessageOptions,
+): JsonObject {
   let decoded: unknown
   try {
     decoded = decode(value)
   } catch (error) {
     return new Error(`${location}: ${(error as Error).message}`) as unknown as JsonObject
   }
-  if (typeof decoded !== 'object' || decoded === null || Array.isArray(decoded)) return new Error(`${location}: the value is not an object`) as unknown as JsonObject
-  return include.length === 0 ? (decoded as JsonObject) : { ...(decoded as JsonObject), _kafka: buildMetadata(message, include) }
+  if (typeof decoded !== 'object' || decoded === null || Array.isArray(decoded))
+    return new Error(`${location}: the value is not an object`) as unknown as JsonObject
+  return include.length === 0
+    ? (decoded as JsonObject)
+    : { ...(decoded as JsonObject), _kafka: buildMetadata(message, include) }
 }
 
 /** The parser's own message is dropped: it quotes the value. */
 function decodeJson(value: Buffer): JsonValue {
-  if (value[0] === 0 && value.length > 5) throw new Error('the value has a schema registry header and is not JSON; set `decode`')
+  if (value[0] === 0 && value.length > 5)
+    throw new Error('the value has a schema registry header and is not JSON; set `decode`')
   let text: string
   try {
     text = utf8.decode(value)
@@ -49,12 +58,21 @@ function decodeJson(value: Buffer): JsonValue {
   }
 }
 
-function buildMetadata({ partition, offset, timestamp, headers = {} }: LogMessage, include: readonly MetadataField[]): JsonObject {
+function buildMetadata(
+  { partition, offset, timestamp, headers = {} }: LogMessage,
+  include: readonly MetadataField[],
+): JsonObject {
   const fields: Record<MetadataField, () => JsonValue> = {
     partition: () => partition,
     offset: () => BigInt(offset),
     timestamp: () => (timestamp === '-1' ? null : new Date(Number(timestamp)).toISOString()),
-    headers: () => Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, isList(value) ? value.map(formatHeader) : formatHeader(value)])),
+    headers: () =>
+      Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [
+          name,
+          isList(value) ? value.map(formatHeader) : formatHeader(value),
+        ]),
+      ),
   }
   return Object.fromEntries(include.map((field) => [field, fields[field]()]))
 }

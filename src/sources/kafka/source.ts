@@ -57,7 +57,8 @@ function buildOffsetsOptions(source: KafkaOptions, name: string, options: TopicO
   const clients = new ClusterConnections(source)
   return {
     bounds: (context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).bounds()),
-    read: (query, context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
+    read: (query, context) =>
+      clients.withCluster(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
     place: ({ partition, offset }) => `${partition}:${offset}`,
     toChanges: (message) => toChange(name, message, options),
     ...(options.tombstonesMs !== undefined && { tombstonesMs: options.tombstonesMs }),

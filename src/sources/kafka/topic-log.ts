@@ -31,17 +31,32 @@ export class TopicLog {
     try {
       await this.#cluster.addTargetTopic(topic)
       await this.#cluster.refreshMetadata()
-      const partitions = this.#cluster.findTopicPartitionMetadata(topic).map(({ partitionId }) => ({ partition: partitionId }))
-      const lows = (await this.#cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning: true }]))[0]?.partitions ?? []
-      const ends = (await this.#cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning: false }]))[0]?.partitions ?? []
+      const partitions = this.#cluster
+        .findTopicPartitionMetadata(topic)
+        .map(({ partitionId }) => ({ partition: partitionId }))
+      const lows =
+        (await this.#cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning: true }]))[0]?.partitions ?? []
+      const ends =
+        (await this.#cluster.fetchTopicsOffset([{ topic, partitions, fromBeginning: false }]))[0]?.partitions ?? []
       const low = new Map(lows.map(({ partition, offset }) => [partition, offset]))
-      return Object.fromEntries(ends.toSorted((a, b) => a.partition - b.partition).map(({ partition, offset }) => [partition, { low: required(low.get(partition), `the low offset of partition ${partition}`), end: offset }]))
+      return Object.fromEntries(
+        ends
+          .toSorted((a, b) => a.partition - b.partition)
+          .map(({ partition, offset }) => [
+            partition,
+            { low: required(low.get(partition), `the low offset of partition ${partition}`), end: offset },
+          ]),
+      )
     } catch (error) {
       throw toSyncError(error, `topic ${topic}`)
     }
   }
 
-  async read(query: OffsetsQuery, limits: LogPageLimits, { clock, signal }: SyncContext): Promise<OffsetsAnswer<LogMessage>> {
+  async read(
+    query: OffsetsQuery,
+    limits: LogPageLimits,
+    { clock, signal }: SyncContext,
+  ): Promise<OffsetsAnswer<LogMessage>> {
     const page = new LogPage(query, limits)
     const deadline = clock.now() + PAGE_MS
     let emptyFetches = 0
@@ -56,7 +71,8 @@ export class TopicLog {
       }
       if (isOverdue) throw this.#noMessagesError(answers, query.until)
       // If the full range was requested and the broker has it, compaction has removed all its messages.
-      if (emptyFetches === EMPTY_FETCHES_MAX) answers.filter((answer) => coversRange(answer, query.until)).forEach((answer) => page.skipToEnd(answer))
+      if (emptyFetches === EMPTY_FETCHES_MAX)
+        answers.filter((answer) => coversRange(answer, query.until)).forEach((answer) => page.skipToEnd(answer))
       else emptyFetches++
       await clock.sleep(FETCH_WAIT_MS, signal)
     }
@@ -79,26 +95,47 @@ export class TopicLog {
     // Already known, except on the first page of a resumed cycle.
     await this.#cluster.addTargetTopic(topic)
     const leaders = Object.entries(this.#cluster.findLeaderForPartitions(topic, page.unreadPartitions))
-    const answers = await Promise.all(leaders.map(async ([nodeId, partitionIds]) => {
-      const broker = await this.#cluster.findBroker({ nodeId })
-      const partitions = partitionIds.map((partition) => ({ partition, fetchOffset: page.getFetchOffset(partition), maxBytes }))
-      const { responses } = (await broker.fetch({ isolationLevel: READ_COMMITTED, maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes, topics: [{ topic, partitions }] })) as { responses: { partitions: FetchedPartition[] }[] }
-      return responses.flatMap((response) => response.partitions)
-    }))
+    const answers = await Promise.all(
+      leaders.map(async ([nodeId, partitionIds]) => {
+        const broker = await this.#cluster.findBroker({ nodeId })
+        const partitions = partitionIds.map((partition) => ({
+          partition,
+          fetchOffset: page.getFetchOffset(partition),
+          maxBytes,
+        }))
+        const { responses } = (await broker.fetch({
+          isolationLevel: READ_COMMITTED,
+          maxWaitTime: FETCH_WAIT_MS,
+          minBytes: 1,
+          maxBytes,
+          topics: [{ topic, partitions }],
+        })) as { responses: { partitions: FetchedPartition[] }[] }
+        return responses.flatMap((response) => response.partitions)
+      }),
+    )
     // Sorted, so that a page does not depend on which broker answers first.
     return answers.flat().toSorted((a, b) => a.partition - b.partition)
   }
 
   #noMessagesError(answers: readonly FetchedPartition[], until: PartitionOffsets): SyncError {
     const behind = answers.find((answer) => !coversRange(answer, until))
-    if (behind === undefined) return new SyncError('SOURCE_UNAVAILABLE', `topic ${this.#topic}: the brokers returned no messages for ${PAGE_MS} ms.`)
-    return new SyncError('HISTORY_LOST', `topic ${this.#topic}: partition ${behind.partition} reached ${until[behind.partition] ?? 'its end'} when the cycle began, but now ends at ${getReadableEnd(behind)}: it was recreated or truncated.`)
+    if (behind === undefined)
+      return new SyncError(
+        'SOURCE_UNAVAILABLE',
+        `topic ${this.#topic}: the brokers returned no messages for ${PAGE_MS} ms.`,
+      )
+    return new SyncError(
+      'HISTORY_LOST',
+      `topic ${this.#topic}: partition ${behind.partition} reached ${until[behind.partition] ?? 'its end'} when the cycle began, but now ends at ${getReadableEnd(behind)}: it was recreated or truncated.`,
+    )
   }
 }
 
 /** Whether the broker has the whole range of this cycle; after a leader change it may lag behind. */
 function coversRange(answer: FetchedPartition, until: PartitionOffsets): boolean {
-  return getReadableEnd(answer) >= BigInt(required(until[answer.partition], `the limit of partition ${answer.partition}`))
+  return (
+    getReadableEnd(answer) >= BigInt(required(until[answer.partition], `the limit of partition ${answer.partition}`))
+  )
 }
 
 function getReadableEnd({ highWatermark, lastStableOffset }: FetchedPartition): bigint {

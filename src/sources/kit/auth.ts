@@ -19,9 +19,18 @@ export type SecretSource = string | Secret
 export const anonymous: Auth = createStaticAuth(() => ({ headers: {}, query: {} }))
 
 /** Prefer a header: a query parameter may end up in the access logs of the source. */
-export function apiKey(options: { header: string; key: SecretSource; prefix?: string } | { query: string; key: SecretSource }): Auth {
-  if ('query' in options) return createStaticAuth((context) => ({ headers: {}, query: { [options.query]: resolveSecret(options.key, context) } }))
-  return createStaticAuth((context) => ({ headers: { [options.header]: new Secret(`${options.prefix ?? ''}${resolveSecret(options.key, context).reveal()}`) }, query: {} }))
+export function apiKey(
+  options: { header: string; key: SecretSource; prefix?: string } | { query: string; key: SecretSource },
+): Auth {
+  if ('query' in options)
+    return createStaticAuth((context) => ({
+      headers: {},
+      query: { [options.query]: resolveSecret(options.key, context) },
+    }))
+  return createStaticAuth((context) => ({
+    headers: { [options.header]: new Secret(`${options.prefix ?? ''}${resolveSecret(options.key, context).reveal()}`) },
+    query: {},
+  }))
 }
 
 export function bearer(token: SecretSource): Auth {
@@ -29,7 +38,10 @@ export function bearer(token: SecretSource): Auth {
 }
 
 export function basic({ user, password }: { user: SecretSource; password: SecretSource }): Auth {
-  return createStaticAuth((context) => ({ headers: { authorization: createBasicHeader(resolveSecret(user, context), resolveSecret(password, context)) }, query: {} }))
+  return createStaticAuth((context) => ({
+    headers: { authorization: createBasicHeader(resolveSecret(user, context), resolveSecret(password, context)) },
+    query: {},
+  }))
 }
 
 /** Returns the only authentication that is configured. Throws SYNC_INVALID with the message if both or neither are. */

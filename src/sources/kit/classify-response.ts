@@ -30,7 +30,8 @@ export const classifyGraphqlResponse: ResponseClassifier = ({ body }) => {
   const kinds = new Set(body.errors.flatMap(extractErrorKinds))
   if (RATE_LIMIT_KINDS.some((kind) => kinds.has(kind))) return { code: 'RATE_LIMITED', reason: 'a GraphQL rate limit' }
   if (CURSOR_KINDS.some((kind) => kinds.has(kind))) return { code: 'CURSOR_REJECTED', reason: 'a rejected cursor' }
-  if (AUTH_KINDS.some((kind) => kinds.has(kind))) return { code: 'AUTH_REJECTED', reason: 'a GraphQL authorization error' }
+  if (AUTH_KINDS.some((kind) => kinds.has(kind)))
+    return { code: 'AUTH_REJECTED', reason: 'a GraphQL authorization error' }
   return { code: 'SOURCE_INVALID', reason: 'GraphQL errors' }
 }
 
@@ -38,7 +39,9 @@ export const classifyGraphqlResponse: ResponseClassifier = ({ body }) => {
 function extractErrorKinds(error: JsonValue): string[] {
   if (!isObject(error)) return []
   const extensions = isObject(error.extensions) ? error.extensions : {}
-  return [error.type, error.code, extensions.type, extensions.code].flatMap((kind) => (typeof kind === 'string' ? [kind.toUpperCase().replaceAll(/[^A-Z]/g, '')] : []))
+  return [error.type, error.code, extensions.type, extensions.code].flatMap((kind) =>
+    typeof kind === 'string' ? [kind.toUpperCase().replaceAll(/[^A-Z]/g, '')] : [],
+  )
 }
 
 const RATE_LIMIT_KINDS = ['RATELIMITED', 'THROTTLED']

@@ -29,7 +29,12 @@ export interface HttpClient {
   /** The target is a path below the base URL, or a full URL below it, such as a result of `resolveLink`. */
   get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** Sends JSON or a form. */
-  post(target: string, body: JsonValue | URLSearchParams, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
+  post(
+    target: string,
+    body: JsonValue | URLSearchParams,
+    context: SyncContext,
+    options?: RequestOptions,
+  ): Promise<HttpResponse>
   /** Resolves a link found in a response to a full URL. Throws SOURCE_INVALID if it leaves the base URL. */
   resolveLink(link: string, foundIn: HttpResponse, context: SyncContext): string
 }
@@ -73,8 +78,10 @@ const FAILED_BODY_BYTES_MAX = 64 * 1024
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const client = new DefaultHttpClient(options)
   return {
-    get: (target, query, context, options = {}) => client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
-    post: (target, body, context, options = {}) => client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
+    get: (target, query, context, options = {}) =>
+      client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
+    post: (target, body, context, options = {}) =>
+      client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
     resolveLink: (link, foundIn, context) => client.getOrigin(context).resolveLink(link, new URL(foundIn.url)).href,
   }
 }
@@ -96,7 +103,8 @@ class DefaultHttpClient {
     this.#options = options
     this.#auth = options.auth ?? anonymous
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits }
-    if (typeof options.baseUrl === 'string') this.#origin = { baseUrl: options.baseUrl, origin: new Origin(options.baseUrl) }
+    if (typeof options.baseUrl === 'string')
+      this.#origin = { baseUrl: options.baseUrl, origin: new Origin(options.baseUrl) }
   }
 
   getOrigin(context: SyncContext): Origin {
@@ -119,7 +127,12 @@ class DefaultHttpClient {
   }
 
   /** Returns the response or the error it reports. Throws transport errors. */
-  async #send(request: HttpRequest, credentials: Credentials, context: SyncContext, options: RequestOptions): Promise<HttpResponse | SyncError> {
+  async #send(
+    request: HttpRequest,
+    credentials: Credentials,
+    context: SyncContext,
+    options: RequestOptions,
+  ): Promise<HttpResponse | SyncError> {
     const { method, target, body } = request
     const origin = this.getOrigin(context)
     const isLink = /^https?:/i.test(target)
@@ -128,10 +141,23 @@ class DefaultHttpClient {
     const shown = isLink ? `${origin.base.pathname.replace(/\/$/, '')}/…` : url.pathname
     const label = `${method} ${shown}`
     url.search = appendQuery(url.search, { ...request.query, ...revealSecrets(credentials.query) })
-    const headers = { accept: options.text?.join(', ') ?? 'application/json', ...createContentTypeHeader(body), ...lowercaseNames(this.#options.headers), ...lowercaseNames(options.headers), ...lowercaseNames(revealSecrets(credentials.headers)) }
+    const headers = {
+      accept: options.text?.join(', ') ?? 'application/json',
+      ...createContentTypeHeader(body),
+      ...lowercaseNames(this.#options.headers),
+      ...lowercaseNames(options.headers),
+      ...lowercaseNames(revealSecrets(credentials.headers)),
+    }
     try {
       const response = await sendRequest({ method, url, label, headers, body: serializeBody(body) }, origin, context)
-      return await this.#classify(response, `${label} answered ${response.status}`, url, context, options, listSentValues(url, body))
+      return await this.#classify(
+        response,
+        `${label} answered ${response.status}`,
+        url,
+        context,
+        options,
+        listSentValues(url, body),
+      )
     } catch (error) {
       // Transport errors contain the full path.
       if (!isLink || !isSyncError(error) || !error.message.includes(url.pathname)) throw error
@@ -140,29 +166,56 @@ class DefaultHttpClient {
   }
 
   async #classify(
-    response: Response, label: string, url: URL, context: SyncContext, options: RequestOptions, sent: readonly string[],
+    response: Response,
+    label: string,
+    url: URL,
+    context: SyncContext,
+    options: RequestOptions,
+    sent: readonly string[],
   ): Promise<HttpResponse | SyncError> {
     const { status, headers } = response
     const code = classifyStatus(status, headers)
     // A rate limit is a failure even if its status is a valid response.
     const failure = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true ? null : code
-    const body = failure === null && status < 300 ? await this.#readBody(response, label, context, options) : await this.#readFailedBody(response, label, context)
+    const body =
+      failure === null && status < 300
+        ? await this.#readBody(response, label, context, options)
+        : await this.#readFailedBody(response, label, context)
     const failureInBody = this.#options.classifyResponse?.({ status, headers, body }) ?? null
     const explanation = extractVendorMessage(body, sent)
     if (failureInBody !== null) return this.#createError(label, failureInBody, headers, context, explanation)
-    if (failure === null) return { status, headers, body: body ?? null, serverTime: readServerTime(headers), url: url.href }
+    if (failure === null)
+      return { status, headers, body: body ?? null, serverTime: readServerTime(headers), url: url.href }
     const isCursorRefused = failure === 'CONNECTOR_FAILED' && options.cursorRefusals?.includes(status) === true
-    return this.#createError(label, { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' }, headers, context, explanation)
+    return this.#createError(
+      label,
+      { code: isCursorRefused ? 'CURSOR_REJECTED' : failure, reason: '' },
+      headers,
+      context,
+      explanation,
+    )
   }
 
-  async #readBody(response: Response, label: string, context: SyncContext, { text }: RequestOptions): Promise<JsonValue> {
+  async #readBody(
+    response: Response,
+    label: string,
+    context: SyncContext,
+    { text }: RequestOptions,
+  ): Promise<JsonValue> {
     if (response.status === 204 || response.status === 205) return null
-    return text === undefined ? readJson(response, label, this.#limits, context) : readText(response, label, text, this.#limits, context)
+    return text === undefined
+      ? readJson(response, label, this.#limits, context)
+      : readText(response, label, text, this.#limits, context)
   }
 
   async #readFailedBody(response: Response, label: string, context: SyncContext): Promise<JsonValue | undefined> {
     try {
-      return await readJson(response, label, { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }, context)
+      return await readJson(
+        response,
+        label,
+        { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) },
+        context,
+      )
     } catch {
       // The status already is the failure; an unreadable body adds nothing.
       context.signal.throwIfAborted()
@@ -171,21 +224,37 @@ class DefaultHttpClient {
   }
 
   #createError(
-    label: string, { code, reason, retryAfterMs: classifiedMs, retryAt }: ResponseClass, headers: Headers, context: SyncContext, explanation: string | null,
+    label: string,
+    { code, reason, retryAfterMs: classifiedMs, retryAt }: ResponseClass,
+    headers: Headers,
+    context: SyncContext,
+    explanation: string | null,
   ): SyncError {
     const { retryAfterMaxMs } = this.#limits
     const parseWait = code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs
     const headerWaitMs = parseWait(headers, context.clock.now(), retryAfterMaxMs)
     const bodyWaitMs = retryAt === undefined ? classifiedMs : waitUntilMs(retryAt, headers, context.clock.now())
-    const waitMs = bodyWaitMs !== undefined && bodyWaitMs > 0 ? Math.max(headerWaitMs ?? 0, Math.min(bodyWaitMs, retryAfterMaxMs)) : headerWaitMs
+    const waitMs =
+      bodyWaitMs !== undefined && bodyWaitMs > 0
+        ? Math.max(headerWaitMs ?? 0, Math.min(bodyWaitMs, retryAfterMaxMs))
+        : headerWaitMs
     const summary = reason === '' ? label : `${label} with ${reason}`
-    return new SyncError(code, explanation === null ? `${summary}.` : `${summary}: ${explanation}`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
+    return new SyncError(
+      code,
+      explanation === null ? `${summary}.` : `${summary}: ${explanation}`,
+      waitMs === undefined ? {} : { retryAfterMs: waitMs },
+    )
   }
 }
 
 /** Encodes spaces as %20, because many servers read a plus as a plus. */
 function appendQuery(search: string, query: Query): string {
-  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().filter((item) => item !== null && item !== undefined).map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(String(item))}`))
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    [value]
+      .flat()
+      .filter((item) => item !== null && item !== undefined)
+      .map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(String(item))}`),
+  )
   const existing = search.replace(/^\?/, '')
   return [...(existing === '' ? [] : [existing]), ...pairs].join('&')
 }
@@ -201,7 +270,11 @@ function lowercaseNames(headers: Readonly<Record<string, string>> = {}): Record<
 /** Lists the values of a request that a response may quote. */
 function listSentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
   const segments = url.pathname.split('/').map((segment) => decodeURIComponent(segment))
-  return [...segments, ...url.searchParams.values(), ...(body instanceof URLSearchParams ? body.values() : listLeaves(body))]
+  return [
+    ...segments,
+    ...url.searchParams.values(),
+    ...(body instanceof URLSearchParams ? body.values() : listLeaves(body)),
+  ]
 }
 
 function listLeaves(value: JsonValue | undefined): string[] {

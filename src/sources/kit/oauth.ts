@@ -63,9 +63,16 @@ class OAuth implements Auth {
       secret: clientSecret === undefined ? null : resolveSecret(clientSecret, context),
       refreshToken: this.#initialRefreshToken === null ? null : resolveSecret(this.#initialRefreshToken, context),
     }
-    const name = hash('sha256', JSON.stringify([tokenUrl, client.id.reveal(), client.secret?.reveal(), client.refreshToken?.reveal()]))
+    const name = hash(
+      'sha256',
+      JSON.stringify([tokenUrl, client.id.reveal(), client.secret?.reveal(), client.refreshToken?.reveal()]),
+    )
     let account = this.#accounts.get(name)
-    if (account === undefined) this.#accounts.set(name, (account = new OAuthAccount(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())))
+    if (account === undefined)
+      this.#accounts.set(
+        name,
+        (account = new OAuthAccount(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())),
+      )
     return account
   }
 }
@@ -108,7 +115,11 @@ class OAuthAccount {
   readonly #options: OAuthOptions
   readonly #client: ClientIdentity
   readonly #store: TokenStore
-  #current: { readonly credentials: Credentials; readonly accessToken: string; readonly renewAt: number | null } | null = null
+  #current: {
+    readonly credentials: Credentials
+    readonly accessToken: string
+    readonly renewAt: number | null
+  } | null = null
   #renewing: TokenRenewal | null = null
   /** Received from the source but not stored, because the store failed. Stored first in the next renewal. */
   #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
@@ -157,7 +168,8 @@ class OAuthAccount {
     await this.#saveUnsaved()
     for (;;) {
       const stored = await this.#store.read()
-      if (stored?.accessToken != null && stored.accessToken !== refused && !isRenewalDue(stored.renewAt, context)) return this.#setCurrent(stored.accessToken, stored.renewAt)
+      if (stored?.accessToken != null && stored.accessToken !== refused && !isRenewalDue(stored.renewAt, context))
+        return this.#setCurrent(stored.accessToken, stored.renewAt)
       const now = context.clock.now()
       if (stored?.claimedUntil != null && stored.claimedUntil > now && stored.claimedUntil <= now + RENEWAL_CLAIM_MS) {
         await context.clock.sleep(Math.min(CLAIM_POLL_MS, stored.claimedUntil - now), context.signal)
@@ -204,29 +216,53 @@ class OAuthAccount {
     const { id, secret } = this.#client
     const url = new URL(tokenUrl)
     const label = `POST ${url.pathname}`
-    const form = new URLSearchParams({ ...fields, ...(refresh === null ? { grant_type: 'client_credentials' } : { grant_type: 'refresh_token', refresh_token: refresh }), ...(scope !== undefined && { scope }) })
-    const headers: Record<string, string> = { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' }
-    if (secret !== null && clientAuth === 'basic') headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
+    const form = new URLSearchParams({
+      ...fields,
+      ...(refresh === null
+        ? { grant_type: 'client_credentials' }
+        : { grant_type: 'refresh_token', refresh_token: refresh }),
+      ...(scope !== undefined && { scope }),
+    })
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    }
+    if (secret !== null && clientAuth === 'basic')
+      headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
     else {
       form.set('client_id', id.reveal())
       if (secret !== null) form.set('client_secret', secret.reveal())
     }
-    const response = await sendRequest({ method: 'POST', url, label, headers, body: form.toString() }, new Origin(tokenUrl), context)
+    const response = await sendRequest(
+      { method: 'POST', url, label, headers, body: form.toString() },
+      new Origin(tokenUrl),
+      context,
+    )
     return this.#parseTokens(response, `${label} answered ${response.status}`, refresh, context)
   }
 
-  async #parseTokens(response: Response, label: string, refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
+  async #parseTokens(
+    response: Response,
+    label: string,
+    refresh: string | null,
+    context: SyncContext,
+  ): Promise<RenewedTokens> {
     const { status, headers } = response
     const code = classifyStatus(status, headers)
     if (code !== null) {
       await response.body?.cancel().catch(() => {})
       // A token endpoint rejects the grant or the client with 400.
-      if (code === 'CONNECTOR_FAILED') throw new SyncError('AUTH_REJECTED', `${label}: the token was not renewed. Check the client credentials and the refresh token.`)
+      if (code === 'CONNECTOR_FAILED')
+        throw new SyncError(
+          'AUTH_REJECTED',
+          `${label}: the token was not renewed. Check the client credentials and the refresh token.`,
+        )
       const waitMs = (code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs)(headers, context.clock.now())
       throw new SyncError(code, `${label}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
     }
     const body = await readJson(response, label, TOKEN_BODY_LIMITS, context)
-    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '') throw new SyncError('SOURCE_INVALID', `${label} without an access token.`)
+    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '')
+      throw new SyncError('SOURCE_INVALID', `${label} without an access token.`)
     // An access token is registered when it becomes a header; a refresh token never does.
     if (typeof body.refresh_token === 'string') registerSecret(body.refresh_token)
     const seconds = Number(body.expires_in)
@@ -234,7 +270,10 @@ class OAuthAccount {
       accessToken: body.access_token,
       // A source that does not rotate sends no new refresh token, and the old one stays valid.
       refreshToken: typeof body.refresh_token === 'string' && body.refresh_token !== '' ? body.refresh_token : refresh,
-      renewAt: body.expires_in !== undefined && seconds > 0 ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500) : null,
+      renewAt:
+        body.expires_in !== undefined && seconds > 0
+          ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500)
+          : null,
       claimedUntil: null,
     }
   }
@@ -247,7 +286,12 @@ function isRenewalDue(renewAt: number | null, { clock }: SyncContext): boolean {
 }
 
 function toTokens(stored: StoredTokens | null): Tokens {
-  return { accessToken: stored?.accessToken ?? null, refreshToken: stored?.refreshToken ?? null, renewAt: stored?.renewAt ?? null, claimedUntil: null }
+  return {
+    accessToken: stored?.accessToken ?? null,
+    refreshToken: stored?.refreshToken ?? null,
+    renewAt: stored?.renewAt ?? null,
+    claimedUntil: null,
+  }
 }
 
 /** RFC 6749 requires form encoding for both parts of the basic header. */

@@ -10,8 +10,16 @@ export class Origin {
 
   constructor(baseUrl: string | URL) {
     const base = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : null
-    if (base === null || (base.protocol !== 'http:' && base.protocol !== 'https:') || base.username !== '' || base.password !== '') {
-      throw new SyncError('CONNECTOR_FAILED', 'The base URL is invalid. Write an http or https URL without credentials.')
+    if (
+      base === null ||
+      (base.protocol !== 'http:' && base.protocol !== 'https:') ||
+      base.username !== '' ||
+      base.password !== ''
+    ) {
+      throw new SyncError(
+        'CONNECTOR_FAILED',
+        'The base URL is invalid. Write an http or https URL without credentials.',
+      )
     }
     base.hash = ''
     base.search = ''
@@ -22,16 +30,23 @@ export class Origin {
   /** Resolves a path of the connector below the base: `/customers` equals `customers`. */
   resolvePath(path: string): URL {
     const text = path.replace(/^\/+/, '')
-    const url = URL.canParse(`${this.#prefix}${text}`, this.base.href) ? new URL(`${this.#prefix}${text}`, this.base) : null
+    const url = URL.canParse(`${this.#prefix}${text}`, this.base.href)
+      ? new URL(`${this.#prefix}${text}`, this.base)
+      : null
     // A full URL is not a path; it needs `resolveLink`.
-    if (url === null || /^[a-z][a-z\d+.-]*:/i.test(path) || !this.contains(url)) throw new SyncError('CONNECTOR_FAILED', 'The connector requested a path outside its base URL.')
+    if (url === null || /^[a-z][a-z\d+.-]*:/i.test(path) || !this.contains(url))
+      throw new SyncError('CONNECTOR_FAILED', 'The connector requested a path outside its base URL.')
     return url
   }
 
   /** Resolves a link from a response, as a full URL or relative to the URL of the response. */
   resolveLink(link: string, foundAt: URL = this.base): URL {
     const url = link.length <= LINK_CHARS_MAX && URL.canParse(link, foundAt.href) ? new URL(link, foundAt) : null
-    if (url === null || !this.contains(url)) throw new SyncError('SOURCE_INVALID', `A link from ${this.base.host} leaves ${this.base.origin}${this.base.pathname}. The link was not followed.`)
+    if (url === null || !this.contains(url))
+      throw new SyncError(
+        'SOURCE_INVALID',
+        `A link from ${this.base.host} leaves ${this.base.origin}${this.base.pathname}. The link was not followed.`,
+      )
     url.hash = ''
     return url
   }
@@ -54,8 +69,18 @@ export function path(texts: TemplateStringsArray, ...values: ReadonlyArray<strin
 
 export function encodePathSegment(value: string | number | bigint): string {
   const text = String(value)
-  if (text === '' || text === '.' || text === '..' || text.length > SEGMENT_CHARS_MAX || /[\u0000-\u001f\u007f]/.test(text) || !text.isWellFormed()) {
-    throw new SyncError('CONNECTOR_FAILED', 'A value cannot be a path segment: it is empty, only dots, too long, or contains control characters.')
+  if (
+    text === '' ||
+    text === '.' ||
+    text === '..' ||
+    text.length > SEGMENT_CHARS_MAX ||
+    /[\u0000-\u001f\u007f]/.test(text) ||
+    !text.isWellFormed()
+  ) {
+    throw new SyncError(
+      'CONNECTOR_FAILED',
+      'A value cannot be a path segment: it is empty, only dots, too long, or contains control characters.',
+    )
   }
   return encodeURIComponent(text)
 }

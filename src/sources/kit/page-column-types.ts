@@ -29,7 +29,9 @@ export class PageColumnTypes {
     const typed = async (state: unknown, context: SyncContext): Promise<Page> => {
       if (this.#unresolvedCycles.has(getCycleKey(context))) await this.#resolveShape(context)
       const page = await execute(state, context)
-      return page.changes.some(({ type }) => type === 'upsert') ? { ...page, tables: [await this.#resolveShape(context)] } : page
+      return page.changes.some(({ type }) => type === 'upsert')
+        ? { ...page, tables: [await this.#resolveShape(context)] }
+        : page
     }
     return Object.assign(typed, execute) as unknown as Read
   }
@@ -46,10 +48,16 @@ export class PageColumnTypes {
     this.#unresolvedCycles.delete(cycle)
     if (shape === null && !this.#isRefusalLogged) {
       this.#isRefusalLogged = true
-      context.log.warn('the source denies access to its metadata; column types are inferred from values', { name, requiredPermission })
+      context.log.warn('the source denies access to its metadata; column types are inferred from values', {
+        name,
+        requiredPermission,
+      })
     }
     const own = new Set(knownShape.columns.map((column) => column.name))
-    const merged = { ...knownShape, columns: [...knownShape.columns, ...(shape?.columns ?? []).filter((column) => !own.has(column.name))] }
+    const merged = {
+      ...knownShape,
+      columns: [...knownShape.columns, ...(shape?.columns ?? []).filter((column) => !own.has(column.name))],
+    }
     if (this.#shapeByCycle.size === CYCLES_MAX) this.#shapeByCycle.clear()
     this.#shapeByCycle.set(cycle, merged)
     return merged

@@ -24,14 +24,21 @@ export async function readBody(source: BodyReadInput, limits: BodyLimits): Promi
   const reader = response.body.getReader()
   const depth = new JsonDepthCounter()
   const pieces: Uint8Array[] = []
-  const deadline = startDeadline(clock, limits.bodyDeadlineMs, signal, () => new SyncError('SOURCE_TIMEOUT', `${label} took longer than ${limits.bodyDeadlineMs} ms to arrive.`))
+  const deadline = startDeadline(
+    clock,
+    limits.bodyDeadlineMs,
+    signal,
+    () => new SyncError('SOURCE_TIMEOUT', `${label} took longer than ${limits.bodyDeadlineMs} ms to arrive.`),
+  )
   try {
-    for (let bytes = 0; ; ) {
+    for (let bytes = 0; ;) {
       const piece = await Promise.race([reader.read(), deadline.promise])
       if (piece.done) return Buffer.concat(pieces)
       bytes += piece.value.byteLength
-      if (bytes > limits.bodyBytesMax) throw new SyncError('SOURCE_INVALID', `${label} with more than ${limits.bodyBytesMax} bytes.`)
-      if (depth.add(piece.value) > limits.depthMax) throw new SyncError('SOURCE_INVALID', `${label} with JSON nested deeper than ${limits.depthMax}.`)
+      if (bytes > limits.bodyBytesMax)
+        throw new SyncError('SOURCE_INVALID', `${label} with more than ${limits.bodyBytesMax} bytes.`)
+      if (depth.add(piece.value) > limits.depthMax)
+        throw new SyncError('SOURCE_INVALID', `${label} with JSON nested deeper than ${limits.depthMax}.`)
       pieces.push(piece.value)
     }
   } catch (error) {
@@ -43,7 +50,12 @@ export async function readBody(source: BodyReadInput, limits: BodyLimits): Promi
 }
 
 /** Rejects after the time, or when the signal aborts. `cancel` removes its listener, because the signal outlives many responses. */
-function startDeadline(clock: Clock, ms: number, signal: AbortSignal, reason: () => Error): { promise: Promise<never>; cancel(): void } {
+function startDeadline(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  reason: () => Error,
+): { promise: Promise<never>; cancel(): void } {
   const ended = new AbortController()
   const abort = (): void => ended.abort(signal.reason)
   if (signal.aborted) abort()

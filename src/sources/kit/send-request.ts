@@ -27,9 +27,15 @@ export async function sendRequest(request: OutgoingRequest, origin: Origin, cont
     if (!REDIRECT_STATUSES.has(response.status) || location === null) return response
     await response.body?.cancel().catch(() => {})
     const target = URL.canParse(location, url.href) ? new URL(location, url) : null
-    if (target === null || !origin.contains(target)) throw new SyncError('SOURCE_INVALID', `${label} redirects away from ${origin.base.origin}${origin.base.pathname}. The redirect was not followed.`)
-    if (method !== 'GET') throw new SyncError('SOURCE_INVALID', `${label} redirects a request with a body. The redirect was not followed.`)
-    if (redirects === REDIRECTS_MAX) throw new SyncError('SOURCE_INVALID', `${label} redirects more than ${REDIRECTS_MAX} times.`)
+    if (target === null || !origin.contains(target))
+      throw new SyncError(
+        'SOURCE_INVALID',
+        `${label} redirects away from ${origin.base.origin}${origin.base.pathname}. The redirect was not followed.`,
+      )
+    if (method !== 'GET')
+      throw new SyncError('SOURCE_INVALID', `${label} redirects a request with a body. The redirect was not followed.`)
+    if (redirects === REDIRECTS_MAX)
+      throw new SyncError('SOURCE_INVALID', `${label} redirects more than ${REDIRECTS_MAX} times.`)
     url = target
   }
 }
@@ -37,7 +43,12 @@ export async function sendRequest(request: OutgoingRequest, origin: Origin, cont
 const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308])
 
 /** Reads the body as JSON. Checks its size, content type, encoding and syntax. */
-export async function readJson(response: Response, label: string, limits: BodyLimits, context: SyncContext): Promise<JsonValue> {
+export async function readJson(
+  response: Response,
+  label: string,
+  limits: BodyLimits,
+  context: SyncContext,
+): Promise<JsonValue> {
   const { text, bytes } = await decodeBody(response, label, 'JSON', isJsonType, limits, context)
   try {
     return parseJson(text)
@@ -48,16 +59,39 @@ export async function readJson(response: Response, label: string, limits: BodyLi
 }
 
 /** Reads the body as text. Checks its size, content type and encoding. */
-export async function readText(response: Response, label: string, types: readonly string[], limits: BodyLimits, context: SyncContext): Promise<string> {
-  const { text } = await decodeBody(response, label, types[0] ?? 'text', (essence) => types.includes(essence), { ...limits, depthMax: Number.POSITIVE_INFINITY }, context)
+export async function readText(
+  response: Response,
+  label: string,
+  types: readonly string[],
+  limits: BodyLimits,
+  context: SyncContext,
+): Promise<string> {
+  const { text } = await decodeBody(
+    response,
+    label,
+    types[0] ?? 'text',
+    (essence) => types.includes(essence),
+    { ...limits, depthMax: Number.POSITIVE_INFINITY },
+    context,
+  )
   return text
 }
 
-async function decodeBody(response: Response, label: string, expected: string, accepts: (essence: string) => boolean, limits: BodyLimits, context: SyncContext): Promise<{ text: string; bytes: number }> {
+async function decodeBody(
+  response: Response,
+  label: string,
+  expected: string,
+  accepts: (essence: string) => boolean,
+  limits: BodyLimits,
+  context: SyncContext,
+): Promise<{ text: string; bytes: number }> {
   const type = parseContentType(response)
   if (type !== null && !accepts(type.essence)) {
     await response.body?.cancel().catch(() => {})
-    throw new SyncError('SOURCE_INVALID', `${label} with ${isPrintableType(type.essence) ? type.essence : 'another content type'} instead of ${expected}.`)
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `${label} with ${isPrintableType(type.essence) ? type.essence : 'another content type'} instead of ${expected}.`,
+    )
   }
   const bytes = await readBody({ response, label, clock: context.clock, signal: context.signal }, limits)
   try {
@@ -71,8 +105,14 @@ async function decodeBody(response: Response, label: string, expected: string, a
 function parseContentType({ headers }: Response): { essence: string; charset: string | null } | null {
   const text = headers.get('content-type')
   if (text === null) return null
-  const [essence = '', ...parameters] = text.toLowerCase().split(';').map((part) => part.trim())
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length).replaceAll('"', '')
+  const [essence = '', ...parameters] = text
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim())
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice('charset='.length)
+    .replaceAll('"', '')
   return { essence, charset: charset === undefined || charset === '' ? null : charset }
 }
 

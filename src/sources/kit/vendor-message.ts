@@ -27,7 +27,16 @@ function isIdentifying(value: string): boolean {
 }
 
 /** The fields that hold a vendor's explanation, the most specific first. */
-const MESSAGE_FIELDS = ['error_description', 'message', 'detail', 'errorMessage', 'title', 'error', 'errors', 'code'] as const
+const MESSAGE_FIELDS = [
+  'error_description',
+  'message',
+  'detail',
+  'errorMessage',
+  'title',
+  'error',
+  'errors',
+  'code',
+] as const
 const DEPTH_MAX = 4
 
 function findMessage(value: JsonValue | undefined, depth: number): string | null {
@@ -43,7 +52,10 @@ function findMessage(value: JsonValue | undefined, depth: number): string | null
 }
 
 /** ServiceNow and problem documents explain `message` or `title` in `detail`. */
-function appendDetail(message: string, { detail, errorCode, error_description: description, error }: JsonObject): string {
+function appendDetail(
+  message: string,
+  { detail, errorCode, error_description: description, error }: JsonObject,
+): string {
   if (typeof errorCode === 'string') return `${errorCode}: ${message}`
   if (description !== undefined && typeof error === 'string') return `${error}: ${message}`
   return typeof detail === 'string' && detail !== '' && detail !== message ? `${message}: ${detail}` : message

@@ -1,5 +1,19 @@
-import { isSyncError, SyncError, type ErrorCode, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
-import { failover, pagedProvider, type Failover, type FetchRequest, type ProviderOperation, type ProviderPage } from '../../strategies/index.ts'
+import {
+  isSyncError,
+  SyncError,
+  type ErrorCode,
+  type JsonObject,
+  type JsonValue,
+  type SyncContext,
+} from '../../contract/index.ts'
+import {
+  failover,
+  pagedProvider,
+  type Failover,
+  type FetchRequest,
+  type ProviderOperation,
+  type ProviderPage,
+} from '../../strategies/index.ts'
 import { resolveSecret, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpResponse, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier, type ResponseClass } from '../kit/classify-response.ts'
@@ -45,7 +59,14 @@ export function kraken(options: KrakenOptions): { readonly [Name in keyof typeof
     mode: 'incremental',
     execute: failover<KrakenEntry>({
       operations: { [definition.operation]: OPERATION },
-      providers: [pagedProvider<KrakenEntry>({ name: 'kraken', supports: ['timestamp'], prefers: 'timestamp', fetchPage: (request, context) => account.readPage(definition, request, context) })],
+      providers: [
+        pagedProvider<KrakenEntry>({
+          name: 'kraken',
+          supports: ['timestamp'],
+          prefers: 'timestamp',
+          fetchPage: (request, context) => account.readPage(definition, request, context),
+        }),
+      ],
     }),
   })
   return { ledgers: stream(STREAMS.ledgers), trades: stream(STREAMS.trades) }
@@ -55,7 +76,13 @@ const OPERATION: ProviderOperation<KrakenEntry> = {
   id: ({ id }) => id,
   cursors: ({ timeMs: at }) => [{ type: 'timestamp', value: at }],
   // Entries never change, so two versions of one cannot conflict.
-  toChange: ({ id, timeMs: at, entry }) => ({ type: 'upsert', key: id, record: { id, ...entry }, cursor: new Date(at).toISOString(), upstreamUpdatedAt: new Date(at).toISOString() }),
+  toChange: ({ id, timeMs: at, entry }) => ({
+    type: 'upsert',
+    key: id,
+    record: { id, ...entry },
+    cursor: new Date(at).toISOString(),
+    upstreamUpdatedAt: new Date(at).toISOString(),
+  }),
 }
 
 /**
@@ -81,48 +108,91 @@ class KrakenAccount {
 
   constructor(options: KrakenOptions) {
     const { baseUrl = 'https://api.kraken.com', tier = 'starter' } = options
-    if (!Object.hasOwn(TIERS, tier)) throw new SyncError('SYNC_INVALID', `kraken: unknown tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`)
+    if (!Object.hasOwn(TIERS, tier))
+      throw new SyncError(
+        'SYNC_INVALID',
+        `kraken: unknown tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`,
+      )
     this.#options = options
     this.#counter = new CallCounter(tier)
     this.#client = createHttpClient({ baseUrl, classifyResponse: createResponseClassifier(this.#counter.drainMs) })
   }
 
-  async readPage(stream: StreamDefinition, { cursor, own }: FetchRequest, context: SyncContext): Promise<ProviderPage<KrakenEntry>> {
+  async readPage(
+    stream: StreamDefinition,
+    { cursor, own }: FetchRequest,
+    context: SyncContext,
+  ): Promise<ProviderPage<KrakenEntry>> {
     const { lagMs = 10_000, overlapMs = 60_000 } = this.#options
     const boundaryMs = cursor === undefined ? 0 : Number(cursor.value)
     const kept = own?.metadata?.isComplete === true ? null : restorePass(own?.metadata?.custom, context)
     const pass = kept ?? {
       startS: boundaryMs === 0 ? null : Math.max(0, Math.floor((boundaryMs - overlapMs) / 1_000) - 1),
-      endS: Math.max(0, Math.floor((context.cycle.startedAt - lagMs) / 1_000)), count: null, number: 1,
+      endS: Math.max(0, Math.floor((context.cycle.startedAt - lagMs) / 1_000)),
+      count: null,
+      number: 1,
     }
     const offset = kept === null ? 0 : restoreOffset(own?.metadata?.offset)
     const requestedAt = context.clock.now()
-    const response = await this.#request(stream, { ofs: String(offset), end: String(pass.endS), ...(pass.startS !== null && { start: String(pass.startS) }) }, context)
+    const response = await this.#request(
+      stream,
+      { ofs: String(offset), end: String(pass.endS), ...(pass.startS !== null && { start: String(pass.startS) }) },
+      context,
+    )
     const { entries, count } = parseEntries(response, stream)
     const stay = { through: { type: 'timestamp', value: boundaryMs }, end: false } as const
 
-    const safeS = kept === null && response.serverTime !== null ? Math.floor((response.serverTime - Math.max(0, context.clock.now() - requestedAt) - lagMs) / 1_000) : pass.endS
+    const safeS =
+      kept === null && response.serverTime !== null
+        ? Math.floor((response.serverTime - Math.max(0, context.clock.now() - requestedAt) - lagMs) / 1_000)
+        : pass.endS
     // The local clock is ahead of Kraken's: restart with an end before which no new entry can appear.
-    if (safeS < pass.endS) return { ...stay, items: [], metadata: { offset: 0 }, custom: serializePass({ ...pass, endS: Math.max(0, safeS) }, context) }
+    if (safeS < pass.endS)
+      return {
+        ...stay,
+        items: [],
+        metadata: { offset: 0 },
+        custom: serializePass({ ...pass, endS: Math.max(0, safeS) }, context),
+      }
     if (pass.count !== null && count !== pass.count) {
-      if (pass.number >= PASSES_MAX) throw new SyncError('SOURCE_INVALID', `The Kraken list changed its length in each of ${PASSES_MAX} passes.`)
-      return { ...stay, items: [], metadata: { offset: 0 }, custom: serializePass({ ...pass, count, number: pass.number + 1 }, context) }
+      if (pass.number >= PASSES_MAX)
+        throw new SyncError('SOURCE_INVALID', `The Kraken list changed its length in each of ${PASSES_MAX} passes.`)
+      return {
+        ...stay,
+        items: [],
+        metadata: { offset: 0 },
+        custom: serializePass({ ...pass, count, number: pass.number + 1 }, context),
+      }
     }
-    if (entries.length > 0) return { ...stay, items: entries, metadata: { offset: offset + entries.length }, custom: serializePass({ ...pass, count }, context) }
-    if (offset < count) throw new SyncError('SOURCE_INVALID', `Kraken returned an empty page, although ${count - offset} entries remain.`)
+    if (entries.length > 0)
+      return {
+        ...stay,
+        items: entries,
+        metadata: { offset: offset + entries.length },
+        custom: serializePass({ ...pass, count }, context),
+      }
+    if (offset < count)
+      throw new SyncError('SOURCE_INVALID', `Kraken returned an empty page, although ${count - offset} entries remain.`)
     // The end is a separate batch: only now is everything before it complete. An empty list proves nothing, so the next cycle
     // starts at the same boundary, which is still one request.
     const throughMs = offset === 0 ? boundaryMs : Math.max(boundaryMs, pass.endS * 1_000)
     return { items: [], through: { type: 'timestamp', value: throughMs }, end: true, metadata: { offset: 0 } }
   }
 
-  async #request({ path }: StreamDefinition, fields: Record<string, string>, context: SyncContext): Promise<HttpResponse> {
+  async #request(
+    { path }: StreamDefinition,
+    fields: Record<string, string>,
+    context: SyncContext,
+  ): Promise<HttpResponse> {
     const waitMs = this.#counter.reserveCall(context.clock.now())
     if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)
     // Nonces must increase, also between calls within one millisecond.
     this.#nonce = Math.max(this.#nonce + 1, context.clock.now() * 1_000)
     const form = new URLSearchParams({ nonce: String(this.#nonce), ...fields })
-    const headers = { 'api-key': resolveSecret(this.#options.apiKey, context).reveal(), 'api-sign': signRequest(path, form, resolveSecret(this.#options.apiSecret, context)) }
+    const headers = {
+      'api-key': resolveSecret(this.#options.apiKey, context).reveal(),
+      'api-sign': signRequest(path, form, resolveSecret(this.#options.apiSecret, context)),
+    }
     return this.#client.post(path, form, context, { headers }).catch((error: unknown) => {
       if (isSyncError(error) && error.code === 'RATE_LIMITED') this.#counter.recordRefusal(context.clock.now())
       throw error
@@ -133,9 +203,11 @@ class KrakenAccount {
 function parseEntries({ body }: HttpResponse, { member }: StreamDefinition): { entries: KrakenEntry[]; count: number } {
   const result = isObject(body) ? body.result : undefined
   const list = isObject(result) ? result[member] : undefined
-  if (!isObject(result) || !isObject(list) || typeof result.count !== 'number') throw new SyncError('SOURCE_INVALID', 'Kraken returned a response that is not a list.')
+  if (!isObject(result) || !isObject(list) || typeof result.count !== 'number')
+    throw new SyncError('SOURCE_INVALID', 'Kraken returned a response that is not a list.')
   const entries = Object.entries(list).map(([id, entry]) => {
-    if (!isObject(entry) || typeof entry.time !== 'number' || id === '') throw new SyncError('SOURCE_INVALID', 'A Kraken entry has no id or no time.')
+    if (!isObject(entry) || typeof entry.time !== 'number' || id === '')
+      throw new SyncError('SOURCE_INVALID', 'A Kraken entry has no id or no time.')
     return { id, timeMs: Math.floor(entry.time * 1_000), entry }
   })
   return { entries, count: result.count }
@@ -147,7 +219,9 @@ function serializePass(pass: ListingPass, { cycle }: SyncContext): JsonValue {
 }
 
 function restorePass(custom: JsonValue | undefined, { cycle }: SyncContext): ListingPass | null {
-  return isObject(custom) && custom.cycle === cycle.id && typeof custom.endS === 'number' ? (custom as unknown as ListingPass) : null
+  return isObject(custom) && custom.cycle === cycle.id && typeof custom.endS === 'number'
+    ? (custom as unknown as ListingPass)
+    : null
 }
 
 function restoreOffset(value: unknown): number {
@@ -157,10 +231,14 @@ function restoreOffset(value: unknown): number {
 /** Every response has status 200. Failures are strings in `error`: a severity, a category and a message. */
 function createResponseClassifier(drainMs: number): ResponseClassifier {
   return ({ body }) => {
-    const errors = isObject(body) && Array.isArray(body.error) ? body.error.filter((error) => typeof error === 'string' && !error.startsWith('W')) : []
+    const errors =
+      isObject(body) && Array.isArray(body.error)
+        ? body.error.filter((error) => typeof error === 'string' && !error.startsWith('W'))
+        : []
     if (errors.length === 0) return null
     const message = errors.join(' ')
-    const [, code, reason] = ERROR_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [null, 'SOURCE_UNAVAILABLE', 'a failure'] as const
+    const [, code, reason] =
+      ERROR_PATTERNS.find(([pattern]) => pattern.test(message)) ?? ([null, 'SOURCE_UNAVAILABLE', 'a failure'] as const)
     return { code, reason, ...(code === 'RATE_LIMITED' && parseWait(message, drainMs)) }
   }
 }

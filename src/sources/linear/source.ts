@@ -1,4 +1,11 @@
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Lookup } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type JsonValue,
+  type Lookup,
+} from '../../contract/index.ts'
 import { relay, type PageInfo, type RelayState } from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { apiKey as inHeader, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
@@ -32,26 +39,36 @@ const STREAM_FIELDS = {
 } as const
 
 /** Every cycle reads the complete list and sweeps archived and deleted records: `worker.sync('issues', { database, ...linear({ apiKey: 'LINEAR_KEY' }).issues })`. */
-export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit = 100 }: LinearOptions): { readonly [Name in keyof typeof STREAM_FIELDS]: LinearStream } {
+export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit = 100 }: LinearOptions): {
+  readonly [Name in keyof typeof STREAM_FIELDS]: LinearStream
+} {
   const headerAuth = apiKey === undefined ? undefined : inHeader({ header: 'authorization', key: apiKey })
   const chosenAuth = requireOneAuth(auth, headerAuth, 'Linear needs either `apiKey` or `auth`.')
   checkPageSize('Linear', limit, 250)
   const client = createHttpClient({ baseUrl, auth: chosenAuth, classifyResponse })
   const stream = (name: keyof typeof STREAM_FIELDS): LinearStream => ({
     mode: 'replace',
-    execute: withLaggedTidemark(relay({
-      limit,
-      read: async ({ after }, context) => {
-        const query = `query ($after: String) { ${name}(first: ${limit}, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAM_FIELDS[name]} } } }`
-        const { nodes, pageInfo } = parseConnection((await client.post('/graphql', { query, variables: { after } }, context)).body, name)
-        return { changes: nodes.map(toUpsert), pageInfo }
-      },
-    }), LAG_MS),
+    execute: withLaggedTidemark(
+      relay({
+        limit,
+        read: async ({ after }, context) => {
+          const query = `query ($after: String) { ${name}(first: ${limit}, after: $after, orderBy: createdAt) { pageInfo { hasNextPage endCursor } nodes { ${STREAM_FIELDS[name]} } } }`
+          const { nodes, pageInfo } = parseConnection(
+            (await client.post('/graphql', { query, variables: { after } }, context)).body,
+            name,
+          )
+          return { changes: nodes.map(toUpsert), pageInfo }
+        },
+      }),
+      LAG_MS,
+    ),
     // Uses the list, because `issue(id:)` also returns archived issues and accepts identifiers as ids.
     lookup: async (key, context) => {
       if (!UUID_PATTERN.test(key)) return null
       const query = `query ($id: ID!) { ${name}(first: 1, filter: { id: { eq: $id } }) { pageInfo { hasNextPage endCursor } nodes { ${STREAM_FIELDS[name]} } } }`
-      const { nodes: [record] } = parseConnection((await client.post('/graphql', { query, variables: { id: key } }, context)).body, name)
+      const {
+        nodes: [record],
+      } = parseConnection((await client.post('/graphql', { query, variables: { id: key } }, context)).body, name)
       return record === undefined ? null : toUpsert(record)
     },
   })
@@ -61,12 +78,22 @@ export function linear({ apiKey, auth, baseUrl = 'https://api.linear.app', limit
 const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 function toUpsert(record: JsonObject): Change {
-  return { type: 'upsert', key: requireString(record, 'id'), record, upstreamUpdatedAt: requireString(record, 'updatedAt') }
+  return {
+    type: 'upsert',
+    key: requireString(record, 'id'),
+    record,
+    upstreamUpdatedAt: requireString(record, 'updatedAt'),
+  }
 }
 
 function parseConnection(body: JsonValue, name: string): { nodes: JsonObject[]; pageInfo: PageInfo } {
   const connection = isObject(body) && isObject(body.data) ? body.data[name] : undefined
-  if (!isObject(connection) || !Array.isArray(connection.nodes) || !connection.nodes.every(isObject) || !isObject(connection.pageInfo)) {
+  if (
+    !isObject(connection) ||
+    !Array.isArray(connection.nodes) ||
+    !connection.nodes.every(isObject) ||
+    !isObject(connection.pageInfo)
+  ) {
     throw new SyncError('SOURCE_INVALID', 'Linear returned an incomplete response.')
   }
   return { nodes: connection.nodes, pageInfo: connection.pageInfo as unknown as PageInfo }
@@ -74,7 +101,8 @@ function parseConnection(body: JsonValue, name: string): { nodes: JsonObject[]; 
 
 function requireString(node: JsonObject, field: string): string {
   const value = node[field]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A Linear node has no \`${field}\`.`)
+  if (typeof value !== 'string' || value === '')
+    throw new SyncError('SOURCE_INVALID', `A Linear node has no \`${field}\`.`)
   return value
 }
 
@@ -85,7 +113,9 @@ const classifyResponse: ResponseClassifier = (response) => {
   const nowMs = readServerTime(response.headers)
   const waits = ['requests', 'complexity'].flatMap((budget) => {
     const resetMs = Number(response.headers.get(`x-ratelimit-${budget}-reset`))
-    return nowMs !== null && response.headers.get(`x-ratelimit-${budget}-remaining`) === '0' && resetMs > nowMs ? [resetMs - nowMs] : []
+    return nowMs !== null && response.headers.get(`x-ratelimit-${budget}-remaining`) === '0' && resetMs > nowMs
+      ? [resetMs - nowMs]
+      : []
   })
   return waits.length === 0 ? failure : { ...failure, retryAfterMs: Math.max(...waits) }
 }

@@ -7,8 +7,15 @@ import type { CursorOptions } from './source.ts'
 import { completeTimestampTies } from './timestamp-ties.ts'
 
 /** Reads only entities strictly after the cursor, as many tools do. */
-export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, deleted, safetyWindow }: CursorOptions): Execute<WatermarkState> {
-  if (deleted !== undefined || safetyWindow !== undefined) throw new SyncError('SYNC_INVALID', '`strict` reads only newer entities: remove `deleted` and `safetyWindow`, or `strict`.')
+export function createAfterCursorDelta(
+  entitySet: EntitySet,
+  { cursor, since, deleted, safetyWindow }: CursorOptions,
+): Execute<WatermarkState> {
+  if (deleted !== undefined || safetyWindow !== undefined)
+    throw new SyncError(
+      'SYNC_INVALID',
+      '`strict` reads only newer entities: remove `deleted` and `safetyWindow`, or `strict`.',
+    )
   return async (state, context) => {
     const plan = await entitySet.loadPlan(context)
     const execute = watermark({
@@ -21,19 +28,40 @@ export function createAfterCursorDelta(entitySet: EntitySet, { cursor, since, de
       async read(query) {
         const answer = await readPage(entitySet, plan, query, context)
         const { rows, nextLink, page, isTruncated } = answer
-        return { items: rows.map(({ record }) => record), end: nextLink === null && isTruncated !== true, page: entitySet.getLocator(answer, context), serverTime: page.answer.serverTime }
+        return {
+          items: rows.map(({ record }) => record),
+          end: nextLink === null && isTruncated !== true,
+          page: entitySet.getLocator(answer, context),
+          serverTime: page.answer.serverTime,
+        }
       },
     })
     return execute(state, context)
   }
 }
 
-async function readPage(entitySet: EntitySet, plan: EntitySetPlan, { from, after, order, page, limit }: WatermarkQuery, context: SyncContext): Promise<RowPage> {
+async function readPage(
+  entitySet: EntitySet,
+  plan: EntitySetPlan,
+  { from, after, order, page, limit }: WatermarkQuery,
+  context: SyncContext,
+): Promise<RowPage> {
   const at = after?.cursor ?? from?.cursor
-  const entityQuery: EntityQuery = order === 'key'
-    ? { conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after.key.map(String), plan)], order: plan.key, top: limit }
-    : { conditions: at === undefined ? [] : [buildCursorCondition(requireCursor(plan), 'gt', String(at), plan)], order: [requireCursor(plan)], top: limit }
+  const entityQuery: EntityQuery =
+    order === 'key'
+      ? {
+          conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after.key.map(String), plan)],
+          order: plan.key,
+          top: limit,
+        }
+      : {
+          conditions: at === undefined ? [] : [buildCursorCondition(requireCursor(plan), 'gt', String(at), plan)],
+          order: [requireCursor(plan)],
+          top: limit,
+        }
   const located = page === undefined ? null : await entitySet.followLink(plan, page, context)
-  const answer = located ?? await entitySet.query(plan, entityQuery, context)
-  return order === 'key' ? { ...answer, isTruncated: answer.rows.length >= limit } : completeTimestampTies(answer, { top: limit, isShortPageLast: true }, entitySet, plan, context)
+  const answer = located ?? (await entitySet.query(plan, entityQuery, context))
+  return order === 'key'
+    ? { ...answer, isTruncated: answer.rows.length >= limit }
+    : completeTimestampTies(answer, { top: limit, isShortPageLast: true }, entitySet, plan, context)
 }

@@ -1,5 +1,11 @@
 import type { SyncContext } from '../../contract/index.ts'
-import { keyset, type AnchoredExecute, type KeysetCursor, type KeysetQuery, type KeysetState } from '../../strategies/index.ts'
+import {
+  keyset,
+  type AnchoredExecute,
+  type KeysetCursor,
+  type KeysetQuery,
+  type KeysetState,
+} from '../../strategies/index.ts'
 import { required } from '../../values/required.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
 import type { EntitySet, RowPage } from './entity-set.ts'
@@ -13,7 +19,10 @@ export const LAG_MS = 30_000
 const TIMESTAMP_RESOLUTION_MS = 1_000
 
 /** Reads changes by (cursor, key), up to a horizon. */
-export function createCursorDelta(entitySet: EntitySet, { lagMs = LAG_MS, safetyWindow, since }: CursorOptions): AnchoredExecute<KeysetState> {
+export function createCursorDelta(
+  entitySet: EntitySet,
+  { lagMs = LAG_MS, safetyWindow, since }: CursorOptions,
+): AnchoredExecute<KeysetState> {
   const overlapMs = parseSafetyWindowMs(safetyWindow)
   return keyset<{ readonly row: EntityRow; readonly plan: EntitySetPlan }>({
     async read(query, context) {
@@ -40,11 +49,18 @@ export function createCursorDelta(entitySet: EntitySet, { lagMs = LAG_MS, safety
   })
 }
 
-async function readPage(entitySet: EntitySet, plan: EntitySetPlan, query: KeysetQuery, context: SyncContext): Promise<RowPage> {
+async function readPage(
+  entitySet: EntitySet,
+  plan: EntitySetPlan,
+  query: KeysetQuery,
+  context: SyncContext,
+): Promise<RowPage> {
   const entityQuery = plan.hasExactCursor ? buildKeysetQuery(query, plan) : buildTimestampQuery(query, plan)
   const located = query.locator === undefined ? null : await entitySet.followLink(plan, query.locator, context)
-  const answer = located ?? await entitySet.query(plan, entityQuery, context)
-  return plan.hasExactCursor ? answer : completeTimestampTies(answer, { top: query.limit, isShortPageLast: false }, entitySet, plan, context)
+  const answer = located ?? (await entitySet.query(plan, entityQuery, context))
+  return plan.hasExactCursor
+    ? answer
+    : completeTimestampTies(answer, { top: query.limit, isShortPageLast: false }, entitySet, plan, context)
 }
 
 /** Starts after the last entity's cursor and key, so entities with equal cursors are neither lost nor read twice. */
@@ -55,20 +71,31 @@ function buildKeysetQuery({ after, until, limit }: KeysetQuery, plan: EntitySetP
   const lower = ({ id, timestamp }: KeysetCursor): string => {
     if (id === '') return buildCursorCondition(cursor, 'ge', timestamp, plan)
     const parts = parseKey(id, plan)
-    const keys = order.slice(1).map((property) => required(parts[plan.key.indexOf(property)], `key part ${property.name}`))
+    const keys = order
+      .slice(1)
+      .map((property) => required(parts[plan.key.indexOf(property)], `key part ${property.name}`))
     return buildAfterCondition(order, [isDay ? timestamp.slice(0, 10) : timestamp, ...keys], plan)
   }
   // The current day may still get more entities.
   const upper = (bound: string): string => buildCursorCondition(cursor, isDay ? 'lt' : 'le', bound, plan)
-  return { conditions: [...(after === undefined ? [] : [lower(after)]), ...(until === undefined ? [] : [upper(until)])], order, top: limit }
+  return {
+    conditions: [...(after === undefined ? [] : [lower(after)]), ...(until === undefined ? [] : [upper(until)])],
+    order,
+    top: limit,
+  }
 }
 
 /** For services that return only milliseconds: starts after the last millisecond as a whole. */
 function buildTimestampQuery({ after, until, limit }: KeysetQuery, plan: EntitySetPlan): EntityQuery {
   const cursor = requireCursor(plan)
-  const lower = ({ id, timestamp }: KeysetCursor): string => buildCursorCondition(cursor, 'ge', id === '' ? timestamp : nextMillisecond(timestamp), plan)
+  const lower = ({ id, timestamp }: KeysetCursor): string =>
+    buildCursorCondition(cursor, 'ge', id === '' ? timestamp : nextMillisecond(timestamp), plan)
   const upper = (bound: string): string => buildCursorCondition(cursor, 'lt', nextMillisecond(bound), plan)
-  return { conditions: [...(after === undefined ? [] : [lower(after)]), ...(until === undefined ? [] : [upper(until)])], order: listOrderProperties(plan), top: limit }
+  return {
+    conditions: [...(after === undefined ? [] : [lower(after)]), ...(until === undefined ? [] : [upper(until)])],
+    order: listOrderProperties(plan),
+    top: limit,
+  }
 }
 
 function listOrderProperties(plan: EntitySetPlan): EntityQuery['order'] {

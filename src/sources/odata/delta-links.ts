@@ -16,21 +16,24 @@ import type { EntitySet } from './entity-set.ts'
  * the cycle also follows the delta link at its end before it completes.
  */
 export function createDeltaLinkDelta(entitySet: EntitySet): AnchoredExecute<TokenState> {
-  const execute = withLaggedTidemark(token({
-    async read({ token: cursor }, context) {
-      const plan = await entitySet.loadPlan(context)
-      const isAnchored = cursor?.startsWith(ANCHOR_PREFIX) === true
-      const link = isAnchored ? cursor.slice(ANCHOR_PREFIX.length) : cursor
-      const { entities, next, resume } = await readPage(entitySet, plan, link, context)
-      const changes: Change[] = []
-      for (const entity of entities) {
-        const change = await parseDeltaEntity(entity, entitySet, plan, context)
-        if (change !== null) changes.push(change)
-      }
-      if (isAnchored) return { changes, next: next === null ? resume : ANCHOR_PREFIX + next }
-      return { changes, next, resume }
-    },
-  }), LAG_MS)
+  const execute = withLaggedTidemark(
+    token({
+      async read({ token: cursor }, context) {
+        const plan = await entitySet.loadPlan(context)
+        const isAnchored = cursor?.startsWith(ANCHOR_PREFIX) === true
+        const link = isAnchored ? cursor.slice(ANCHOR_PREFIX.length) : cursor
+        const { entities, next, resume } = await readPage(entitySet, plan, link, context)
+        const changes: Change[] = []
+        for (const entity of entities) {
+          const change = await parseDeltaEntity(entity, entitySet, plan, context)
+          if (change !== null) changes.push(change)
+        }
+        if (isAnchored) return { changes, next: next === null ? resume : ANCHOR_PREFIX + next }
+        return { changes, next, resume }
+      },
+    }),
+    LAG_MS,
+  )
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const { next, resume } = await readPage(entitySet, await entitySet.loadPlan(context), undefined, context)
@@ -51,14 +54,34 @@ interface DeltaPage {
   readonly resume: string | null
 }
 
-async function readPage({ service, limit }: EntitySet, plan: EntitySetPlan, link: string | undefined, context: SyncContext): Promise<DeltaPage> {
-  const { set, metadata: { version } } = plan
-  if (version !== 4) throw new SyncError('SYNC_INVALID', `${set}: delta links need OData version 4, but the service uses version ${version}. Use \`entitySet\` with a cursor.`)
-  const page = await service.fetchPage(link ?? buildQueryPath(plan), version, context, { prefer: ['odata.track-changes', `odata.maxpagesize=${limit}`], answers: link === undefined ? [] : EXPIRED_LINK_STATUSES })
-  if (page === null) throw new SyncError('HISTORY_LOST', `The service no longer accepts the stored delta link of ${set}.`)
+async function readPage(
+  { service, limit }: EntitySet,
+  plan: EntitySetPlan,
+  link: string | undefined,
+  context: SyncContext,
+): Promise<DeltaPage> {
+  const {
+    set,
+    metadata: { version },
+  } = plan
+  if (version !== 4)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `${set}: delta links need OData version 4, but the service uses version ${version}. Use \`entitySet\` with a cursor.`,
+    )
+  const page = await service.fetchPage(link ?? buildQueryPath(plan), version, context, {
+    prefer: ['odata.track-changes', `odata.maxpagesize=${limit}`],
+    answers: link === undefined ? [] : EXPIRED_LINK_STATUSES,
+  })
+  if (page === null)
+    throw new SyncError('HISTORY_LOST', `The service no longer accepts the stored delta link of ${set}.`)
   const next = page.nextLink === null ? null : service.resolveLink(page.nextLink, page, context)
   const resume = page.deltaLink === null ? null : service.resolveLink(page.deltaLink, page, context)
-  if (next === null && resume === null) throw new SyncError('SOURCE_INVALID', `${set}: the last page has no delta link. If the service does not track its changes, use \`entitySet\` with a cursor.`)
+  if (next === null && resume === null)
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `${set}: the last page has no delta link. If the service does not track its changes, use \`entitySet\` with a cursor.`,
+    )
   return { entities: page.entities, next, resume }
 }
 
@@ -66,17 +89,29 @@ async function readPage({ service, limit }: EntitySet, plan: EntitySetPlan, link
 const EXPIRED_LINK_STATUSES = [400, 404, 410]
 
 /** Returns null for items that are not entities of the set. */
-async function parseDeltaEntity(entity: JsonObject, entitySet: EntitySet, plan: EntitySetPlan, context: SyncContext): Promise<Change | null> {
+async function parseDeltaEntity(
+  entity: JsonObject,
+  entitySet: EntitySet,
+  plan: EntitySetPlan,
+  context: SyncContext,
+): Promise<Change | null> {
   const contextUrl = String(entity['@odata.context'] ?? entity['@context'] ?? '')
   if (/\/\$(?:link|deletedLink)$/.test(contextUrl)) return null
   const isDeleted = contextUrl.endsWith('/$deletedEntity')
-  if (isDeleted || isObject(entity['@removed'] ?? entity['@odata.removed'])) return { type: 'delete', key: formatKey(parseRemovedKey(entity, plan, isDeleted)) }
+  if (isDeleted || isObject(entity['@removed'] ?? entity['@odata.removed']))
+    return { type: 'delete', key: formatKey(parseRemovedKey(entity, plan, isDeleted)) }
   const row = toRow(entity, plan)
-  const isComplete = (plan.select ?? [...plan.type.properties.keys()]).every((name) => Object.hasOwn(entity, name) || plan.type.properties.get(name)?.type === 'Edm.Stream')
+  const isComplete = (plan.select ?? [...plan.type.properties.keys()]).every(
+    (name) => Object.hasOwn(entity, name) || plan.type.properties.get(name)?.type === 'Edm.Stream',
+  )
   if (isComplete) return toChange(row, plan)
   // A changed entity may contain only the changed properties, so its current version is read. If it has been deleted
   // meanwhile, a later page reports that.
-  const complete = await entitySet.service.fetchEntity(buildEntityPath(plan, row.keyParts), plan.metadata.version, context)
+  const complete = await entitySet.service.fetchEntity(
+    buildEntityPath(plan, row.keyParts),
+    plan.metadata.version,
+    context,
+  )
   return complete === null ? null : toChange(toRow(complete, plan), plan)
 }
 
@@ -97,7 +132,10 @@ function parseKeyPredicate(id: string, { key }: EntitySetPlan): string[] | null 
   const [firstKey] = key
   if (firstKey === undefined) return null
   const predicate = /\(((?:[^()']|'[^']*')*)\)$/.exec(decodeUri(id))?.[1]
-  if (predicate === undefined) return key.length > 1 || id.includes('(') ? null : [normalizeKeyPart(decodeUri(id.slice(id.lastIndexOf('/') + 1)), firstKey.type)]
+  if (predicate === undefined)
+    return key.length > 1 || id.includes('(')
+      ? null
+      : [normalizeKeyPart(decodeUri(id.slice(id.lastIndexOf('/') + 1)), firstKey.type)]
   const values = new Map<string, string>()
   for (const [, name, quoted, bare] of predicate.matchAll(/(?:^|,)(?:(\w+)=)?(?:'((?:[^']|'')*)'|([^',]+))/g)) {
     values.set(name ?? firstKey.name, quoted === undefined ? (bare ?? '') : quoted.replaceAll("''", "'"))

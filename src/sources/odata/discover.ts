@@ -18,18 +18,24 @@ export interface DiscoveredStream {
   readonly candidates: string[]
 }
 
-export async function discover(options: ODataOptions, context: Pick<SyncContext, 'fetch' | 'clock' | 'secrets' | 'signal'>): Promise<DiscoveredStream[]> {
+export async function discover(
+  options: ODataOptions,
+  context: Pick<SyncContext, 'fetch' | 'clock' | 'secrets' | 'signal'>,
+): Promise<DiscoveredStream[]> {
   // A single request outside any cycle needs no other part of the context.
   const { entitySets } = await new ODataService(options).fetchMetadata(context as SyncContext)
   return [...entitySets].map(([id, type]) => ({ id, key: [...type.key], ...findCursors(type) }))
 }
 
 /** Common names for the time of the last change. */
-const UPDATED_AT_NAME = /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|date_?time|ts|timestamp))?$/i
+const UPDATED_AT_NAME =
+  /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|date_?time|ts|timestamp))?$/i
 
 function findCursors({ properties }: StructuredType): Pick<DiscoveredStream, 'cursor' | 'candidates'> {
   const candidates = [...properties.values()].filter(({ type, isSortable }) => isSortable && isCursorType(type))
   // Prefer a timestamp over a date.
-  const named = candidates.filter(({ name }) => UPDATED_AT_NAME.test(name)).toSorted((a, b) => Number(a.type === 'Edm.Date') - Number(b.type === 'Edm.Date'))[0]
+  const named = candidates
+    .filter(({ name }) => UPDATED_AT_NAME.test(name))
+    .toSorted((a, b) => Number(a.type === 'Edm.Date') - Number(b.type === 'Edm.Date'))[0]
   return { ...(named !== undefined && { cursor: named.name }), candidates: candidates.map(({ name }) => name) }
 }

@@ -41,28 +41,59 @@ export function isCursorType(type: string): boolean {
   return INSTANT_TYPES.includes(type) || type === 'Edm.Date'
 }
 
-export function buildPlan(set: string, metadata: ODataMetadata, options: EntitySetOptions & { readonly cursor?: string; readonly exactCursor?: boolean }): EntitySetPlan {
+export function buildPlan(
+  set: string,
+  metadata: ODataMetadata,
+  options: EntitySetOptions & { readonly cursor?: string; readonly exactCursor?: boolean },
+): EntitySetPlan {
   const type = metadata.entitySets.get(set)
-  if (type === undefined) throw new SyncError('SOURCE_NOT_FOUND', `The service has no entity set "${set}". Check the name against \`$metadata\`.`)
+  if (type === undefined)
+    throw new SyncError(
+      'SOURCE_NOT_FOUND',
+      `The service has no entity set "${set}". Check the name against \`$metadata\`.`,
+    )
   const property = (name: string): ODataProperty => {
     const found = type.properties.get(name)
-    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `${set} has no property "${name}". Check the name against \`$metadata\`.`)
+    if (found === undefined)
+      throw new SyncError('SOURCE_NOT_FOUND', `${set} has no property "${name}". Check the name against \`$metadata\`.`)
     return found
   }
   const names = options.key ?? type.key
-  if (names.length === 0) throw new SyncError('SYNC_INVALID', `The service declares no key for ${set}. Set \`key\` to the properties that identify an entity.`)
+  if (names.length === 0)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `The service declares no key for ${set}. Set \`key\` to the properties that identify an entity.`,
+    )
   const key = names.map(property)
   const incomparable = key.find((part) => !isComparableType(part.type))
-  if (incomparable !== undefined) throw new SyncError('SYNC_INVALID', `${set}: "${incomparable.name}" (${incomparable.type}) cannot be compared, so pages cannot be read by key. Set \`key\` to comparable properties.`)
+  if (incomparable !== undefined)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `${set}: "${incomparable.name}" (${incomparable.type}) cannot be compared, so pages cannot be read by key. Set \`key\` to comparable properties.`,
+    )
   const cursor = options.cursor === undefined ? null : property(options.cursor)
   if (cursor !== null && !isCursorType(cursor.type)) {
-    throw new SyncError('SYNC_INVALID', `${set}: "${cursor.name}" (${cursor.type}) cannot be a cursor, which must be a timestamp or a date. Use \`listing\` for a full refresh.`)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `${set}: "${cursor.name}" (${cursor.type}) cannot be a cursor, which must be a timestamp or a date. Use \`listing\` for a full refresh.`,
+    )
   }
-  const extra = [...names, ...(cursor === null ? [] : [cursor.name]), ...(options.deleted === undefined ? [] : [property(options.deleted).name])]
+  const extra = [
+    ...names,
+    ...(cursor === null ? [] : [cursor.name]),
+    ...(options.deleted === undefined ? [] : [property(options.deleted).name]),
+  ]
   return {
-    set, metadata, type, key, cursor,
+    set,
+    metadata,
+    type,
+    key,
+    cursor,
     hasExactCursor: options.exactCursor ?? (metadata.version === 4 || (cursor?.precision ?? 7) <= 3),
-    select: options.select === undefined ? null : [...new Set([...extra, ...options.select.map((name) => property(name).name)])],
+    select:
+      options.select === undefined
+        ? null
+        : [...new Set([...extra, ...options.select.map((name) => property(name).name)])],
     filter: options.filter ?? null,
     deletedProperty: options.deleted ?? null,
   }
@@ -72,7 +103,8 @@ export function toRow(entity: JsonObject, { set, metadata, type: entityType, key
   const record = toRecord(entity, entityType, metadata)
   const parts = key.map(({ name, type }) => {
     const value = record[name]
-    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return normalizeKeyPart(String(value), type)
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint')
+      return normalizeKeyPart(String(value), type)
     throw new SyncError('SOURCE_INVALID', `An entity of ${set} has no string or number in its key property "${name}".`)
   })
   const value = cursor === null ? null : record[cursor.name]
@@ -101,7 +133,8 @@ export function parseKey(text: string, plan: EntitySetPlan): readonly string[] {
 
 /** The parts come from a state, which may have been edited by hand. */
 export function checkKeyParts(parts: unknown, { set, key }: EntitySetPlan): readonly string[] {
-  if (Array.isArray(parts) && parts.length === key.length && parts.every((part) => typeof part === 'string')) return parts
+  if (Array.isArray(parts) && parts.length === key.length && parts.every((part) => typeof part === 'string'))
+    return parts
   throw new SyncError('CURSOR_REJECTED', `The stored state does not match the key of ${set}.`)
 }
 
@@ -118,7 +151,10 @@ export function toChange({ record, key, timestamp }: EntityRow, { cursor, delete
   const value = cursor === null ? null : record[cursor.name]
   const cursorField = typeof value === 'string' ? { cursor: value } : {}
   // A date is too coarse to order two versions.
-  const time = cursor !== null && INSTANT_TYPES.includes(cursor.type) && canonicalizeInstant(timestamp) !== null ? { upstreamUpdatedAt: timestamp } : {}
+  const time =
+    cursor !== null && INSTANT_TYPES.includes(cursor.type) && canonicalizeInstant(timestamp) !== null
+      ? { upstreamUpdatedAt: timestamp }
+      : {}
   const mark = deletedProperty === null ? null : record[deletedProperty]
   const isDeleted = mark !== null && mark !== undefined && mark !== false && mark !== '' && mark !== 0
   return isDeleted ? { type: 'delete', key, ...time } : { type: 'upsert', key, record, ...cursorField, ...time }

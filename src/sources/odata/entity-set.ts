@@ -35,7 +35,8 @@ export class EntitySet {
   /** Metadata is loaded once per cycle: it may be as large as a page, and changes with service upgrades. */
   async loadPlan(context: SyncContext): Promise<EntitySetPlan> {
     const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
-    if (this.#plan?.cycle !== cycle) this.#plan = { cycle, plan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
+    if (this.#plan?.cycle !== cycle)
+      this.#plan = { cycle, plan: buildPlan(this.name, await this.service.fetchMetadata(context), this.#options) }
     return this.#plan.plan
   }
 
@@ -45,13 +46,18 @@ export class EntitySet {
   }
 
   async query(plan: EntitySetPlan, query: EntityQuery, context: SyncContext): Promise<RowPage> {
-    const page = await this.service.fetchPage(buildQueryPath(plan, query), plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`] })
+    const page = await this.service.fetchPage(buildQueryPath(plan, query), plan.metadata.version, context, {
+      prefer: [`odata.maxpagesize=${this.limit}`],
+    })
     return toRowPage(required(page, 'the entity page'), plan)
   }
 
   /** Follows a link of an earlier response; returns null if the link has expired. */
   async followLink(plan: EntitySetPlan, link: string, context: SyncContext): Promise<RowPage | null> {
-    const page = await this.service.fetchPage(link, plan.metadata.version, context, { prefer: [`odata.maxpagesize=${this.limit}`], answers: [400, 404, 410] })
+    const page = await this.service.fetchPage(link, plan.metadata.version, context, {
+      prefer: [`odata.maxpagesize=${this.limit}`],
+      answers: [400, 404, 410],
+    })
     return page === null ? null : toRowPage(page, plan)
   }
 

@@ -17,23 +17,40 @@ interface ListingCursor {
 
 /** Reads all entities in key order. */
 export function createListing(entitySet: EntitySet): Execute<TokenState> {
-  return withLaggedTidemark(token({
-    confirms: true,
-    async read({ token: text }, context) {
-      const plan = await entitySet.loadPlan(context)
-      const { after, keepsWord: keepsPageSize, link } = parseListingCursor(text, plan)
-      const followed = link === undefined ? null : await entitySet.followLink(plan, link, context)
-      const answer = followed ?? await entitySet.query(plan, { conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after, plan)], order: plan.key, top: entitySet.limit }, context)
-      const { rows, nextLink } = answer
-      const last = rows.at(-1)?.keyParts ?? after
-      const locator = entitySet.getLocator(answer, context)
-      // By the standard, a short page without a link is the last one. But some services truncate every page without
-      // reporting it.
-      const isEnd = nextLink === null && (rows.length === 0 || (keepsPageSize && rows.length < entitySet.limit))
-      const next: ListingCursor = { keepsWord: keepsPageSize || nextLink !== null || rows.length >= entitySet.limit, ...(last !== undefined && { after: last }), ...(locator !== null && { link: locator }) }
-      return { changes: rows.map((row) => toChange(row, plan)), next: isEnd ? null : JSON.stringify(next) }
-    },
-  }), LAG_MS)
+  return withLaggedTidemark(
+    token({
+      confirms: true,
+      async read({ token: text }, context) {
+        const plan = await entitySet.loadPlan(context)
+        const { after, keepsWord: keepsPageSize, link } = parseListingCursor(text, plan)
+        const followed = link === undefined ? null : await entitySet.followLink(plan, link, context)
+        const answer =
+          followed ??
+          (await entitySet.query(
+            plan,
+            {
+              conditions: after === undefined ? [] : [buildAfterCondition(plan.key, after, plan)],
+              order: plan.key,
+              top: entitySet.limit,
+            },
+            context,
+          ))
+        const { rows, nextLink } = answer
+        const last = rows.at(-1)?.keyParts ?? after
+        const locator = entitySet.getLocator(answer, context)
+        // By the standard, a short page without a link is the last one. But some services truncate every page without
+        // reporting it.
+        const isEnd = nextLink === null && (rows.length === 0 || (keepsPageSize && rows.length < entitySet.limit))
+        const next: ListingCursor = {
+          keepsWord: keepsPageSize || nextLink !== null || rows.length >= entitySet.limit,
+          ...(last !== undefined && { after: last }),
+          ...(locator !== null && { link: locator }),
+        }
+        return { changes: rows.map((row) => toChange(row, plan)), next: isEnd ? null : JSON.stringify(next) }
+      },
+    }),
+    LAG_MS,
+  )
 }
 
 /** Maximum delay before a change becomes visible. */
@@ -42,5 +59,9 @@ const LAG_MS = 30_000
 function parseListingCursor(text: string | undefined, plan: EntitySetPlan): ListingCursor {
   if (text === undefined) return { keepsWord: false }
   const { keepsWord, after, link } = (parseJsonOrNull(text) ?? {}) as Partial<ListingCursor>
-  return { keepsWord: keepsWord === true, ...(after !== undefined && { after: checkKeyParts(after, plan) }), ...(typeof link === 'string' && { link }) }
+  return {
+    keepsWord: keepsWord === true,
+    ...(after !== undefined && { after: checkKeyParts(after, plan) }),
+    ...(typeof link === 'string' && { link }),
+  }
 }

@@ -14,7 +14,10 @@ interface LiteralFormat {
 
 const formatBare = (text: string): string => text
 const formatQuoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
-const matchPattern = (form: RegExp) => (text: string): boolean => form.test(text)
+const matchPattern =
+  (form: RegExp) =>
+  (text: string): boolean =>
+    form.test(text)
 const INTEGER_FORMAT = { matches: matchPattern(/^-?\d{1,10}$/), 4: formatBare, 2: formatBare }
 const isInstant = (text: string): boolean => canonicalizeInstant(text) !== null
 /** UTC, without trailing zeros of the fraction. */
@@ -23,7 +26,11 @@ const formatUtc = (text: string): string => requireInstant(text, 'A cursor').rep
 /** The types that a service can compare and sort by. */
 const LITERAL_FORMATS: Readonly<Record<string, LiteralFormat>> = {
   'Edm.String': { matches: () => true, 4: formatQuoted, 2: formatQuoted },
-  'Edm.Guid': { matches: matchPattern(/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i), 4: formatBare, 2: (text) => `guid'${text}'` },
+  'Edm.Guid': {
+    matches: matchPattern(/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i),
+    4: formatBare,
+    2: (text) => `guid'${text}'`,
+  },
   'Edm.Byte': INTEGER_FORMAT,
   'Edm.SByte': INTEGER_FORMAT,
   'Edm.Int16': INTEGER_FORMAT,
@@ -44,6 +51,7 @@ export function isComparableType(type: string): boolean {
 export function formatLiteral(type: string, text: string, version: ODataVersion): string {
   const format = LITERAL_FORMATS[type]
   if (format === undefined) throw new SyncError('SYNC_INVALID', `Values of type ${type} cannot be compared in a query.`)
-  if (!format.matches(text)) throw new SyncError('CURSOR_REJECTED', `The stored state has a value that is not a valid ${type}.`)
+  if (!format.matches(text))
+    throw new SyncError('CURSOR_REJECTED', `The stored state has a value that is not a valid ${type}.`)
   return format[version](text)
 }

@@ -56,14 +56,17 @@ export function parseMetadata(xml: string): ODataMetadata {
       const type: DeclaredType = { base: attributes.get('BaseType'), key: [], properties: new Map() }
       types.set(`${namespace}.${named}`, type)
       current = kind === 'open' ? type : null
-    } else if (name === 'TypeDefinition') definitions.set(`${namespace}.${named}`, attributes.get('UnderlyingType') ?? '')
+    } else if (name === 'TypeDefinition')
+      definitions.set(`${namespace}.${named}`, attributes.get('UnderlyingType') ?? '')
     else if (name === 'PropertyRef') current?.key.push(named)
     else if (name === 'Property' && current !== null) current.properties.set(named, parseProperty(named, attributes))
     else if (name === 'EntitySet') sets.set(named, attributes.get('EntityType') ?? '')
   }
   // Truncated metadata would look like a service without some of its sets.
-  if (version !== undefined && !isComplete) throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is truncated.')
-  if (version !== '4.0' && version !== '4.01' && version !== '1.0') throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is not OData version 4 or 2. Check `url`.')
+  if (version !== undefined && !isComplete)
+    throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is truncated.')
+  if (version !== '4.0' && version !== '4.01' && version !== '1.0')
+    throw new SyncError('SOURCE_INVALID', 'The `$metadata` document is not OData version 4 or 2. Check `url`.')
 
   const fullName = (type: string): string => {
     const dot = type.lastIndexOf('.')
@@ -73,13 +76,21 @@ export function parseMetadata(xml: string): ODataMetadata {
     const own = types.get(fullName(type))
     const base = own?.base === undefined || depth === BASE_TYPE_DEPTH_MAX ? undefined : resolveType(own.base, depth + 1)
     if (own === undefined) return undefined
-    const declared = [...own.properties.values()].map((property) => ({ ...property, type: definitions.get(fullName(property.type)) ?? property.type }))
-    const properties = new Map([...(base?.properties ?? []), ...declared.map((property) => [property.name, property] as const)])
+    const declared = [...own.properties.values()].map((property) => ({
+      ...property,
+      type: definitions.get(fullName(property.type)) ?? property.type,
+    }))
+    const properties = new Map([
+      ...(base?.properties ?? []),
+      ...declared.map((property) => [property.name, property] as const),
+    ])
     return { key: own.key.length > 0 ? own.key : (base?.key ?? []), properties }
   }
   return {
     version: version === '1.0' ? 2 : 4,
-    entitySets: new Map([...sets].map(([name, type]) => [name, resolveType(type) ?? { key: [], properties: new Map() }])),
+    entitySets: new Map(
+      [...sets].map(([name, type]) => [name, resolveType(type) ?? { key: [], properties: new Map() }]),
+    ),
     getComplexType: (name) => resolveType(name),
   }
 }

@@ -12,7 +12,10 @@ export interface EntityQuery {
 }
 
 /** Builds path and query. Spaces become %20, never +; `$` and other allowed characters stay readable in logs. */
-export function buildQueryPath({ set, select, filter }: EntitySetPlan, { conditions = [], order = [], top }: Partial<EntityQuery> = {}): string {
+export function buildQueryPath(
+  { set, select, filter }: EntitySetPlan,
+  { conditions = [], order = [], top }: Partial<EntityQuery> = {},
+): string {
   const allConditions = [...(filter === null ? [] : [conditions.length === 0 ? filter : `(${filter})`]), ...conditions]
   const options = [
     allConditions.length > 0 && `$filter=${encodeQueryValue(allConditions.join(' and '))}`,
@@ -27,22 +30,36 @@ export function buildQueryPath({ set, select, filter }: EntitySetPlan, { conditi
 /** Builds the path of one entity. */
 export function buildEntityPath(plan: EntitySetPlan, parts: readonly string[]): string {
   const { set, key, select, metadata } = plan
-  const values = key.map(({ name, type }, index) => `${key.length === 1 ? '' : `${name}=`}${encodeURIComponent(formatLiteral(type, required(parts[index], `key part ${name}`), metadata.version))}`)
+  const values = key.map(
+    ({ name, type }, index) =>
+      `${key.length === 1 ? '' : `${name}=`}${encodeURIComponent(formatLiteral(type, required(parts[index], `key part ${name}`), metadata.version))}`,
+  )
   return `/${encodeURIComponent(set)}(${values.join(',')})${select === null ? '' : `?$select=${encodeQueryValue(select.join(','))}`}`
 }
 
 /** Selects entities after a cursor: a > x or (a = x and (b > y or …)). */
-export function buildAfterCondition(order: readonly ODataProperty[], texts: readonly string[], { metadata: { version } }: EntitySetPlan): string {
+export function buildAfterCondition(
+  order: readonly ODataProperty[],
+  texts: readonly string[],
+  { metadata: { version } }: EntitySetPlan,
+): string {
   const from = ([property, ...rest]: readonly ODataProperty[], [text, ...restTexts]: readonly string[]): string => {
     const { name, type } = required(property, 'the order property')
     const value = formatLiteral(type, required(text, `the value of ${name}`), version)
-    return rest.length === 0 ? `${name} gt ${value}` : `(${name} gt ${value} or (${name} eq ${value} and ${from(rest, restTexts)}))`
+    return rest.length === 0
+      ? `${name} gt ${value}`
+      : `(${name} gt ${value} or (${name} eq ${value} and ${from(rest, restTexts)}))`
   }
   return from(order, texts)
 }
 
 /** Compares the cursor with an instant. A date is compared with the instant's UTC date. */
-export function buildCursorCondition({ name, type }: ODataProperty, operator: 'gt' | 'ge' | 'eq' | 'le' | 'lt', instant: string, { metadata: { version } }: EntitySetPlan): string {
+export function buildCursorCondition(
+  { name, type }: ODataProperty,
+  operator: 'gt' | 'ge' | 'eq' | 'le' | 'lt',
+  instant: string,
+  { metadata: { version } }: EntitySetPlan,
+): string {
   return `${name} ${operator} ${formatLiteral(type, type === 'Edm.Date' ? requireInstant(instant, 'A cursor').slice(0, 10) : instant, version)}`
 }
 

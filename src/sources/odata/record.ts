@@ -8,16 +8,24 @@ import type { ODataMetadata, StructuredType } from './metadata.ts'
  */
 export function toRecord(entity: JsonObject, type: StructuredType | undefined, metadata: ODataMetadata): JsonObject {
   const fields = Object.entries(entity).flatMap(([name, value]): [string, JsonValue][] => {
-    if (value === undefined || name.includes('@') || (metadata.version === 2 && (name === '__metadata' || isDeferred(value)))) return []
+    if (
+      value === undefined ||
+      name.includes('@') ||
+      (metadata.version === 2 && (name === '__metadata' || isDeferred(value)))
+    )
+      return []
     return [[name, toJsonValue(value, type?.properties.get(name)?.type, metadata)]]
   })
   return Object.fromEntries(fields)
 }
 
 function toJsonValue(value: JsonValue, type: string | undefined, metadata: ODataMetadata): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => toJsonValue(item, type?.replace(/^Collection\((.*)\)$/, '$1'), metadata))
+  if (Array.isArray(value))
+    return value.map((item) => toJsonValue(item, type?.replace(/^Collection\((.*)\)$/, '$1'), metadata))
   if (isObject(value)) return toRecord(value, type === undefined ? undefined : metadata.getComplexType(type), metadata)
-  return metadata.version === 2 && typeof value === 'string' && type !== 'Edm.String' ? (parseV2Date(value) ?? value) : value
+  return metadata.version === 2 && typeof value === 'string' && type !== 'Edm.String'
+    ? (parseV2Date(value) ?? value)
+    : value
 }
 
 /** A link to related entities that were not expanded. */

@@ -91,7 +91,11 @@ export interface ODataSource {
 export function odata(options: ODataOptions): ODataSource {
   const service = new ODataService(options)
   /** Each half of a sync has its own plan. */
-  const shaped = <Read extends Execute<any>>(name: string, given: EntitySetOptions & Partial<CursorOptions>, make: (set: EntitySet) => Read): Read => {
+  const shaped = <Read extends Execute<any>>(
+    name: string,
+    given: EntitySetOptions & Partial<CursorOptions>,
+    make: (set: EntitySet) => Read,
+  ): Read => {
     const set = new EntitySet(service, name, given)
     return withTableShape(set, make(set))
   }
@@ -100,7 +104,8 @@ export function odata(options: ODataOptions): ODataSource {
   function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
     const backfill = shaped(name, given, createListing)
     const { lagMs = LAG_MS } = given
-    if (given.strict === true) return { backfill, delta: shaped(name, given, (set) => createAfterCursorDelta(set, given)), lagMs }
+    if (given.strict === true)
+      return { backfill, delta: shaped(name, given, (set) => createAfterCursorDelta(set, given)), lagMs }
     const delta = shaped(name, given, (set) => createCursorDelta(set, given))
     return { backfill, delta, anchor: delta.anchor, lagMs }
   }

@@ -7,8 +7,19 @@ import type { EntitySetPlan } from './entity-set-plan.ts'
  * preserves them.
  */
 const COLUMN_TYPES: Readonly<Record<string, ScalarType>> = {
-  'Edm.Boolean': 'boolean', 'Edm.Byte': 'bigint', 'Edm.Date': 'date', 'Edm.DateTime': 'timestamp', 'Edm.DateTimeOffset': 'timestamp', 'Edm.Decimal': 'decimal',
-  'Edm.Double': 'double', 'Edm.Guid': 'uuid', 'Edm.Int16': 'bigint', 'Edm.Int32': 'bigint', 'Edm.Int64': 'decimal', 'Edm.SByte': 'bigint', 'Edm.Single': 'double',
+  'Edm.Boolean': 'boolean',
+  'Edm.Byte': 'bigint',
+  'Edm.Date': 'date',
+  'Edm.DateTime': 'timestamp',
+  'Edm.DateTimeOffset': 'timestamp',
+  'Edm.Decimal': 'decimal',
+  'Edm.Double': 'double',
+  'Edm.Guid': 'uuid',
+  'Edm.Int16': 'bigint',
+  'Edm.Int32': 'bigint',
+  'Edm.Int64': 'decimal',
+  'Edm.SByte': 'bigint',
+  'Edm.Single': 'double',
   'Edm.String': 'text',
 }
 

@@ -21,14 +21,19 @@ export function* parseTags(xml: string): Generator<XmlTag> {
       at = end + skipped.close.length
       continue
     }
-    if (xml[at + 1] === '!') throw new SyncError('SOURCE_INVALID', 'The `$metadata` document declares a DOCTYPE, which is not supported.')
+    if (xml[at + 1] === '!')
+      throw new SyncError('SOURCE_INVALID', 'The `$metadata` document declares a DOCTYPE, which is not supported.')
     const { tag, end } = parseTagAt(xml, at)
     yield tag
     at = end
   }
 }
 
-const SKIPPED_SECTIONS = [{ open: '<!--', close: '-->' }, { open: '<?', close: '?>' }, { open: '<![CDATA[', close: ']]>' }]
+const SKIPPED_SECTIONS = [
+  { open: '<!--', close: '-->' },
+  { open: '<?', close: '?>' },
+  { open: '<![CDATA[', close: ']]>' },
+]
 const TAG_NAME = /<(\/?)(?:[^\s:<>/="']+:)?([^\s:<>/="']+)/y
 const ATTRIBUTE = /\s+(?:[^\s:<>/="']+:)?([^\s:<>/="']+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y
 const TAG_END = /\s*(\/?)>/y
@@ -56,11 +61,14 @@ function parseTagAt(xml: string, start: number): { tag: XmlTag; end: number } {
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
 
 function decodeEntities(text: string): string {
-  return text.replaceAll(/&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(\w+));/g, (reference, decimal?: string, hex = '', name?: string) => {
-    if (name !== undefined) return ENTITIES[name] ?? reference
-    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
-    return code > 0x10_ff_ff ? reference : String.fromCodePoint(code)
-  })
+  return text.replaceAll(
+    /&(?:#(\d{1,7})|#x([\da-fA-F]{1,6})|(\w+));/g,
+    (reference, decimal?: string, hex = '', name?: string) => {
+      if (name !== undefined) return ENTITIES[name] ?? reference
+      const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
+      return code > 0x10_ff_ff ? reference : String.fromCodePoint(code)
+    },
+  )
 }
 
 function invalidXmlError(): SyncError {

@@ -39,7 +39,8 @@ export class RelationCache {
   /** Null for a published table that is not followed. */
   get(oid: number): RelationDecoder | null {
     const known = this.#known.get(oid)
-    if (known === undefined) throw new SyncError('SOURCE_INVALID', 'PostgreSQL sent a change for a table without describing the table first.')
+    if (known === undefined)
+      throw new SyncError('SOURCE_INVALID', 'PostgreSQL sent a change for a table without describing the table first.')
     return known
   }
 }
@@ -73,11 +74,17 @@ export class ChangePage {
 
   add(message: RowMessage, relation: RelationDecoder): void {
     const { table } = relation
-    if (message.kind === 'delete') return this.#delete(table, extractKey(table, decodePartialRow(relation, message.old)))
+    if (message.kind === 'delete')
+      return this.#delete(table, extractKey(table, decodePartialRow(relation, message.old)))
     const { oldKey: previousKey = null, oldRow = null } = message.kind === 'update' ? message : {}
     const old = previousKey ?? oldRow
     // The full old row supplies every missing value.
-    const row = oldRow === null ? message.row : message.row.map((value, index) => (value === UNCHANGED_TOAST ? required(oldRow[index], `column ${index} of the old row`) : value))
+    const row =
+      oldRow === null
+        ? message.row
+        : message.row.map((value, index) =>
+            value === UNCHANGED_TOAST ? required(oldRow[index], `column ${index} of the old row`) : value,
+          )
     const record = decodePartialRow(relation, row)
     const key = extractKey(table, record)
     const oldKey = old === null ? key : extractKey(table, decodePartialRow(relation, old))
@@ -89,14 +96,22 @@ export class ChangePage {
   /** Returns the changes after fetching missing values. */
   async completeRecords(): Promise<Change[]> {
     const byTable = new Map<string, IncompleteUpsert[]>()
-    for (const entry of this.#incomplete) byTable.set(entry.relation.table.id, [...(byTable.get(entry.relation.table.id) ?? []), entry])
+    for (const entry of this.#incomplete)
+      byTable.set(entry.relation.table.id, [...(byTable.get(entry.relation.table.id) ?? []), entry])
     for (const entries of byTable.values()) {
-      for (let start = 0; start < entries.length; start += LOOKUP_KEYS_MAX) await this.#fetchMissing(entries.slice(start, start + LOOKUP_KEYS_MAX))
+      for (let start = 0; start < entries.length; start += LOOKUP_KEYS_MAX)
+        await this.#fetchMissing(entries.slice(start, start + LOOKUP_KEYS_MAX))
     }
     return this.#changes.filter((change) => change !== null)
   }
 
-  #upsert(relation: RelationDecoder, key: readonly string[], record: JsonObject, row: Tuple, previous: JsonObject | undefined): void {
+  #upsert(
+    relation: RelationDecoder,
+    key: readonly string[],
+    record: JsonObject,
+    row: Tuple,
+    previous: JsonObject | undefined,
+  ): void {
     const { table, names } = relation
     const missing: string[] = []
     for (const [index, name] of names.entries()) {
@@ -129,13 +144,24 @@ export class ChangePage {
     const missing = [...new Set(entries.flatMap((entry) => entry.missing))]
     const keys = table.key.map(quoteName).join(', ')
     const values = entries.flatMap((entry) => bindKey(table, entry.key))
-    const tuples = entries.map((_, at) => `(${table.key.map((__, part) => `$${at * table.key.length + part + 1}`).join(', ')})`)
-    const { rows, columns } = await this.#session.query(`SELECT ${keys}, ${missing.map(quoteName).join(', ')} FROM ${table.quoted} WHERE (${keys}) IN (${tuples.join(', ')})`, values)
+    const tuples = entries.map(
+      (_, at) => `(${table.key.map((__, part) => `$${at * table.key.length + part + 1}`).join(', ')})`,
+    )
+    const { rows, columns } = await this.#session.query(
+      `SELECT ${keys}, ${missing.map(quoteName).join(', ')} FROM ${table.quoted} WHERE (${keys}) IN (${tuples.join(', ')})`,
+      values,
+    )
     const decoders = await this.#session.loadDecoders(columns.map(({ oid }) => oid))
-    const found = new Map(rows.map((row: TextRow) => {
-      const record = decodeRecord(columns.map(({ name }) => name), decoders, row)
-      return [formatKey(extractKey(table, record)), record]
-    }))
+    const found = new Map(
+      rows.map((row: TextRow) => {
+        const record = decodeRecord(
+          columns.map(({ name }) => name),
+          decoders,
+          row,
+        )
+        return [formatKey(extractKey(table, record)), record]
+      }),
+    )
     for (const entry of entries) {
       const record = found.get(formatKey(entry.key))
       if (record === undefined) this.#changes[entry.index] = null
@@ -154,7 +180,12 @@ function decodePartialRow({ names, decoders }: RelationDecoder, row: Tuple): Jso
     const value = row[index]
     const decode = decoders[index]
     if (value === UNCHANGED_TOAST || value === undefined || decode === undefined) continue
-    Object.defineProperty(record, name, { value: value === null ? null : decode(value), writable: true, enumerable: true, configurable: true })
+    Object.defineProperty(record, name, {
+      value: value === null ? null : decode(value),
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    })
   }
   return record
 }

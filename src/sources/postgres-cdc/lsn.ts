@@ -7,7 +7,8 @@ const LSN_FORMAT = /^([0-9A-Fa-f]{1,8})\/([0-9A-Fa-f]{1,8})$/
 
 export function parseLsn(text: unknown): Lsn {
   const match = typeof text === 'string' ? LSN_FORMAT.exec(text) : null
-  if (match === null) throw new SyncError('CURSOR_REJECTED', 'The stored state has no valid PostgreSQL log sequence number (LSN).')
+  if (match === null)
+    throw new SyncError('CURSOR_REJECTED', 'The stored state has no valid PostgreSQL log sequence number (LSN).')
   return (BigInt(`0x${match[1]}`) << 32n) | BigInt(`0x${match[2]}`)
 }
 

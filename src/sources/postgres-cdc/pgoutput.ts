@@ -20,7 +20,13 @@ export type PgoutputMessage =
   | { readonly kind: 'relation'; readonly relation: Relation }
   | { readonly kind: 'insert'; readonly relationOid: number; readonly row: Tuple }
   /** `oldKey` is set when the key changed; its other columns are null. `oldRow` is set for REPLICA IDENTITY FULL. */
-  | { readonly kind: 'update'; readonly relationOid: number; readonly oldKey: Tuple | null; readonly oldRow: Tuple | null; readonly row: Tuple }
+  | {
+      readonly kind: 'update'
+      readonly relationOid: number
+      readonly oldKey: Tuple | null
+      readonly oldRow: Tuple | null
+      readonly row: Tuple
+    }
   | { readonly kind: 'delete'; readonly relationOid: number; readonly old: Tuple }
   | { readonly kind: 'truncate'; readonly relationOids: readonly number[] }
   /** Types and origins, which are ignored. */
@@ -47,7 +53,13 @@ export function parseMessage(bytes: Buffer): PgoutputMessage {
       const part = reader.char()
       const old = part === 'N' ? null : reader.tuple()
       if (old !== null) reader.skip(1)
-      return { kind: 'update', relationOid, oldKey: part === 'K' ? old : null, oldRow: part === 'O' ? old : null, row: reader.tuple() }
+      return {
+        kind: 'update',
+        relationOid,
+        oldKey: part === 'K' ? old : null,
+        oldRow: part === 'O' ? old : null,
+        row: reader.tuple(),
+      }
     }
     case 'D': {
       const relationOid = reader.uint32()

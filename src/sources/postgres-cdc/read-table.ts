@@ -20,9 +20,22 @@ const BATCH_ROWS_MIN = 100
 const BATCH_BYTES = 4_000_000
 
 /** Reads rows after a key, in key order. The session must be inside a transaction. */
-export async function readTable(session: PostgresSession, table: ReplicatedTable, after: readonly string[] | null, limit: number): Promise<TablePage> {
+export async function readTable(
+  session: PostgresSession,
+  table: ReplicatedTable,
+  after: readonly string[] | null,
+  limit: number,
+): Promise<TablePage> {
   // Values are bound here first: a cursor that is not a value of its column fails before values are inlined.
-  const serializer = await session.createRowSerializer(buildSelect(table, after?.map((_, index) => `$${index + 1}`), 0), bindKey(table, after ?? []), table.key)
+  const serializer = await session.createRowSerializer(
+    buildSelect(
+      table,
+      after?.map((_, index) => `$${index + 1}`),
+      0,
+    ),
+    bindKey(table, after ?? []),
+    table.key,
+  )
   const changes: Change[] = []
   let last = after
   let bytes = 0
@@ -31,7 +44,11 @@ export async function readTable(session: PostgresSession, table: ReplicatedTable
     for await (const rows of readRowsAfter(session, table, serializer, last, count)) {
       for (const row of rows) {
         const key = extractKey(table, row.record)
-        changes.push(row.serialized === undefined ? toUpsert(table, key, row.record) : toSerializedUpsert(table, key, row.serialized))
+        changes.push(
+          row.serialized === undefined
+            ? toUpsert(table, key, row.record)
+            : toSerializedUpsert(table, key, row.serialized),
+        )
         last = key
         bytes += row.bytes
       }
@@ -49,20 +66,45 @@ interface TableRow {
 }
 
 /** Serializes rows without building records where possible; a record is parsed from the text on demand. */
-function readRowsAfter(session: PostgresSession, table: ReplicatedTable, serializer: RowSerializer | null, after: readonly string[] | null, count: number): AsyncIterable<readonly TableRow[]> {
+function readRowsAfter(
+  session: PostgresSession,
+  table: ReplicatedTable,
+  serializer: RowSerializer | null,
+  after: readonly string[] | null,
+  count: number,
+): AsyncIterable<readonly TableRow[]> {
   const keyValues = after === null ? [] : bindKey(table, after)
-  if (serializer === null) return session.streamRecords(buildSelect(table, after?.map((_, index) => `$${index + 1}`), count), keyValues)
+  if (serializer === null)
+    return session.streamRecords(
+      buildSelect(
+        table,
+        after?.map((_, index) => `$${index + 1}`),
+        count,
+      ),
+      keyValues,
+    )
   // COPY has no bind parameters.
-  return session.streamCopy(buildSelect(table, after === null ? undefined : keyValues.map((part) => pg.escapeLiteral(part)), count), (line) => serializer.serialize(line))
+  return session.streamCopy(
+    buildSelect(table, after === null ? undefined : keyValues.map((part) => pg.escapeLiteral(part)), count),
+    (line) => serializer.serialize(line),
+  )
 }
 
-function buildSelect({ columns, quoted, key }: ReplicatedTable, after: readonly string[] | undefined, limit: number): string {
+function buildSelect(
+  { columns, quoted, key }: ReplicatedTable,
+  after: readonly string[] | undefined,
+  limit: number,
+): string {
   const order = key.map(quoteName).join(', ')
   const above = after === undefined ? '' : ` WHERE (${order}) > (${after.join(', ')})`
   return `SELECT ${columns.map(({ name }) => quoteName(name)).join(', ')} FROM ${quoted}${above} ORDER BY ${order} LIMIT ${limit}`
 }
 
-function toSerializedUpsert({ database }: ReplicatedTable, key: readonly string[], serialized: SerializedRecord): Change {
+function toSerializedUpsert(
+  { database }: ReplicatedTable,
+  key: readonly string[],
+  serialized: SerializedRecord,
+): Change {
   return Object.assign(new SerializedUpsert(formatKey(key), serialized), database !== undefined && { database })
 }
 
@@ -79,8 +121,17 @@ export function formatKey(parts: readonly string[]): string {
 export function extractKey({ id, key }: ReplicatedTable, record: JsonObject): string[] {
   return key.map((name) => {
     const value = record[name]
-    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value)
-    throw new SyncError('SOURCE_INVALID', `${id}: a row has ${value === null ? 'null' : 'no scalar value'} in "${name}", which is part of its key.`)
+    if (
+      typeof value === 'string' ||
+      typeof value === 'number' ||
+      typeof value === 'bigint' ||
+      typeof value === 'boolean'
+    )
+      return String(value)
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `${id}: a row has ${value === null ? 'null' : 'no scalar value'} in "${name}", which is part of its key.`,
+    )
   })
 }
 

@@ -25,19 +25,32 @@ export interface ReplicatedTable {
 }
 
 /** Rejects tables that cannot be followed: a deletion must include the key. */
-export async function describeReplicatedTables(session: PostgresSession, tables: readonly CdcTable[]): Promise<ReplicatedTable[]> {
+export async function describeReplicatedTables(
+  session: PostgresSession,
+  tables: readonly CdcTable[],
+): Promise<ReplicatedTable[]> {
   const followed: ReplicatedTable[] = []
   for (const { table, database, key } of tables) {
     const described = await describeTable(session, table)
     const id = `${described.schema}.${described.name}`
-    if (described.isView) throw new SyncError('SYNC_INVALID', `${id} is a view, and views have no change log. Use its tables instead.`)
+    if (described.isView)
+      throw new SyncError('SYNC_INVALID', `${id} is a view, and views have no change log. Use its tables instead.`)
     const names = key ?? described.key
-    if (names.length === 0) throw new SyncError('SYNC_INVALID', `${id} has no primary key. Add one, or set REPLICA IDENTITY FULL and \`key\` to the columns that identify a row.`)
+    if (names.length === 0)
+      throw new SyncError(
+        'SYNC_INVALID',
+        `${id} has no primary key. Add one, or set REPLICA IDENTITY FULL and \`key\` to the columns that identify a row.`,
+      )
     const unknown = names.find((name) => !described.columns.some((column) => column.name === name))
-    if (unknown !== undefined) throw new SyncError('SOURCE_NOT_FOUND', `${id} has no column "${unknown}". Check \`key\`.`)
+    if (unknown !== undefined)
+      throw new SyncError('SOURCE_NOT_FOUND', `${id} has no column "${unknown}". Check \`key\`.`)
     const identity = await readReplicaIdentity(session, described)
     const unlogged = names.find((name) => !identity.includes(name))
-    if (unlogged !== undefined) throw new SyncError('SYNC_INVALID', `${id}: the log does not include "${unlogged}" of a deleted row. Run: ALTER TABLE ${quoteTable(described)} REPLICA IDENTITY FULL`)
+    if (unlogged !== undefined)
+      throw new SyncError(
+        'SYNC_INVALID',
+        `${id}: the log does not include "${unlogged}" of a deleted row. Run: ALTER TABLE ${quoteTable(described)} REPLICA IDENTITY FULL`,
+      )
     const columns = described.columns.filter(({ generated }) => !generated)
     followed.push({ id, quoted: quoteTable(described), database, key: names, columns, digest: hashColumns(columns) })
   }
@@ -62,9 +75,12 @@ function quoteTable({ schema, name }: PostgresTable): string {
 
 /** The columns that the log includes for a deleted row. */
 async function readReplicaIdentity(session: PostgresSession, table: PostgresTable): Promise<readonly string[]> {
-  const [found] = await session.queryObjects<{ identity: string; columns: string[] | null }>(`select c.relreplident as identity,
+  const [found] = await session.queryObjects<{ identity: string; columns: string[] | null }>(
+    `select c.relreplident as identity,
       (select json_agg(a.attname) from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey) where i.indrelid = c.oid and i.indisreplident) as columns
-    from pg_class c where c.oid = to_regclass($1)`, [quoteTable(table)])
+    from pg_class c where c.oid = to_regclass($1)`,
+    [quoteTable(table)],
+  )
   switch (found?.identity) {
     case 'f':
       return table.columns.map(({ name }) => name)

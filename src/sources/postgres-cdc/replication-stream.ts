@@ -40,20 +40,32 @@ export class ReplicationStream {
   }
 
   /** `committed` is the LSN that may be acknowledged, which can be before the start of the stream. */
-  static async open({ url, slot, publication }: ReplicationOptions, from: Lsn, committed: Lsn, context: SyncContext): Promise<ReplicationStream> {
+  static async open(
+    { url, slot, publication }: ReplicationOptions,
+    from: Lsn,
+    committed: Lsn,
+    context: SyncContext,
+  ): Promise<ReplicationStream> {
     const where = describeServer(url)
     for (let attempt = 1; ; attempt++) {
       try {
         return await ReplicationStream.#start({ url, slot, publication }, where, from, committed, context.signal)
       } catch (error) {
         // The server may not have noticed yet that a previous reader has disconnected.
-        if (getSqlState(error) !== OBJECT_IN_USE || attempt >= ATTEMPTS_MAX) throw context.signal.aborted ? context.signal.reason : toSyncError(error, where)
+        if (getSqlState(error) !== OBJECT_IN_USE || attempt >= ATTEMPTS_MAX)
+          throw context.signal.aborted ? context.signal.reason : toSyncError(error, where)
         await context.clock.sleep(BUSY_RETRY_MS, context.signal)
       }
     }
   }
 
-  static async #start({ url, slot, publication }: ReplicationOptions, where: string, from: Lsn, committed: Lsn, signal: AbortSignal): Promise<ReplicationStream> {
+  static async #start(
+    { url, slot, publication }: ReplicationOptions,
+    where: string,
+    from: Lsn,
+    committed: Lsn,
+    signal: AbortSignal,
+  ): Promise<ReplicationStream> {
     const client = await connect(url, where, signal, { replication: 'database' })
     try {
       await client.query(SESSION_SETTINGS_SQL)
@@ -62,8 +74,13 @@ export class ReplicationStream {
       wire.on('copyData', ({ chunk }) => stream.#receive(chunk))
       const started = new Promise<void>((resolve) => wire.once('replicationStart', resolve))
       // The query never completes normally: it ends with the connection or an error.
-      const ended = client.query(`START_REPLICATION SLOT ${quoteName(slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names '${quoteName(publication).replaceAll("'", "''")}')`)
-      ended.then(() => stream.#fail(new Error('the server ended the replication stream')), (error: unknown) => stream.#fail(error))
+      const ended = client.query(
+        `START_REPLICATION SLOT ${quoteName(slot)} LOGICAL ${formatLsn(from)} (proto_version '1', publication_names '${quoteName(publication).replaceAll("'", "''")}')`,
+      )
+      ended.then(
+        () => stream.#fail(new Error('the server ended the replication stream')),
+        (error: unknown) => stream.#fail(error),
+      )
       await Promise.race([started, ended])
       return stream
     } catch (error) {
@@ -79,7 +96,8 @@ export class ReplicationStream {
   /** Returns the next message, or null on timeout. */
   async next(context: SyncContext, waitMs: number): Promise<ReplicationMessage | null> {
     if (this.#queue.length === 0) {
-      if (this.#failure !== null) throw context.signal.aborted ? context.signal.reason : toSyncError(this.#failure, this.#where)
+      if (this.#failure !== null)
+        throw context.signal.aborted ? context.signal.reason : toSyncError(this.#failure, this.#where)
       await this.#waitForMessage(context, waitMs)
     }
     const received = this.#queue.shift() ?? null
@@ -87,7 +105,8 @@ export class ReplicationStream {
       this.#isPaused = false
       getSocket(this.#client)?.resume()
     }
-    if (received === null && this.#failure !== null) throw context.signal.aborted ? context.signal.reason : toSyncError(this.#failure, this.#where)
+    if (received === null && this.#failure !== null)
+      throw context.signal.aborted ? context.signal.reason : toSyncError(this.#failure, this.#where)
     return received
   }
 

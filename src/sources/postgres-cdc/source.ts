@@ -51,15 +51,34 @@ const WAIT_MS = 250
  *                       └──────────────────────────────▶ delta: from that LSN on         (acknowledged when committed)
  *   delta: slot dropped, overtaken or table truncated ──▶ HISTORY_LOST ──▶ the engine runs the backfill with a new anchor
  */
-export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tidemark', pageSize = 1_000 }: PostgresCdcOptions): PostgresCdcSource {
-  if (tables.length === 0) throw new SyncError('SYNC_INVALID', 'postgres-cdc: `tables` is empty. Add at least one table.')
-  if (!/^[a-z0-9_]{1,63}$/.test(slot)) throw new SyncError('SYNC_INVALID', `The slot name ${JSON.stringify(slot)} is invalid. Use at most 63 lower-case letters, digits and \`_\`.`)
-  const resolveOptions = ({ secrets }: SyncContext): ReplicationOptions => ({ url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url), slot, publication })
+export function postgresCdc({
+  url,
+  tables,
+  slot = 'tidemark',
+  publication = 'tidemark',
+  pageSize = 1_000,
+}: PostgresCdcOptions): PostgresCdcSource {
+  if (tables.length === 0)
+    throw new SyncError('SYNC_INVALID', 'postgres-cdc: `tables` is empty. Add at least one table.')
+  if (!/^[a-z0-9_]{1,63}$/.test(slot))
+    throw new SyncError(
+      'SYNC_INVALID',
+      `The slot name ${JSON.stringify(slot)} is invalid. Use at most 63 lower-case letters, digits and \`_\`.`,
+    )
+  const resolveOptions = ({ secrets }: SyncContext): ReplicationOptions => ({
+    url: url instanceof Secret ? url.reveal() : /^[a-z]+:/.test(url) ? url : secrets.get(url),
+    slot,
+    publication,
+  })
   // Keyed by URL: one worker may read the databases of many tenants.
   const resourcesByUrl = new Map<string, CycleResources>()
   const getResources = (replication: ReplicationOptions): CycleResources => {
     let resources = resourcesByUrl.get(replication.url)
-    if (resources === undefined) resourcesByUrl.set(replication.url, (resources = { durable: new DurableLsnTracker(), snapshot: null, logReader: null }))
+    if (resources === undefined)
+      resourcesByUrl.set(
+        replication.url,
+        (resources = { durable: new DurableLsnTracker(), snapshot: null, logReader: null }),
+      )
     return resources
   }
 
@@ -79,18 +98,31 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       const replication = resolveOptions(context)
       const resources = getResources(replication)
       const heldSession = resources.snapshot?.cycle === context.cycle.id ? resources.snapshot.session : null
-      const session = heldSession ?? await PostgresSession.open(replication.url, context.signal)
+      const session = heldSession ?? (await PostgresSession.open(replication.url, context.signal))
       try {
         if (heldSession === null) await session.query('begin isolation level repeatable read read only')
         const replicated = await describeReplicatedTables(session, tables)
         const index = state === undefined ? 0 : replicated.findIndex(({ id }) => id === state.table)
         const [table, following] = index === -1 ? [] : replicated.slice(index)
-        if (table === undefined) throw new SyncError('CURSOR_REJECTED', 'The stored state refers to a table that is no longer followed.')
-        const { changes, after } = await readTable(session, table, state?.after ?? null, pageSize * SNAPSHOT_PAGE_FACTOR)
-        const next: SnapshotState | null = after !== null ? { table: table.id, after } : following !== undefined ? { table: following.id, after: null } : null
+        if (table === undefined)
+          throw new SyncError('CURSOR_REJECTED', 'The stored state refers to a table that is no longer followed.')
+        const { changes, after } = await readTable(
+          session,
+          table,
+          state?.after ?? null,
+          pageSize * SNAPSHOT_PAGE_FACTOR,
+        )
+        const next: SnapshotState | null =
+          after !== null
+            ? { table: table.id, after }
+            : following !== undefined
+              ? { table: following.id, after: null }
+              : null
         if (next === null && heldSession !== null) await heldSession.close()
         const shapes = buildTableShapes(replicated)
-        return next === null ? { changes, hasMore: false, tables: shapes } : { changes, hasMore: true, nextState: next, tables: shapes }
+        return next === null
+          ? { changes, hasMore: false, tables: shapes }
+          : { changes, hasMore: true, nextState: next, tables: shapes }
       } catch (error) {
         resources.snapshot = null
         await heldSession?.close()
@@ -105,7 +137,11 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       const replication = resolveOptions(context)
       const resources = getResources(replication)
       const confirmed = resources.durable.track(context.cycle.id, parseLsn(state.lsn))
-      if (resources.logReader === null || resources.logReader.isBroken || resources.logReader.expectedState !== JSON.stringify(state)) {
+      if (
+        resources.logReader === null ||
+        resources.logReader.isBroken ||
+        resources.logReader.expectedState !== JSON.stringify(state)
+      ) {
         resources.logReader?.close()
         resources.logReader = null
         const opened = await openLogReader(replication, tables, state, confirmed, context)
@@ -118,10 +154,16 @@ export function postgresCdc({ url, tables, slot = 'tidemark', publication = 'tid
       logReader.expectedState = ''
       let isKept = false
       try {
-        const page = await (logReader.state.reread !== undefined && logReader.isCaughtUp ? logReader.readTablePage(pageSize * SNAPSHOT_PAGE_FACTOR) : logReader.readChangesPage(confirmed, pageSize, context))
+        const page = await (logReader.state.reread !== undefined && logReader.isCaughtUp
+          ? logReader.readTablePage(pageSize * SNAPSHOT_PAGE_FACTOR)
+          : logReader.readChangesPage(confirmed, pageSize, context))
         logReader.expectedState = JSON.stringify(page.nextState)
         isKept = page.hasMore
-        return { ...page, tables: buildTableShapes(logReader.tables), ...(!page.hasMore && { tidemark: formatCycleStart(context) }) }
+        return {
+          ...page,
+          tables: buildTableShapes(logReader.tables),
+          ...(!page.hasMore && { tidemark: formatCycleStart(context) }),
+        }
       } finally {
         if (!isKept) {
           logReader.close()
@@ -152,7 +194,13 @@ function formatCycleStart({ cycle }: SyncContext): string {
 }
 
 /** Opens everything a page needs beyond the state. Returns a page instead when there is nothing to read now. */
-async function openLogReader(replication: ReplicationOptions, tables: readonly CdcTable[], state: CdcState, confirmed: Lsn, context: SyncContext): Promise<LogReader | Page<CdcState>> {
+async function openLogReader(
+  replication: ReplicationOptions,
+  tables: readonly CdcTable[],
+  state: CdcState,
+  confirmed: Lsn,
+  context: SyncContext,
+): Promise<LogReader | Page<CdcState>> {
   const session = await PostgresSession.open(replication.url, context.signal)
   try {
     const replicated = await describeReplicatedTables(session, tables)
@@ -180,7 +228,12 @@ async function openLogReader(replication: ReplicationOptions, tables: readonly C
 /** A cycle ends at the end of the log when it began. Tables altered before that are re-read at the end of the cycle. */
 function beginCycle(state: CdcState, replicated: readonly ReplicatedTable[], flushed: Lsn): CdcState {
   const altered = replicated.filter(({ id, digest }) => state.columns[id] !== digest).map(({ id }) => id)
-  return { ...state, until: formatLsn(flushed), columns: collectDigests(replicated), ...(altered.length > 0 && { reread: altered }) }
+  return {
+    ...state,
+    until: formatLsn(flushed),
+    columns: collectDigests(replicated),
+    ...(altered.length > 0 && { reread: altered }),
+  }
 }
 
 /** Reads the log from a state, as the server sends it. */
@@ -196,7 +249,13 @@ class LogReader {
   /** The state that the next page must have to continue with this reader. */
   expectedState = ''
 
-  constructor(stream: ReplicationStream, session: PostgresSession, tables: readonly ReplicatedTable[], state: CdcState, until: Lsn) {
+  constructor(
+    stream: ReplicationStream,
+    session: PostgresSession,
+    tables: readonly ReplicatedTable[],
+    state: CdcState,
+    until: Lsn,
+  ) {
     this.#stream = stream
     this.#session = session
     this.tables = tables
@@ -233,9 +292,12 @@ class LogReader {
           await this.#relations.register(message.relation)
           break
         case 'truncate': {
-          const truncated = message.relationOids.map((oid) => this.#relations.get(oid)).find((relation): relation is NonNullable<typeof relation> => relation !== null)
+          const truncated = message.relationOids
+            .map((oid) => this.#relations.get(oid))
+            .find((relation): relation is NonNullable<typeof relation> => relation !== null)
           // The log does not list the truncated rows; only a backfill with a sweep finds them.
-          if (truncated !== undefined) throw new SyncError('HISTORY_LOST', `${truncated.table.id} was truncated. A backfill follows.`)
+          if (truncated !== undefined)
+            throw new SyncError('HISTORY_LOST', `${truncated.table.id} was truncated. A backfill follows.`)
           break
         }
         case 'insert':
@@ -263,7 +325,8 @@ class LogReader {
       if (this.#transaction === null) {
         if (lsn >= this.#until) return this.#endPage(page, lsn)
         if (page.length >= pageSize || page.bytes >= PAGE_BYTES || isLate) return this.#continuePage(page, lsn)
-      } else if (page.length >= pageSize * TRANSACTION_PAGES_MIN || page.bytes >= PAGE_BYTES || isLate) return this.#continuePage(page, lsn)
+      } else if (page.length >= pageSize * TRANSACTION_PAGES_MIN || page.bytes >= PAGE_BYTES || isLate)
+        return this.#continuePage(page, lsn)
     }
   }
 
@@ -274,12 +337,17 @@ class LogReader {
     const [id, ...others] = this.state.reread ?? []
     const table = this.tables.find((entry) => entry.id === id)
     await this.#session.query('begin isolation level repeatable read read only')
-    const { changes, after } = table === undefined ? { changes: [], after: null } : await readTable(this.#session, table, this.state.after ?? null, limit)
+    const { changes, after } =
+      table === undefined
+        ? { changes: [], after: null }
+        : await readTable(this.#session, table, this.state.after ?? null, limit)
     await this.#session.query('commit')
     const { reread: _, after: __, ...rest } = this.state
     const left = after === null || id === undefined ? others : [id, ...others]
     this.state = { ...rest, ...(left.length > 0 && { reread: left }), ...(after !== null && { after }) }
-    return left.length > 0 ? { changes, hasMore: true, nextState: this.state } : { changes, hasMore: false, nextState: { lsn: this.state.lsn, columns: this.state.columns } }
+    return left.length > 0
+      ? { changes, hasMore: true, nextState: this.state }
+      : { changes, hasMore: false, nextState: { lsn: this.state.lsn, columns: this.state.columns } }
   }
 
   async #continuePage(page: ChangePage, lsn: Lsn): Promise<Page<CdcState>> {
@@ -289,7 +357,9 @@ class LogReader {
     this.state = {
       ...rest,
       lsn: formatLsn(lsn),
-      ...(this.#transaction !== null && { transaction: { commitLsn: this.#transaction.commitLsn, done: this.#transaction.seen } }),
+      ...(this.#transaction !== null && {
+        transaction: { commitLsn: this.#transaction.commitLsn, done: this.#transaction.seen },
+      }),
       // The server decodes a large transaction for a long time before it sends the first change.
       ...(isIdle && { quiet: quiet + 1 }),
     }

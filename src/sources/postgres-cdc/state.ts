@@ -25,7 +25,8 @@ export interface SnapshotState {
 }
 
 export function checkState(state: CdcState | undefined): asserts state is CdcState {
-  if (state === undefined) throw new SyncError('HISTORY_LOST', 'There is no stored LSN yet: it is captured when the backfill begins.')
+  if (state === undefined)
+    throw new SyncError('HISTORY_LOST', 'There is no stored LSN yet: it is captured when the backfill begins.')
   parseLsn(state.lsn)
   if (state.until !== undefined) parseLsn(state.until)
   if (state.transaction !== undefined) {
@@ -33,7 +34,8 @@ export function checkState(state: CdcState | undefined): asserts state is CdcSta
     if (!Number.isSafeInteger(state.transaction.done)) throw stateRejectedError('`transaction`')
   }
   if (typeof state.columns !== 'object' || state.columns === null) throw stateRejectedError('`columns`')
-  if (state.reread !== undefined && !(Array.isArray(state.reread) && state.reread.length > 0)) throw stateRejectedError('`reread`')
+  if (state.reread !== undefined && !(Array.isArray(state.reread) && state.reread.length > 0))
+    throw stateRejectedError('`reread`')
   if (state.after !== undefined && !Array.isArray(state.after)) throw stateRejectedError('`after`')
 }
 

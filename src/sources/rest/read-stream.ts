@@ -11,7 +11,18 @@ import { parseNextLink } from '../kit/link-header.ts'
 import { timestampPaging } from './timestamp-paging.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
 import { readInstant, buildKey, formatTime, type RecordMapping, type TimeFormat } from './record-mapping.ts'
-import type { EventPaging, ChangesPaging, KeysetPaging, LinkPaging, ListPaging, PageSizeParameter, TimestampPaging, TokenPaging, NoPaging, WindowPaging } from './stream.ts'
+import type {
+  EventPaging,
+  ChangesPaging,
+  KeysetPaging,
+  LinkPaging,
+  ListPaging,
+  PageSizeParameter,
+  TimestampPaging,
+  TokenPaging,
+  NoPaging,
+  WindowPaging,
+} from './stream.ts'
 import { timeWindow } from './time-window.ts'
 
 /** A list endpoint and the mapping of its records. */
@@ -43,18 +54,39 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return pageNumber({
         firstPage: page.first ?? 1,
         read: async ({ page: number }, context) => {
-          const { response, records } = await readPage(listing, { [page.parameter]: number, ...buildSizeQuery(page.size) }, context)
+          const { response, records } = await readPage(
+            listing,
+            { [page.parameter]: number, ...buildSizeQuery(page.size) },
+            context,
+          )
           const pages = readCount(response, page.pages)
-          const end = page.more === undefined ? (pages === undefined ? undefined : number - (page.first ?? 1) + 1 >= pages) : !readHasMore(response, page.more)
-          return { changes: records.map((record) => listing.toChange(record)), total: readCount(response, page.total) ?? null, ...(end !== undefined && { end }) }
+          const end =
+            page.more === undefined
+              ? pages === undefined
+                ? undefined
+                : number - (page.first ?? 1) + 1 >= pages
+              : !readHasMore(response, page.more)
+          return {
+            changes: records.map((record) => listing.toChange(record)),
+            total: readCount(response, page.total) ?? null,
+            ...(end !== undefined && { end }),
+          }
         },
       })
     case 'offset':
       return offset({
         limit: page.size.value,
         read: async ({ offset, limit }, context) => {
-          const { response, records } = await readPage(listing, { [page.parameter]: offset, [page.size.parameter]: limit }, context)
-          return { changes: records.map((record) => listing.toChange(record)), total: readCount(response, page.total) ?? null, ...(page.more !== undefined && { end: !readHasMore(response, page.more) }) }
+          const { response, records } = await readPage(
+            listing,
+            { [page.parameter]: offset, [page.size.parameter]: limit },
+            context,
+          )
+          return {
+            changes: records.map((record) => listing.toChange(record)),
+            total: readCount(response, page.total) ?? null,
+            ...(page.more !== undefined && { end: !readHasMore(response, page.more) }),
+          }
         },
       })
     case 'keyset':
@@ -95,12 +127,20 @@ function createKeysetReader(listing: ListEndpoint, page: KeysetPaging): Anchored
     id: (record) => buildKey(record, page.id ?? listing.mapping.key),
     toChange: (record) => listing.toChange(record),
     read: async ({ after, until, limit }, context) => {
-      const { response, records } = await readPage(listing, {
-        ...(after !== undefined && { [page.after]: formatTime(after.timestamp, time), [page.afterId]: after.id }),
-        ...buildUntilQuery(page.until, until, time),
-        [page.size.parameter]: limit,
-      }, context)
-      return { items: records, end: page.more === undefined ? records.length === 0 : !readHasMore(response, page.more), serverTime: response.serverTime }
+      const { response, records } = await readPage(
+        listing,
+        {
+          ...(after !== undefined && { [page.after]: formatTime(after.timestamp, time), [page.afterId]: after.id }),
+          ...buildUntilQuery(page.until, until, time),
+          [page.size.parameter]: limit,
+        },
+        context,
+      )
+      return {
+        items: records,
+        end: page.more === undefined ? records.length === 0 : !readHasMore(response, page.more),
+        serverTime: response.serverTime,
+      }
     },
   })
 }
@@ -114,11 +154,17 @@ function createTimestampReader(listing: ListEndpoint, page: TimestampPaging): An
     timestamp: (record) => readInstant(record, updatedAt, time),
     toChange: (record) => listing.toChange(record),
     read: async ({ since, until }, context) => {
-      const { response, records } = await readPage(listing, {
-        ...(since !== undefined && { [page.since]: formatTime(page.bound === 'above' ? subtractOneUnit(since, time) : since, time) }),
-        ...buildUntilQuery(page.until, until, time),
-        [page.size.parameter]: page.size.value,
-      }, context)
+      const { response, records } = await readPage(
+        listing,
+        {
+          ...(since !== undefined && {
+            [page.since]: formatTime(page.bound === 'above' ? subtractOneUnit(since, time) : since, time),
+          }),
+          ...buildUntilQuery(page.until, until, time),
+          [page.size.parameter]: page.size.value,
+        },
+        context,
+      )
       return { records, serverTime: response.serverTime }
     },
   })
@@ -133,23 +179,37 @@ function createWindowReader(listing: ListEndpoint, follow: WindowPaging): Anchor
   const { since, until, page } = follow
   const { time } = listing.mapping
   if (!['none', 'token', 'link'].includes(page.kind)) {
-    throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": changes cannot be paged by ${page.kind as string}, because a record that changes during the read shifts others out of view. Use token or link paging.`)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${listing.name}": changes cannot be paged by ${page.kind as string}, because a record that changes during the read shifts others out of view. Use token or link paging.`,
+    )
   }
   return timeWindow({
     lagMs: listing.lagMs,
     ...(follow.overlapMs !== undefined && { overlapMs: follow.overlapMs }),
     read: async (query, context) => {
-      const { changes, next, response } = await readLinkedPage(listing, page, query.token, {
-        ...(query.since !== undefined && { [since]: formatTime(query.since, time) }),
-        ...buildUntilQuery(until, query.until, time),
-      }, context)
+      const { changes, next, response } = await readLinkedPage(
+        listing,
+        page,
+        query.token,
+        {
+          ...(query.since !== undefined && { [since]: formatTime(query.since, time) }),
+          ...buildUntilQuery(until, query.until, time),
+        },
+        context,
+      )
       return { changes, next: next ?? null, serverTime: response.serverTime }
     },
   })
 }
 
 function createEventReader(listing: ListEndpoint, follow: EventPaging): AnchoredExecute<any> {
-  const feed: ListEndpoint = { ...listing, path: follow.path, query: follow.query ?? {}, recordsPath: follow.records ?? '' }
+  const feed: ListEndpoint = {
+    ...listing,
+    path: follow.path,
+    query: follow.query ?? {},
+    recordsPath: follow.records ?? '',
+  }
   const { time = listing.mapping.time } = follow
   return eventFeed<JsonValue>({
     lagMs: listing.lagMs,
@@ -159,13 +219,19 @@ function createEventReader(listing: ListEndpoint, follow: EventPaging): Anchored
     time: (event) => readInstant(event, follow.at, time) ?? '',
     anchor: async (context) => (await readPage(feed, follow.newest, context)).records[0],
     read: async ({ after }, context) => {
-      const { response, records } = await readPage(feed, after === '' ? {} : { [follow.after]: after }, context, after === '' ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES })
+      const { response, records } = await readPage(
+        feed,
+        after === '' ? {} : { [follow.after]: after },
+        context,
+        after === '' ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES },
+      )
       return { events: records, hasMore: readHasMore(response, follow.more), serverTime: response.serverTime }
     },
     toChanges: (event) => {
       if (follow.only !== undefined && !matchesAny(getAtPath(event, follow.only.at), follow.only.are)) return []
       const record = getAtPath(event, follow.record) ?? null
-      const isDeletion = follow.deletions !== undefined && matchesAny(getAtPath(event, follow.deletions.at), follow.deletions.are)
+      const isDeletion =
+        follow.deletions !== undefined && matchesAny(getAtPath(event, follow.deletions.at), follow.deletions.are)
       return [isDeletion ? { type: 'delete', key: buildKey(record, listing.mapping.key) } : listing.toChange(record)]
     },
   })
@@ -175,7 +241,10 @@ function createEventReader(listing: ListEndpoint, follow: EventPaging): Anchored
 const CURSOR_REJECTED_STATUSES = [400, 404, 410, 422]
 
 function matchesAny(value: JsonValue | undefined, names: readonly string[]): boolean {
-  return typeof value === 'string' && names.some((name) => (name.startsWith('*') ? value.endsWith(name.slice(1)) : value === name))
+  return (
+    typeof value === 'string' &&
+    names.some((name) => (name.startsWith('*') ? value.endsWith(name.slice(1)) : value === name))
+  )
 }
 
 interface LinkedPage extends RecordsPage {
@@ -184,7 +253,13 @@ interface LinkedPage extends RecordsPage {
 }
 
 /** Reads a page that contains the next token, or a link within the origin of the source. */
-async function readLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, token: string | undefined, query: Query, context: SyncContext): Promise<LinkedPage> {
+async function readLinkedPage(
+  listing: ListEndpoint,
+  page: NoPaging | TokenPaging | LinkPaging,
+  token: string | undefined,
+  query: Query,
+  context: SyncContext,
+): Promise<LinkedPage> {
   const options = token === undefined ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES }
   if (page.kind === 'link' && token !== undefined) {
     // The link holds the whole question.
@@ -192,32 +267,61 @@ async function readLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPagin
     return toLinkedPage(listing, page, { response, records: extractRecords(response, listing) }, context)
   }
   const size = page.kind === 'none' ? undefined : page.size
-  const read = await readPage(listing, { ...query, ...buildSizeQuery(size), ...(page.kind === 'token' && { [page.parameter]: token }) }, context, options)
+  const read = await readPage(
+    listing,
+    { ...query, ...buildSizeQuery(size), ...(page.kind === 'token' && { [page.parameter]: token }) },
+    context,
+    options,
+  )
   return toLinkedPage(listing, page, read, context)
 }
 
-function toLinkedPage(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, read: RecordsPage, context: SyncContext): LinkedPage {
+function toLinkedPage(
+  listing: ListEndpoint,
+  page: NoPaging | TokenPaging | LinkPaging,
+  read: RecordsPage,
+  context: SyncContext,
+): LinkedPage {
   const { response, records } = read
-  return { ...read, changes: records.map((record) => listing.toChange(record)), next: findNextToken(listing, page, read, response, context) }
+  return {
+    ...read,
+    changes: records.map((record) => listing.toChange(record)),
+    next: findNextToken(listing, page, read, response, context),
+  }
 }
 
-function findNextToken(listing: ListEndpoint, page: NoPaging | TokenPaging | LinkPaging, { records }: RecordsPage, response: HttpResponse, context: SyncContext): string | undefined {
+function findNextToken(
+  listing: ListEndpoint,
+  page: NoPaging | TokenPaging | LinkPaging,
+  { records }: RecordsPage,
+  response: HttpResponse,
+  context: SyncContext,
+): string | undefined {
   if (page.kind === 'none') return undefined
   if (page.kind === 'link') {
-    const link = page.next === undefined ? parseNextLink(response.headers) : (getAtPath(response.body, page.next) ?? null)
+    const link =
+      page.next === undefined ? parseNextLink(response.headers) : (getAtPath(response.body, page.next) ?? null)
     if (link === null || link === '') return undefined
-    if (typeof link !== 'string') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the link to the next page is not a string.`)
+    if (typeof link !== 'string')
+      throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the link to the next page is not a string.`)
     return listing.client.resolveLink(link, response, context)
   }
   if (page.more !== undefined && !readHasMore(response, page.more)) return undefined
   const isLast = typeof page.next === 'object' && 'last' in page.next
-  const value = isLast ? getAtPath(records.at(-1), (page.next as { last: FieldPath }).last) : getAtPath(response.body, page.next as FieldPath)
+  const value = isLast
+    ? getAtPath(records.at(-1), (page.next as { last: FieldPath }).last)
+    : getAtPath(response.body, page.next as FieldPath)
   if (value === undefined || value === null || value === '') {
     // If the source reports more pages, a missing token is not the end.
-    if (page.more !== undefined) throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the response reports more pages but has no token for the next one.`)
+    if (page.more !== undefined)
+      throw new SyncError(
+        'SOURCE_INVALID',
+        `Stream "${listing.name}": the response reports more pages but has no token for the next one.`,
+      )
     return undefined
   }
-  if (typeof value === 'object' || typeof value === 'boolean') throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the token of the next page is not a string.`)
+  if (typeof value === 'object' || typeof value === 'boolean')
+    throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the token of the next page is not a string.`)
   return String(value)
 }
 
@@ -226,7 +330,12 @@ interface RecordsPage {
   readonly records: readonly JsonValue[]
 }
 
-async function readPage(listing: ListEndpoint, query: Query, context: SyncContext, options: RequestOptions = {}): Promise<RecordsPage> {
+async function readPage(
+  listing: ListEndpoint,
+  query: Query,
+  context: SyncContext,
+  options: RequestOptions = {},
+): Promise<RecordsPage> {
   const response = await listing.client.get(listing.path, { ...listing.query, ...query }, context, options)
   return { response, records: extractRecords(response, listing) }
 }
@@ -234,20 +343,29 @@ async function readPage(listing: ListEndpoint, query: Query, context: SyncContex
 /** A response without the list is an error, not an empty list: a sweep would delete every row. */
 function extractRecords({ body }: HttpResponse, { recordsPath: records, name }: ListEndpoint): readonly JsonValue[] {
   const list = getAtPath(body, records)
-  if (!Array.isArray(list)) throw new SyncError('SOURCE_INVALID', `Stream "${name}": the response has no list ${records.length === 0 ? 'of records' : `at \`${String(records)}\``}.`)
+  if (!Array.isArray(list))
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `Stream "${name}": the response has no list ${records.length === 0 ? 'of records' : `at \`${String(records)}\``}.`,
+    )
   return list
 }
 
 function readHasMore({ body }: HttpResponse, path: FieldPath): boolean {
   const more = getAtPath(body, path)
-  if (typeof more !== 'boolean') throw new SyncError('SOURCE_INVALID', `The response has no boolean at \`${String(path)}\`, which says whether more pages follow.`)
+  if (typeof more !== 'boolean')
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `The response has no boolean at \`${String(path)}\`, which says whether more pages follow.`,
+    )
   return more
 }
 
 function readCount({ body }: HttpResponse, path: FieldPath | undefined): number | undefined {
   if (path === undefined) return undefined
   const count = Number(getAtPath(body, path) ?? Number.NaN)
-  if (!Number.isSafeInteger(count) || count < 0) throw new SyncError('SOURCE_INVALID', `The response has no count at \`${String(path)}\`.`)
+  if (!Number.isSafeInteger(count) || count < 0)
+    throw new SyncError('SOURCE_INVALID', `The response has no count at \`${String(path)}\`.`)
   return count
 }
 
@@ -255,11 +373,16 @@ function buildSizeQuery(size: PageSizeParameter | undefined): Query {
   return size === undefined ? {} : { [size.parameter]: size.value }
 }
 
-function buildUntilQuery(parameter: string | undefined, until: string | undefined, time: TimeFormat | undefined): Query {
+function buildUntilQuery(
+  parameter: string | undefined,
+  until: string | undefined,
+  time: TimeFormat | undefined,
+): Query {
   return parameter === undefined || until === undefined ? {} : { [parameter]: formatTime(until, time) }
 }
 
 function requireUpdatedAt({ name, mapping }: ListEndpoint): FieldPath {
-  if (mapping.updatedAt === undefined) throw new SyncError('SYNC_INVALID', `Stream "${name}": reading by timestamp needs \`updatedAt\`.`)
+  if (mapping.updatedAt === undefined)
+    throw new SyncError('SYNC_INVALID', `Stream "${name}": reading by timestamp needs \`updatedAt\`.`)
   return mapping.updatedAt
 }

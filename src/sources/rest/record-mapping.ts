@@ -37,7 +37,9 @@ export function buildKey(record: JsonValue, key: string | readonly FieldPath[]):
 }
 
 function formatKeyPart(value: JsonValue | undefined): string {
-  return typeof value === 'string' || typeof value === 'bigint' || (typeof value === 'number' && Number.isFinite(value)) ? String(value) : ''
+  return typeof value === 'string' || typeof value === 'bigint' || (typeof value === 'number' && Number.isFinite(value))
+    ? String(value)
+    : ''
 }
 
 /** Returns RFC 3339, or an invalid time that the engine rejects; undefined if the field is missing. */

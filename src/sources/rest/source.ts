@@ -20,8 +20,20 @@ export { Secret } from '../../redaction/secret.ts'
 export type { FieldPath } from './field-path.ts'
 export type { TimeFormat } from './record-mapping.ts'
 export type {
-  DeletesStream, EventPaging, ChangesPaging, KeysetPaging, LinkPaging, ListPaging, OffsetPaging, PageNumberPaging, PageSizeParameter, RestStream,
-  TimestampPaging, TokenPaging, NoPaging, WindowPaging,
+  DeletesStream,
+  EventPaging,
+  ChangesPaging,
+  KeysetPaging,
+  LinkPaging,
+  ListPaging,
+  OffsetPaging,
+  PageNumberPaging,
+  PageSizeParameter,
+  RestStream,
+  TimestampPaging,
+  TokenPaging,
+  NoPaging,
+  WindowPaging,
 } from './stream.ts'
 
 export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
@@ -45,14 +57,18 @@ export interface TrackedStream {
   readonly lagMs: number
 }
 
-export type RestSource<Streams extends readonly RestStream[]> = { readonly [Stream in Streams[number] as Stream['name']]: StreamSource<Stream> }
+export type RestSource<Streams extends readonly RestStream[]> = {
+  readonly [Stream in Streams[number] as Stream['name']]: StreamSource<Stream>
+}
 
-type StreamSource<Stream extends RestStream> =
-  Stream extends { readonly deletes: 'sweep' } ? ListedStream
-  : Stream extends { readonly follow: object } ? TrackedStream
-  // Unknown at compile time if the stream is not a literal.
-  : 'follow' extends keyof Stream ? ListedStream | TrackedStream
-  : ListedStream
+type StreamSource<Stream extends RestStream> = Stream extends { readonly deletes: 'sweep' }
+  ? ListedStream
+  : Stream extends { readonly follow: object }
+    ? TrackedStream
+    : // Unknown at compile time if the stream is not a literal.
+      'follow' extends keyof Stream
+      ? ListedStream | TrackedStream
+      : ListedStream
 
 /**
  * Reads any HTTP API that is described declaratively. Choose by the features of the API:
@@ -86,7 +102,8 @@ export function rest<const Streams extends readonly RestStream[]>(options: RestO
   const client = createHttpClient(http)
   const names = streams.map(({ name }) => name)
   const duplicate = names.find((name, index) => names.indexOf(name) !== index)
-  if (duplicate !== undefined) throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
+  if (duplicate !== undefined)
+    throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
   return Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, client)])) as RestSource<Streams>
 }
 
@@ -95,33 +112,66 @@ const DEFAULT_LAG_MS = 30_000
 function createStream(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
   checkStream(stream)
   const { name, path, query = {}, records = '', lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
-  const listing: ListEndpoint = { client, name, path, query, recordsPath: records, mapping: stream, lagMs, toChange: (record) => toChange(record, stream) }
+  const listing: ListEndpoint = {
+    client,
+    name,
+    path,
+    query,
+    recordsPath: records,
+    mapping: stream,
+    lagMs,
+    toChange: (record) => toChange(record, stream),
+  }
   const list = withLaggedTidemark(createListReader(listing, page), lagMs)
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
-  if (follow === undefined || deletes === 'sweep') return { mode: 'replace', execute: list, ...lookup, ...(stream.lagMs !== undefined && { lagMs }) }
+  if (follow === undefined || deletes === 'sweep')
+    return { mode: 'replace', execute: list, ...lookup, ...(stream.lagMs !== undefined && { lagMs }) }
   const reportsDeletions = stream.deleted !== undefined || (follow.kind === 'events' && follow.deletions !== undefined)
   if (deletes === undefined && !reportsDeletions) {
-    throw new SyncError('SYNC_INVALID', `Stream "${name}" does not say how deletions are reported. Set \`deleted\` or \`deletes: { … }\`, or \`deletes: 'sweep'\` to read the complete list in every cycle, or \`deletes: 'ignore'\`.`)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}" does not say how deletions are reported. Set \`deleted\` or \`deletes: { … }\`, or \`deletes: 'sweep'\` to read the complete list in every cycle, or \`deletes: 'ignore'\`.`,
+    )
   }
   const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
-  if (deletes === undefined || deletes === 'ignore') return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
+  if (deletes === undefined || deletes === 'ignore')
+    return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
 
-  const deleted = limitRetention(createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow), deletes.retentionMs, lagMs)
+  const deleted = limitRetention(
+    createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow),
+    deletes.retentionMs,
+    lagMs,
+  )
   const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill: list, delta: both, anchor: both.anchor }
 }
 
 /** A change may become visible up to `lagMs` late, so the usable retention is shorter by `lagMs`. */
-function limitRetention(changes: AnchoredExecute<any>, retentionMs: number | undefined, lagMs: number): AnchoredExecute<any> {
+function limitRetention(
+  changes: AnchoredExecute<any>,
+  retentionMs: number | undefined,
+  lagMs: number,
+): AnchoredExecute<any> {
   if (retentionMs === undefined) return changes
   requireNumber('rest', 'retentionMs', retentionMs, 1)
-  return Object.assign(changes, { retentionMs: Math.min(changes.retentionMs ?? Infinity, Math.max(1, retentionMs - lagMs)) })
+  return Object.assign(changes, {
+    retentionMs: Math.min(changes.retentionMs ?? Infinity, Math.max(1, retentionMs - lagMs)),
+  })
 }
 
-function createLookup(stream: RestStream, { path, record = '' }: NonNullable<RestStream['lookup']>, client: HttpClient): Lookup {
+function createLookup(
+  stream: RestStream,
+  { path, record = '' }: NonNullable<RestStream['lookup']>,
+  client: HttpClient,
+): Lookup {
   return async (key, context) => {
-    const { status, body } = await client.get(path.replaceAll('{key}', () => encodePathSegment(key)), stream.query ?? {}, context, { answers: [404, 410] })
+    const { status, body } = await client.get(
+      path.replaceAll('{key}', () => encodePathSegment(key)),
+      stream.query ?? {},
+      context,
+      { answers: [404, 410] },
+    )
     const found = status >= 400 ? undefined : getAtPath(body, record)
     if (found === undefined || found === null) return null
     const change = toChange(found, stream)
@@ -132,12 +182,24 @@ function createLookup(stream: RestStream, { path, record = '' }: NonNullable<Res
 /** Validates streams that no compiler has checked. */
 function checkStream(stream: Partial<RestStream>): void {
   const missing = (['name', 'path', 'key', 'page'] as const).find((name) => stream?.[name] === undefined)
-  if (missing !== undefined) throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
+  if (missing !== undefined)
+    throw new SyncError('SYNC_INVALID', `Stream "${stream?.name ?? ''}" has no \`${missing}\`.`)
   const unknown = findUnknownField(stream)
-  if (unknown !== null) throw new SyncError('SYNC_INVALID', `Stream "${stream.name ?? ''}" has an unknown field \`${unknown.field}\`. Known fields: ${unknown.known.join(', ')}.`)
+  if (unknown !== null)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${stream.name ?? ''}" has an unknown field \`${unknown.field}\`. Known fields: ${unknown.known.join(', ')}.`,
+    )
 }
 
 function toDeletesEndpoint(listing: ListEndpoint, deletes: DeletesStream): ListEndpoint {
   const { path, query = {}, records = '' } = deletes
-  return { ...listing, path, query, recordsPath: records, mapping: deletes, toChange: (record) => toDelete(record, deletes) }
+  return {
+    ...listing,
+    path,
+    query,
+    recordsPath: records,
+    mapping: deletes,
+    toChange: (record) => toDelete(record, deletes),
+  }
 }

@@ -31,7 +31,10 @@ export interface RestStream extends RecordMapping {
    * How to read one record, for `tidemark why-not` and before a sweep. `{key}` in the path is replaced by the key. If the source
    * returns deleted records with a flag instead of 404 or 410, set `deleted`.
    */
-  readonly lookup?: { readonly path: string; /** Its path in the response. The default is the whole response. */ readonly record?: FieldPath }
+  readonly lookup?: {
+    readonly path: string
+    /** Its path in the response. The default is the whole response. */ readonly record?: FieldPath
+  }
 }
 
 /** A separate list of deletions, such as an audit log or a trash. Each entry contains the key of a deleted record. */
@@ -53,7 +56,14 @@ export interface PageSizeParameter {
   readonly value: number
 }
 
-export type ListPaging = NoPaging | TokenPaging | LinkPaging | PageNumberPaging | OffsetPaging | KeysetPaging | TimestampPaging
+export type ListPaging =
+  | NoPaging
+  | TokenPaging
+  | LinkPaging
+  | PageNumberPaging
+  | OffsetPaging
+  | KeysetPaging
+  | TimestampPaging
 
 /** The complete list in one response. */
 export interface NoPaging {

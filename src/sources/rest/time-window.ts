@@ -8,7 +8,10 @@ import { required } from '../../values/required.ts'
 
 export interface TimeWindowOptions {
   /** Reads one page of the changes from `since`, up to `until` if the source supports an upper bound. */
-  read(query: { readonly since: string | undefined; readonly until: string; readonly token: string | undefined }, context: SyncContext): Promise<TimeWindowPage>
+  read(
+    query: { readonly since: string | undefined; readonly until: string; readonly token: string | undefined },
+    context: SyncContext,
+  ): Promise<TimeWindowPage>
   lagMs: number
   /** The overlap between a window and the previous one. */
   overlapMs?: number
@@ -40,7 +43,11 @@ const OVERLAP_MS = 1_000
  * A window without changes does not advance: a wrong empty response would skip changes. The next cycle reads from the same time,
  * which is one request while nothing changes. An empty page that ends a window is requested twice.
  */
-export function timeWindow({ read, lagMs, overlapMs = OVERLAP_MS }: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
+export function timeWindow({
+  read,
+  lagMs,
+  overlapMs = OVERLAP_MS,
+}: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
   requireNumber('window', 'overlapMs', overlapMs, 0)
 
@@ -48,23 +55,37 @@ export function timeWindow({ read, lagMs, overlapMs = OVERLAP_MS }: TimeWindowOp
     requireMode('window', 'incremental', context, 'the changes since a time are not the complete list')
     const pinnedMs = pinHorizon('window', context.cycle, lagMs, state?.untilMs)
     const since = readSince(state)
-    const { answer, tookMs } = await measureRequest(context, () => read({ since, until: formatIso(pinnedMs), token: state?.token }, context))
+    const { answer, tookMs } = await measureRequest(context, () =>
+      read({ since, until: formatIso(pinnedMs), token: state?.token }, context),
+    )
     const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     const changes = [...answer.changes]
     const isFound = state?.isFound === true || changes.length > 0
     const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
     if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
-    if (isFound && changes.length === 0 && state?.isEmpty !== true) return { changes, hasMore: true, nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), isEmpty: true } }
+    if (isFound && changes.length === 0 && state?.isEmpty !== true)
+      return {
+        changes,
+        hasMore: true,
+        nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), isEmpty: true },
+      }
     // A cursor from a clock that was ahead moves back, so that no window is skipped.
     const end = formatIso(untilMs - overlapMs)
     const isNext = isFound || (since !== undefined && isLater(since, end))
-    return { changes, hasMore: false, tidemark: formatIso(untilMs), nextState: { since: isNext ? end : (since ?? null) } }
+    return {
+      changes,
+      hasMore: false,
+      tidemark: formatIso(untilMs),
+      nextState: { since: isNext ? end : (since ?? null) },
+    }
   }
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const untilMs = pinHorizon('window', context.cycle, lagMs, undefined)
       // One request, to learn the time of the source.
-      const { answer, tookMs } = await measureRequest(context, () => read({ since: formatIso(untilMs), until: formatIso(untilMs), token: undefined }, context))
+      const { answer, tookMs } = await measureRequest(context, () =>
+        read({ since: formatIso(untilMs), until: formatIso(untilMs), token: undefined }, context),
+      )
       return { since: formatIso(lowerHorizon(untilMs, lagMs, answer, tookMs) - overlapMs) }
     },
   })
@@ -76,7 +97,9 @@ function isLater(instant: string, other: string): boolean {
 
 function readSince(state: TimeWindowState | undefined): string | undefined {
   if (state === undefined || state.since === null) return undefined
-  if (typeof state.since !== 'string' || canonicalizeInstant(state.since) === null) throw stateRejectedError('window', '`since` is not an instant')
-  if (state.token !== undefined && typeof state.token !== 'string') throw stateRejectedError('window', '`token` is not a string')
+  if (typeof state.since !== 'string' || canonicalizeInstant(state.since) === null)
+    throw stateRejectedError('window', '`since` is not an instant')
+  if (state.token !== undefined && typeof state.token !== 'string')
+    throw stateRejectedError('window', '`token` is not a string')
   return state.since
 }

@@ -8,7 +8,10 @@ import { required } from '../../values/required.ts'
 
 export interface TimestampPagingOptions {
   /** Reads the first page of records from `since`, inclusive, sorted by timestamp, oldest first. */
-  read(query: { readonly since: string | undefined; readonly until: string | undefined }, context: SyncContext): Promise<TimestampPage>
+  read(
+    query: { readonly since: string | undefined; readonly until: string | undefined },
+    context: SyncContext,
+  ): Promise<TimestampPage>
   timestamp(record: JsonValue): string | undefined
   toChange(record: JsonValue): Change
   lagMs: number
@@ -43,31 +46,53 @@ export function timestampPaging(options: TimestampPagingOptions): AnchoredExecut
     const bounded = context.cycle.mode === 'incremental'
     const pinnedMs = bounded ? pinHorizon('ladder', context.cycle, lagMs, state?.untilMs) : Number.POSITIVE_INFINITY
     const since = clampCursor(readCursor(state), pinnedMs)
-    const { answer, tookMs } = await measureRequest(context, () => options.read({ since, until: bounded ? formatIso(pinnedMs) : undefined }, context))
+    const { answer, tookMs } = await measureRequest(context, () =>
+      options.read({ since, until: bounded ? formatIso(pinnedMs) : undefined }, context),
+    )
     const untilMs = bounded ? lowerHorizon(pinnedMs, lagMs, answer, tookMs) : pinnedMs
 
     const ordered = requireOrdered(answer.records, options)
     const safe = bounded ? ordered.filter(({ instant }) => instant <= msToInstant(untilMs)) : ordered
     const last = safe.at(-1)
-    const hasMoved = last !== undefined && (since === undefined || last.instant > required(canonicalizeInstant(since), 'The instant of the cursor'))
+    const hasMoved =
+      last !== undefined &&
+      (since === undefined || last.instant > required(canonicalizeInstant(since), 'The instant of the cursor'))
     if (!hasMoved && ordered.length >= pageSize && safe.length === ordered.length) {
-      throw sourceInvalidError(`All ${ordered.length} records of a full page share one timestamp, so the next page cannot be requested. Raise the page size, or page by timestamp and id.`)
+      throw sourceInvalidError(
+        `All ${ordered.length} records of a full page share one timestamp, so the next page cannot be requested. Raise the page size, or page by timestamp and id.`,
+      )
     }
     const cursor = hasMoved ? last.timestamp : (since ?? null)
     // Records are sorted, so none below the horizon can follow one above it.
     const hasMore = hasMoved && safe.length === ordered.length
     // A page starts with the last record of the previous one, so an empty page is unlikely. A sweep requires a second one.
-    if (!bounded && ordered.length === 0 && state?.isEmpty !== true) return { changes: [], hasMore: true, nextState: { cursor, isEmpty: true } }
+    if (!bounded && ordered.length === 0 && state?.isEmpty !== true)
+      return { changes: [], hasMore: true, nextState: { cursor, isEmpty: true } }
     const changes = safe.map(({ record, timestamp }) => attachCursor(options.toChange(record), timestamp))
-    if (hasMore && last !== undefined) return { changes, hasMore, tidemark: subtractMicrosecond(last.instant), nextState: { cursor, ...(bounded && { untilMs }) } }
-    const horizonMs = bounded ? untilMs : lowerHorizon(pinHorizon('ladder', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
-    return { changes, hasMore, tidemark: formatIso(horizonMs), nextState: bounded && cursor !== null ? { cursor } : undefined }
+    if (hasMore && last !== undefined)
+      return {
+        changes,
+        hasMore,
+        tidemark: subtractMicrosecond(last.instant),
+        nextState: { cursor, ...(bounded && { untilMs }) },
+      }
+    const horizonMs = bounded
+      ? untilMs
+      : lowerHorizon(pinHorizon('ladder', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
+    return {
+      changes,
+      hasMore,
+      tidemark: formatIso(horizonMs),
+      nextState: bounded && cursor !== null ? { cursor } : undefined,
+    }
   }
   return Object.assign(execute, {
     anchor: async (context: SyncContext) => {
       const untilMs = pinHorizon('ladder', context.cycle, lagMs, undefined)
       // One request, to learn the time of the source.
-      const { answer, tookMs } = await measureRequest(context, () => options.read({ since: formatIso(untilMs), until: formatIso(untilMs) }, context))
+      const { answer, tookMs } = await measureRequest(context, () =>
+        options.read({ since: formatIso(untilMs), until: formatIso(untilMs) }, context),
+      )
       return { cursor: formatIso(lowerHorizon(untilMs, lagMs, answer, tookMs)) }
     },
   })
@@ -81,7 +106,10 @@ interface TimedRecord {
 
 /** A cursor after the horizon comes from a clock that was ahead. Records that it skipped may become visible only now. */
 function clampCursor(cursor: string | undefined, untilMs: number): string | undefined {
-  return cursor !== undefined && instantToMs(required(canonicalizeInstant(cursor), 'The instant of the cursor')) > untilMs ? formatIso(untilMs) : cursor
+  return cursor !== undefined &&
+    instantToMs(required(canonicalizeInstant(cursor), 'The instant of the cursor')) > untilMs
+    ? formatIso(untilMs)
+    : cursor
 }
 
 /** Fails closed: a page out of order may hide records that no later page returns. */
@@ -102,6 +130,7 @@ function attachCursor(change: Change, cursor: string): Change {
 
 function readCursor(state: TimestampPagingState | undefined): string | undefined {
   if (state === undefined || state.cursor === null) return undefined
-  if (typeof state.cursor !== 'string' || canonicalizeInstant(state.cursor) === null) throw stateRejectedError('ladder', '`cursor` is not an instant')
+  if (typeof state.cursor !== 'string' || canonicalizeInstant(state.cursor) === null)
+    throw stateRejectedError('ladder', '`cursor` is not an instant')
   return state.cursor
 }

@@ -12,13 +12,27 @@ export interface DiscoveredObject {
 }
 
 /** Lists the objects that can be tracked. Objects that are not replicateable have no modification time. */
-export async function discoverObjects(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredObject[]> {
+export async function discoverObjects(
+  client: HttpClient,
+  context: SyncContext,
+  described: readonly string[],
+): Promise<DiscoveredObject[]> {
   const { body } = await client.get('/sobjects', {}, context)
-  const names = requireList(body, 'sobjects').filter((object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true).map(({ name }) => String(name))
+  const names = requireList(body, 'sobjects')
+    .filter(
+      (object) => object.queryable === true && object.replicateable === true && object.deprecatedAndHidden !== true,
+    )
+    .map(({ name }) => String(name))
   const found: DiscoveredObject[] = []
   for (const id of names) {
     const columns = described.includes(id) ? { columns: await listFields(client, id, context) } : {}
-    found.push({ id, key: ['Id'], cursor: 'SystemModstamp', candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'], ...columns })
+    found.push({
+      id,
+      key: ['Id'],
+      cursor: 'SystemModstamp',
+      candidates: ['CreatedDate', 'LastModifiedDate', 'SystemModstamp'],
+      ...columns,
+    })
   }
   return found
 }

@@ -12,22 +12,42 @@ export interface DiscoveredTable {
 }
 
 /** Lists the tables that have or inherit a modification time. */
-export async function discoverTables(client: HttpClient, context: SyncContext, described: readonly string[]): Promise<DiscoveredTable[]> {
+export async function discoverTables(
+  client: HttpClient,
+  context: SyncContext,
+  described: readonly string[],
+): Promise<DiscoveredTable[]> {
   const tables = await readAllRows(client, 'sys_db_object', 'nameISNOTEMPTY', ['name', 'super_class.name'], context)
   const parents = new Map(tables.map((row) => [row['name'] ?? '', row['super_class.name'] ?? '']))
-  const stamped = new Set((await readAllRows(client, 'sys_dictionary', 'element=sys_updated_on', ['name'], context)).map((row) => row['name'] ?? ''))
+  const stamped = new Set(
+    (await readAllRows(client, 'sys_dictionary', 'element=sys_updated_on', ['name'], context)).map(
+      (row) => row['name'] ?? '',
+    ),
+  )
   const found: DiscoveredTable[] = []
   for (const id of parents.keys()) {
     const ancestry = listTableAncestry(id, parents)
     if (!ancestry.some((table) => stamped.has(table))) continue
     const columns = described.includes(id) ? { columns: await listColumns(client, ancestry, context) } : {}
-    found.push({ id, key: ['sys_id'], cursor: 'sys_updated_on', candidates: ['sys_created_on', 'sys_updated_on'], ...columns })
+    found.push({
+      id,
+      key: ['sys_id'],
+      cursor: 'sys_updated_on',
+      candidates: ['sys_created_on', 'sys_updated_on'],
+      ...columns,
+    })
   }
   return found.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }
 
 async function listColumns(client: HttpClient, ancestry: readonly string[], context: SyncContext): Promise<string[]> {
-  const entries = await readAllRows(client, 'sys_dictionary', `nameIN${ancestry.join(',')}^elementISNOTEMPTY`, ['element'], context)
+  const entries = await readAllRows(
+    client,
+    'sys_dictionary',
+    `nameIN${ancestry.join(',')}^elementISNOTEMPTY`,
+    ['element'],
+    context,
+  )
   return [...new Set(entries.flatMap((row) => row['element'] ?? []))].toSorted()
 }
 

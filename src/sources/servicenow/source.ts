@@ -1,5 +1,20 @@
-import { SyncError, type Change, type Execute, type JsonObject, type Lookup, type SyncContext } from '../../contract/index.ts'
-import { keyset, streams, type AnchoredExecute, type KeysetAnswer, type KeysetQuery, type KeysetState, type StreamsState } from '../../strategies/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type Lookup,
+  type SyncContext,
+} from '../../contract/index.ts'
+import {
+  keyset,
+  streams,
+  type AnchoredExecute,
+  type KeysetAnswer,
+  type KeysetQuery,
+  type KeysetState,
+  type StreamsState,
+} from '../../strategies/index.ts'
 import { mergeAnswers } from '../../strategies/kit/merge-answers.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
@@ -48,7 +63,10 @@ export interface ServicenowSource {
    * `fields` defaults to all visible fields. `safetyWindow` is the time span that every delta cycle re-reads, as a duration such
    * as PT5M.
    */
-  table(name: string, options?: { readonly fields?: readonly string[]; readonly safetyWindow?: string }): ServicenowStream
+  table(
+    name: string,
+    options?: { readonly fields?: readonly string[]; readonly safetyWindow?: string },
+  ): ServicenowStream
   /** Lists the tables, with the columns of the `described` ones. */
   discover(context: SyncContext, described?: readonly string[]): Promise<DiscoveredTable[]>
 }
@@ -57,54 +75,97 @@ export interface ServicenowSource {
  * The backfill lists by creation time. The delta reads rows by modification time and deletions from the audit table, both in
  * every cycle: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`.
  */
-export function servicenow({ instanceUrl, user, password, auth, limit = 100, lagMs = 15_000, auditRetentionMs = 30 * 86_400_000, metadata = true }: ServicenowOptions): ServicenowSource {
+export function servicenow({
+  instanceUrl,
+  user,
+  password,
+  auth,
+  limit = 100,
+  lagMs = 15_000,
+  auditRetentionMs = 30 * 86_400_000,
+  metadata = true,
+}: ServicenowOptions): ServicenowSource {
   const basicAuth = user !== undefined && password !== undefined ? basic({ user, password }) : undefined
   const chosenAuth = requireOneAuth(auth, basicAuth, 'ServiceNow needs either `user` and `password`, or `auth`.')
   checkPageSize('ServiceNow', limit, 10_000)
-  const client = createHttpClient({ baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`, auth: chosenAuth, classifyResponse })
+  const client = createHttpClient({
+    baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`,
+    auth: chosenAuth,
+    classifyResponse,
+  })
   return {
     discover: (context, described = []) => discoverTables(client, context, described),
     table(name, { fields, safetyWindow } = {}) {
       const overlapMs = parseSafetyWindowMs(safetyWindow)
-      if (!/^\w{1,80}$/.test(name)) throw new SyncError('SYNC_INVALID', `"${name}" is not a valid ServiceNow table name.`)
+      if (!/^\w{1,80}$/.test(name))
+        throw new SyncError('SYNC_INVALID', `"${name}" is not a valid ServiceNow table name.`)
       const columns = fields === undefined ? undefined : [...new Set(['sys_id', 'sys_updated_on', ...fields])]
       const listed = columns === undefined ? undefined : [...new Set([...columns, 'sys_created_on'])]
-      const readBy = (stream: TableStream): AnchoredExecute<KeysetState> => keyset<JsonObject>({
-        read: (query, context) => readKeysetPage(client, stream, query, context),
-        timestamp: (row) => toInstant(requireString(row, stream.timestampColumn)),
-        id: (row) => requireString(row, 'sys_id'),
-        toChange: stream.toChange,
-        lagMs,
-        limit,
-        confirms: true,
-        ...(overlapMs !== undefined && { overlapMs }),
-      })
+      const readBy = (stream: TableStream): AnchoredExecute<KeysetState> =>
+        keyset<JsonObject>({
+          read: (query, context) => readKeysetPage(client, stream, query, context),
+          timestamp: (row) => toInstant(requireString(row, stream.timestampColumn)),
+          id: (row) => requireString(row, 'sys_id'),
+          toChange: stream.toChange,
+          lagMs,
+          limit,
+          confirms: true,
+          ...(overlapMs !== undefined && { overlapMs }),
+        })
       const rows = { table: name, condition: '' } as const
-      const changes = readBy({ ...rows, timestampColumn: 'sys_updated_on', columns, toChange: toUpsert, isEnd: ({ length }) => length < limit })
+      const changes = readBy({
+        ...rows,
+        timestampColumn: 'sys_updated_on',
+        columns,
+        toChange: toUpsert,
+        isEnd: ({ length }) => length < limit,
+      })
       const deletes = readBy({
-        table: 'sys_audit', timestampColumn: 'sys_created_on', condition: `tablename=${name}^fieldname=DELETED`,
-        columns: ['sys_id', 'documentkey', 'sys_created_on'], toChange: toDelete, isEnd: ({ length }) => length < limit,
+        table: 'sys_audit',
+        timestampColumn: 'sys_created_on',
+        condition: `tablename=${name}^fieldname=DELETED`,
+        columns: ['sys_id', 'documentkey', 'sys_created_on'],
+        toChange: toDelete,
+        isEnd: ({ length }) => length < limit,
       })
       const types = new PageColumnTypes({
-        name, knownShape: SYSTEM_SHAPE, requiredPermission: 'read access to sys_db_object and sys_dictionary',
+        name,
+        knownShape: SYSTEM_SHAPE,
+        requiredPermission: 'read access to sys_db_object and sys_dictionary',
         readShape: metadata ? createDictionaryReader(client, name) : undefined,
       })
       return {
         lagMs,
         lookup: async (key, context) => {
           if (!ID_PATTERN.test(key)) return null
-          const { status, body } = await client.get(`/${encodePathSegment(name)}/${encodePathSegment(key)}`, { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true }, context, { answers: [404] })
+          const { status, body } = await client.get(
+            `/${encodePathSegment(name)}/${encodePathSegment(key)}`,
+            { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true },
+            context,
+            { answers: [404] },
+          )
           if (status === 404) return null
-          if (!isObject(body) || !isObject(body.result)) throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
+          if (!isObject(body) || !isObject(body.result))
+            throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
           return toUpsert(body.result)
         },
-        backfill: types.attachTo(listByCreation(readBy({
-          ...rows, timestampColumn: 'sys_created_on', columns: listed, toChange: (row) => toUpsert(selectColumns(row, columns)),
-          // Access rules may omit rows, so only an empty page ends the list. If rows are created faster than pages are read,
-          // no page is ever empty: the list also ends when all rows were created since the cycle began, which the delta reads.
-          isEnd: (items, { cycle }, isCounted) => items.length === 0
-            || (isCounted && items.length < limit && items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
-        }))),
+        backfill: types.attachTo(
+          listByCreation(
+            readBy({
+              ...rows,
+              timestampColumn: 'sys_created_on',
+              columns: listed,
+              toChange: (row) => toUpsert(selectColumns(row, columns)),
+              // Access rules may omit rows, so only an empty page ends the list. If rows are created faster than pages are read,
+              // no page is ever empty: the list also ends when all rows were created since the cycle began, which the delta reads.
+              isEnd: (items, { cycle }, isCounted) =>
+                items.length === 0 ||
+                (isCounted &&
+                  items.length < limit &&
+                  items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
+            }),
+          ),
+        ),
         delta: Object.assign(types.attachTo(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const state = await changes.anchor(context)
@@ -145,30 +206,48 @@ interface TableStream {
   readonly isEnd: (items: readonly JsonObject[], context: SyncContext, isCounted: boolean) => boolean
 }
 
-async function readKeysetPage(client: HttpClient, stream: TableStream, query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<JsonObject>> {
+async function readKeysetPage(
+  client: HttpClient,
+  stream: TableStream,
+  query: KeysetQuery,
+  context: SyncContext,
+): Promise<KeysetAnswer<JsonObject>> {
   const offset = query.locator === undefined ? 0 : Number(query.locator)
   const request = (): Promise<TablePage> => requestPage(client, stream, query, offset, context)
   const page = await request()
-  const isExpected = ({ total }: TablePage): boolean => query.left === undefined || total === null || total - offset === query.left
+  const isExpected = ({ total }: TablePage): boolean =>
+    query.left === undefined || total === null || total - offset === query.left
   const toAnswer = ({ items, total, serverTime }: TablePage): KeysetAnswer<JsonObject> => {
     const hasFollowing = (total ?? 0) > offset + query.limit
     return {
-      items, end: !hasFollowing && stream.isEnd(items, context, total !== null), serverTime,
-      ...(hasFollowing && { locator: String(offset + query.limit) }), ...(total !== null && { left: Math.max(0, total - offset - query.limit) }),
+      items,
+      end: !hasFollowing && stream.isEnd(items, context, total !== null),
+      serverTime,
+      ...(hasFollowing && { locator: String(offset + query.limit) }),
+      ...(total !== null && { left: Math.max(0, total - offset - query.limit) }),
     }
   }
   if (!page.isShort && isExpected(page)) return toAnswer(page)
 
   let again = await request()
   // All empty responses are equal, so an empty response that contradicts its own count is requested more often.
-  for (let answers = 2; answers < EMPTY_RESPONSES_MAX && again.isShort && again.ids === '' && page.ids === ''; answers++) again = await request()
+  for (
+    let answers = 2;
+    answers < EMPTY_RESPONSES_MAX && again.isShort && again.ids === '' && page.ids === '';
+    answers++
+  )
+    again = await request()
   // Rows without access count towards a page but are omitted, consistently in each response. A response that lost rows in
   // transit differs from the next one.
-  if (again.isShort && again.ids !== page.ids) throw new SyncError('SOURCE_INVALID', 'ServiceNow twice returned fewer rows than its count, and not the same rows.')
+  if (again.isShort && again.ids !== page.ids)
+    throw new SyncError('SOURCE_INVALID', 'ServiceNow twice returned fewer rows than its count, and not the same rows.')
   if (page.isShort || isExpected(again)) return toAnswer(again)
   // The count differs from the previous page: rows were created or deleted, or the response belongs to another request.
-  const getSortKey = (row: JsonObject): string => `${requireString(row, stream.timestampColumn)} ${requireString(row, 'sys_id')}`
-  return mergeAnswers([toAnswer(page), toAnswer(again)], (a, b) => (getSortKey(a) === getSortKey(b) ? 0 : getSortKey(a) < getSortKey(b) ? -1 : 1))
+  const getSortKey = (row: JsonObject): string =>
+    `${requireString(row, stream.timestampColumn)} ${requireString(row, 'sys_id')}`
+  return mergeAnswers([toAnswer(page), toAnswer(again)], (a, b) =>
+    getSortKey(a) === getSortKey(b) ? 0 : getSortKey(a) < getSortKey(b) ? -1 : 1,
+  )
 }
 
 /** An empty page is skipped after this many empty responses, although the instance counts rows on it. */
@@ -185,23 +264,41 @@ interface TablePage {
   readonly serverTime: number | null
 }
 
-async function requestPage(client: HttpClient, { table, timestampColumn: stamp, condition, columns }: TableStream, query: KeysetQuery, offset: number, context: SyncContext): Promise<TablePage> {
-  const response = await client.get(`/${encodePathSegment(table)}`, {
-    sysparm_query: buildEncodedQuery(query, stamp, condition),
-    sysparm_limit: query.limit,
-    sysparm_offset: offset === 0 ? undefined : offset,
-    sysparm_fields: columns?.join(','),
-    sysparm_exclude_reference_link: true,
-  }, context)
-  if (!isObject(response.body) || !Array.isArray(response.body.result) || !response.body.result.every(isObject)) throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
+async function requestPage(
+  client: HttpClient,
+  { table, timestampColumn: stamp, condition, columns }: TableStream,
+  query: KeysetQuery,
+  offset: number,
+  context: SyncContext,
+): Promise<TablePage> {
+  const response = await client.get(
+    `/${encodePathSegment(table)}`,
+    {
+      sysparm_query: buildEncodedQuery(query, stamp, condition),
+      sysparm_limit: query.limit,
+      sysparm_offset: offset === 0 ? undefined : offset,
+      sysparm_fields: columns?.join(','),
+      sysparm_exclude_reference_link: true,
+    },
+    context,
+  )
+  if (!isObject(response.body) || !Array.isArray(response.body.result) || !response.body.result.every(isObject))
+    throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
   const items = response.body.result
   const counted = response.headers.get('x-total-count')
   const total = counted === null ? null : Number(counted)
-  return { items, ids: items.map((row) => requireString(row, 'sys_id')).join(), total, isShort: total !== null && items.length < Math.min(query.limit, total - offset), serverTime: response.serverTime }
+  return {
+    items,
+    ids: items.map((row) => requireString(row, 'sys_id')).join(),
+    total,
+    isShort: total !== null && items.length < Math.min(query.limit, total - offset),
+    serverTime: response.serverTime,
+  }
 }
 
 /** A query that timed out returns the rows found so far, with an error beside them. */
-const classifyResponse: ResponseClassifier = ({ status, body }) => (status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'a partial result' } : null)
+const classifyResponse: ResponseClassifier = ({ status, body }) =>
+  status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'a partial result' } : null
 
 /** ^NQ starts a second query whose rows are added, so both queries repeat the common conditions. */
 function buildEncodedQuery({ after, until }: KeysetQuery, stamp: string, condition: string): string {
@@ -211,7 +308,8 @@ function buildEncodedQuery({ after, until }: KeysetQuery, stamp: string, conditi
   if (after === undefined) return joined(...common, order)
   const time = formatTime(after.timestamp)
   if (after.id === '') return joined(`${stamp}>=${time}`, ...common, order)
-  if (!ID_PATTERN.test(after.id)) throw new SyncError('STATE_UNREADABLE', 'The stored cursor has an invalid ServiceNow id.')
+  if (!ID_PATTERN.test(after.id))
+    throw new SyncError('STATE_UNREADABLE', 'The stored cursor has an invalid ServiceNow id.')
   return `${joined(`${stamp}>${time}`, ...common)}^NQ${joined(`${stamp}=${time}`, `sys_id>${after.id}`, ...common, order)}`
 }
 
@@ -225,15 +323,25 @@ function formatTime(timestamp: string): string {
 }
 
 function toUpsert(row: JsonObject): Change {
-  return { type: 'upsert', key: requireString(row, 'sys_id'), record: row, upstreamUpdatedAt: toInstant(requireString(row, 'sys_updated_on')) }
+  return {
+    type: 'upsert',
+    key: requireString(row, 'sys_id'),
+    record: row,
+    upstreamUpdatedAt: toInstant(requireString(row, 'sys_updated_on')),
+  }
 }
 
 function toDelete(row: JsonObject): Change {
-  return { type: 'delete', key: requireString(row, 'documentkey'), upstreamUpdatedAt: toInstant(requireString(row, 'sys_created_on')) }
+  return {
+    type: 'delete',
+    key: requireString(row, 'documentkey'),
+    upstreamUpdatedAt: toInstant(requireString(row, 'sys_created_on')),
+  }
 }
 
 function requireString(row: JsonObject, column: string): string {
   const value = row[column]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A ServiceNow row has no \`${column}\`.`)
+  if (typeof value !== 'string' || value === '')
+    throw new SyncError('SOURCE_INVALID', `A ServiceNow row has no \`${column}\`.`)
   return value
 }

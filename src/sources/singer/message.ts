@@ -4,7 +4,13 @@ import { parseJson } from '../../values/json.ts'
 /** The messages of the Singer protocol, one per line. */
 export type SingerMessage =
   /** `schema` is parsed with JavaScript numbers: it is not committed. */
-  | { readonly type: 'SCHEMA'; readonly stream: string; readonly schema: JsonObject; readonly key: readonly string[]; readonly cursor: string | undefined }
+  | {
+      readonly type: 'SCHEMA'
+      readonly stream: string
+      readonly schema: JsonObject
+      readonly key: readonly string[]
+      readonly cursor: string | undefined
+    }
   | { readonly type: 'RECORD'; readonly stream: string; readonly record: JsonObject }
   /** Covers all records before it: the tap can resume from here. */
   | { readonly type: 'STATE'; readonly value: JsonValue }
@@ -29,7 +35,13 @@ export function parseMessage(line: string): SingerMessage | null {
       return isObject(message['record']) ? { type, stream, record: message['record'] } : null
     case 'SCHEMA':
       if (!isObject(message['schema'])) return null
-      return { type, stream, schema: (JSON.parse(line) as { schema: JsonObject }).schema, key: toStringList(message['key_properties']), cursor: toStringList(message['bookmark_properties'])[0] }
+      return {
+        type,
+        stream,
+        schema: (JSON.parse(line) as { schema: JsonObject }).schema,
+        key: toStringList(message['key_properties']),
+        cursor: toStringList(message['bookmark_properties'])[0],
+      }
     case 'ACTIVATE_VERSION':
       return message['version'] === undefined ? null : { type, stream, version: message['version'] }
     case 'BATCH':

@@ -18,12 +18,24 @@ const DELETED_AT_FIELD = '_sdc_deleted_at'
 export function toChange(record: JsonObject, { key, cursor, updatedAt, database }: RecordMapping): Change {
   const changedAt = updatedAt === undefined ? undefined : record[updatedAt]
   const deletedAt = record[DELETED_AT_FIELD] ?? null
-  const shared = { key: key === 'hash' ? hashRecord(record) : formatKey(record, key), ...(database !== undefined && { database }) }
-  if (deletedAt !== null) return { type: 'delete', ...shared, ...(updatedAt !== undefined && typeof deletedAt === 'string' && { upstreamUpdatedAt: deletedAt }) }
+  const shared = {
+    key: key === 'hash' ? hashRecord(record) : formatKey(record, key),
+    ...(database !== undefined && { database }),
+  }
+  if (deletedAt !== null)
+    return {
+      type: 'delete',
+      ...shared,
+      ...(updatedAt !== undefined && typeof deletedAt === 'string' && { upstreamUpdatedAt: deletedAt }),
+    }
   const cursorValue = cursor === undefined ? undefined : record[cursor]
   return {
-    type: 'upsert', ...shared, record,
-    ...(cursorValue !== undefined && cursorValue !== null && typeof cursorValue !== 'object' && { cursor: String(cursorValue) }),
+    type: 'upsert',
+    ...shared,
+    record,
+    ...(cursorValue !== undefined &&
+      cursorValue !== null &&
+      typeof cursorValue !== 'object' && { cursor: String(cursorValue) }),
     // An invalid time is rejected downstream, with the reason.
     ...(changedAt !== undefined && changedAt !== null && { upstreamUpdatedAt: changedAt as string }),
   }
@@ -42,12 +54,19 @@ function formatKey(record: JsonObject, key: readonly string[]): string {
 }
 
 function hashRecord(record: JsonObject): string {
-  return createHash('sha256').update(stringifyJson(sortFields(record))).digest('hex').slice(0, 32)
+  return createHash('sha256')
+    .update(stringifyJson(sortFields(record)))
+    .digest('hex')
+    .slice(0, 32)
 }
 
 /** Sorts fields, so that equal records have equal text. */
 function sortFields(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(sortFields)
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, field]) => [name, sortFields(field ?? null)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, field]) => [name, sortFields(field ?? null)]),
+  )
 }

@@ -12,7 +12,14 @@ export function createSchemaCheck(stream: string, schema: JsonObject, log: Log):
   let validate: ValidateFunction
   try {
     const { $schema: _, ...rest } = JSON.parse(JSON.stringify(schema, dropDraft4Bounds)) as JsonObject
-    validate = new Ajv({ strict: false, logger: false, validateFormats: false, validateSchema: false, allowUnionTypes: true, multipleOfPrecision: 9 }).compile(rest)
+    validate = new Ajv({
+      strict: false,
+      logger: false,
+      validateFormats: false,
+      validateSchema: false,
+      allowUnionTypes: true,
+      multipleOfPrecision: 9,
+    }).compile(rest)
   } catch {
     log.warn('the schema of the tap cannot be used to check records', { stream })
     return () => {}
@@ -23,7 +30,11 @@ export function createSchemaCheck(stream: string, schema: JsonObject, log: Log):
     if (isReported || validate(record) || validate((JSON.parse(line) as { record: JsonObject }).record)) return
     isReported = true
     const [error] = validate.errors ?? []
-    log.warn('a record does not match the schema of the tap; it is committed nevertheless', { stream, field: error?.instancePath ?? '', reason: error?.message ?? '' })
+    log.warn('a record does not match the schema of the tap; it is committed nevertheless', {
+      stream,
+      field: error?.instancePath ?? '',
+      reason: error?.message ?? '',
+    })
   }
 }
 

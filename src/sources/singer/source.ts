@@ -1,8 +1,24 @@
 import { createHash } from 'node:crypto'
-import { SyncError, type Change, type Execute, type JsonObject, type JsonValue, type Page, type SyncContext, type TableShape } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Change,
+  type Execute,
+  type JsonObject,
+  type JsonValue,
+  type Page,
+  type SyncContext,
+  type TableShape,
+} from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { deriveSchemaColumns } from '../../values/schema-columns.ts'
-import { selectStreams, isCatalog, readCatalog, listStreams, type StreamSelection, type DiscoveredStream } from './catalog.ts'
+import {
+  selectStreams,
+  isCatalog,
+  readCatalog,
+  listStreams,
+  type StreamSelection,
+  type DiscoveredStream,
+} from './catalog.ts'
 import { toTapExitError } from './tap-exit-error.ts'
 import type { TapLine } from './lines.ts'
 import { parseMessage } from './message.ts'
@@ -48,14 +64,23 @@ export interface TapStreamOptions extends StreamSelection {
 
 export interface SingerSource {
   /** Follows a stream from the tap's last state: `worker.sync('issues', { database, ...github.stream('issues') })`. */
-  stream(name: string, options?: TapStreamOptions): { readonly mode: 'incremental'; readonly execute: Execute<SingerState> }
+  stream(
+    name: string,
+    options?: TapStreamOptions,
+  ): { readonly mode: 'incremental'; readonly execute: Execute<SingerState> }
   /** Reads everything each time and sweeps missing rows. */
-  listing(name: string, options?: Omit<TapStreamOptions, 'cursor' | 'method'>): { readonly mode: 'replace'; readonly execute: Execute<SingerState> }
+  listing(
+    name: string,
+    options?: Omit<TapStreamOptions, 'cursor' | 'method'>,
+  ): { readonly mode: 'replace'; readonly execute: Execute<SingerState> }
   /**
    * Reads several streams in one run of the tap, each into a database of the sync; for taps that read one stream
    * through another.
    */
-  streams(databases: Readonly<Record<string, string | (TapStreamOptions & { readonly database: string })>>): { readonly mode: 'incremental'; readonly execute: Execute<SingerState> }
+  streams(databases: Readonly<Record<string, string | (TapStreamOptions & { readonly database: string })>>): {
+    readonly mode: 'incremental'
+    readonly execute: Execute<SingerState>
+  }
 }
 
 /** The tap's state. Between two pages also the run and the page, so that the run can continue. */
@@ -89,40 +114,76 @@ const INVALID_LINES_MAX = 100
  */
 export function singer(options: SingerOptions): SingerSource {
   const { command, environment = {}, catalog } = options
-  if (command.length === 0 || command[0] === '') throw new SyncError('SYNC_INVALID', 'singer: `command` is empty. Set the program of the tap.')
-  if (catalog !== undefined && catalog !== 'none' && !isCatalog(catalog)) throw new SyncError('SYNC_INVALID', '`catalog` is invalid: it has no list `streams`.')
+  if (command.length === 0 || command[0] === '')
+    throw new SyncError('SYNC_INVALID', 'singer: `command` is empty. Set the program of the tap.')
+  if (catalog !== undefined && catalog !== 'none' && !isCatalog(catalog))
+    throw new SyncError('SYNC_INVALID', '`catalog` is invalid: it has no list `streams`.')
   const program = { command: [command].flat(), environment, folder: options.folder }
   return {
-    stream: (name, selection = {}) => ({ mode: 'incremental', execute: createExecute(program, options, new Map([[name, selection]])) }),
-    listing: (name, selection = {}) => ({ mode: 'replace', execute: createExecute(program, options, new Map([[name, selection]])) }),
+    stream: (name, selection = {}) => ({
+      mode: 'incremental',
+      execute: createExecute(program, options, new Map([[name, selection]])),
+    }),
+    listing: (name, selection = {}) => ({
+      mode: 'replace',
+      execute: createExecute(program, options, new Map([[name, selection]])),
+    }),
     streams: (databases) => ({
       mode: 'incremental',
-      execute: createExecute(program, options, new Map(Object.entries(databases).map(([name, target]) => [name, typeof target === 'string' ? { database: target } : target]))),
+      execute: createExecute(
+        program,
+        options,
+        new Map(
+          Object.entries(databases).map(([name, target]) => [
+            name,
+            typeof target === 'string' ? { database: target } : target,
+          ]),
+        ),
+      ),
     }),
   }
 }
 
 /** Lists the streams that the tap offers. */
-export async function discover(options: SingerOptions, context: Pick<SyncContext, 'clock' | 'log' | 'signal' | 'secrets'>): Promise<DiscoveredStream[]> {
+export async function discover(
+  options: SingerOptions,
+  context: Pick<SyncContext, 'clock' | 'log' | 'signal' | 'secrets'>,
+): Promise<DiscoveredStream[]> {
   const { command, config = {}, environment = {}, folder } = options
   const { secrets } = context
-  return listStreams(await readCatalog({ command: [command].flat(), environment: fillSecrets(environment, secrets) as Record<string, string>, folder }, stringifyJson(fillSecrets(config, secrets)), createRedactor(() => undefined), context))
+  return listStreams(
+    await readCatalog(
+      { command: [command].flat(), environment: fillSecrets(environment, secrets) as Record<string, string>, folder },
+      stringifyJson(fillSecrets(config, secrets)),
+      createRedactor(() => undefined),
+      context,
+    ),
+  )
 }
 
 type StreamTarget = TapStreamOptions & { readonly database?: string }
 
-function createExecute(program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>): Execute<SingerState> {
+function createExecute(
+  program: TapProgram,
+  options: SingerOptions,
+  targets: ReadonlyMap<string, StreamTarget>,
+): Execute<SingerState> {
   /** Keyed by a random id: one worker may run for many tenants at once. */
   const runs = new Map<string, TapRun>()
   // Identifies the request: the answer to another request may lack records that still exist.
-  const scope = createHash('sha256').update(JSON.stringify([program.command, options.config, [...targets]])).digest('hex').slice(0, 16)
+  const scope = createHash('sha256')
+    .update(JSON.stringify([program.command, options.config, [...targets]]))
+    .digest('hex')
+    .slice(0, 16)
   return async (state, context) => {
     checkState(state)
     let run = state?.run === undefined ? undefined : runs.get(state.run)
     if (run === undefined || run.lastPage !== state?.page) {
       run?.stop()
       const id = `${context.cycle.id}-${Math.floor(context.random.next() * 2 ** 48).toString(36)}`
-      const newRun: TapRun = (run = new TapRun(id, program, options, targets, state, context, () => runs.delete(newRun.id)))
+      const newRun: TapRun = (run = new TapRun(id, program, options, targets, state, context, () =>
+        runs.delete(newRun.id),
+      ))
       runs.set(id, newRun)
     }
     const current = run
@@ -168,7 +229,15 @@ class TapRun {
   #failure: SyncError | null = null
   #stopped = false
 
-  constructor(id: string, program: TapProgram, options: SingerOptions, targets: ReadonlyMap<string, StreamTarget>, state: SingerState | undefined, context: SyncContext, onStop: () => void) {
+  constructor(
+    id: string,
+    program: TapProgram,
+    options: SingerOptions,
+    targets: ReadonlyMap<string, StreamTarget>,
+    state: SingerState | undefined,
+    context: SyncContext,
+    onStop: () => void,
+  ) {
     this.id = id
     this.#name = program.command[0] ?? ''
     this.#options = options
@@ -190,15 +259,26 @@ class TapRun {
     const text = stringifyJson(fillSecrets(config, secrets))
     let selectedCatalog: string | undefined
     if (catalog !== 'none') {
-      const found = selectStreams(catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never), this.#targets, context.cycle.mode, this.#name)
+      const found = selectStreams(
+        catalog === undefined ? await readCatalog(program, text, redact, context) : (catalog as never),
+        this.#targets,
+        context.cycle.mode,
+        this.#name,
+      )
       this.#names = found.names
       selectedCatalog = stringifyJson(found.catalog as never)
     }
-    return TapProcess.start(program, {
-      config: text,
-      state: this.#tap === undefined ? undefined : typeof this.#tap === 'string' ? this.#tap : stringifyJson(this.#tap),
-      catalog: selectedCatalog === undefined ? undefined : { flag: catalogFlag, text: selectedCatalog },
-    }, redact, context)
+    return TapProcess.start(
+      program,
+      {
+        config: text,
+        state:
+          this.#tap === undefined ? undefined : typeof this.#tap === 'string' ? this.#tap : stringifyJson(this.#tap),
+        catalog: selectedCatalog === undefined ? undefined : { flag: catalogFlag, text: selectedCatalog },
+      },
+      redact,
+      context,
+    )
   }
 
   async read(context: SyncContext): Promise<Page<SingerState>> {
@@ -222,7 +302,8 @@ class TapRun {
         const isState = this.#handleLine(line, changes, context)
         bytes += line.text?.length ?? 0
         if (isState && changes.length >= pageSize) return this.#continuePage(changes, context)
-        if (changes.length >= pageSize * PAGES_WITHOUT_STATE_MAX || bytes >= PAGE_BYTES) return this.#continuePage(changes, context)
+        if (changes.length >= pageSize * PAGES_WITHOUT_STATE_MAX || bytes >= PAGE_BYTES)
+          return this.#continuePage(changes, context)
       }
       if (!this.#ended) {
         const lines = await tap.readLines(until, signal)
@@ -238,7 +319,14 @@ class TapRun {
       if (code !== null) return this.#fail(toTapExitError(this.#name, code, tap.lastStderrLine), changes, context)
       if (clock.now() < until) continue
       if (clock.now() - tap.lastOutputAt < quietMaxMs) return this.#continuePage(changes, context)
-      return this.#fail(new SyncError('SOURCE_TIMEOUT', `${this.#name} wrote nothing for ${Math.round(quietMaxMs / 1_000)} seconds. Raise \`quietMaxMs\` if that is normal.`), changes, context)
+      return this.#fail(
+        new SyncError(
+          'SOURCE_TIMEOUT',
+          `${this.#name} wrote nothing for ${Math.round(quietMaxMs / 1_000)} seconds. Raise \`quietMaxMs\` if that is normal.`,
+        ),
+        changes,
+        context,
+      )
     }
   }
 
@@ -259,7 +347,12 @@ class TapRun {
 
   #continuePage(changes: Change[], { cycle }: SyncContext): Page<SingerState> {
     this.lastPage = cycle.page
-    return { changes, hasMore: true, nextState: { ...this.#buildState(), run: this.id, page: cycle.page }, tables: this.#buildTables() }
+    return {
+      changes,
+      hasMore: true,
+      nextState: { ...this.#buildState(), run: this.id, page: cycle.page },
+      tables: this.#buildTables(),
+    }
   }
 
   /**
@@ -290,19 +383,39 @@ class TapRun {
         this.#tap = message.value
         return true
       case 'BATCH':
-        throw new SyncError('CONNECTOR_FAILED', `${this.#name} sends BATCH messages for "${message.stream}", which are not supported. Remove \`batch_config\` from its config.`)
+        throw new SyncError(
+          'CONNECTOR_FAILED',
+          `${this.#name} sends BATCH messages for "${message.stream}", which are not supported. Remove \`batch_config\` from its config.`,
+        )
       case 'SCHEMA': {
         const target = this.#getTarget(message.stream)
         const { key = message.key, updatedAt, database, cursor } = target ?? {}
-        if (target !== undefined && key.length === 0) throw new SyncError('SYNC_INVALID', `${this.#name} declares no key for "${message.stream}". Set \`key\` to the fields that identify a record, or to \`hash\` to use the whole record.`)
-        const table = { ...(database !== undefined && { database }), columns: deriveSchemaColumns(message.schema), ...(key !== 'hash' && { key }) }
+        if (target !== undefined && key.length === 0)
+          throw new SyncError(
+            'SYNC_INVALID',
+            `${this.#name} declares no key for "${message.stream}". Set \`key\` to the fields that identify a record, or to \`hash\` to use the whole record.`,
+          )
+        const table = {
+          ...(database !== undefined && { database }),
+          columns: deriveSchemaColumns(message.schema),
+          ...(key !== 'hash' && { key }),
+        }
         const check = createSchemaCheck(message.stream, message.schema, context.log)
-        this.#shapes.set(message.stream, target === undefined ? null : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check, table })
+        this.#shapes.set(
+          message.stream,
+          target === undefined
+            ? null
+            : { shape: { key, cursor: cursor ?? message.cursor, updatedAt, database }, check, table },
+        )
         return false
       }
       case 'RECORD': {
         const known = this.#shapes.get(message.stream)
-        if (known === undefined) throw new SyncError('CONNECTOR_FAILED', `${this.#name} sent a record of "${message.stream}" before its schema.`)
+        if (known === undefined)
+          throw new SyncError(
+            'CONNECTOR_FAILED',
+            `${this.#name} sent a record of "${message.stream}" before its schema.`,
+          )
         // A stream that was not selected.
         if (known === null) return false
         known.check(message.record, text ?? '')
@@ -328,7 +441,11 @@ class TapRun {
     const previous = this.#versions[stream]
     if (this.#isListing || this.#getTarget(stream) === undefined || previous === version) return
     this.#versions[stream] = version
-    if (previous !== undefined) log.warn('the tap started a new version of a stream; records missing from it stay until it is read as a listing', { stream })
+    if (previous !== undefined)
+      log.warn(
+        'the tap started a new version of a stream; records missing from it stay until it is read as a listing',
+        { stream },
+      )
   }
 
   /**
@@ -337,11 +454,30 @@ class TapRun {
    */
   #toFaultChange(text: string | null): Change {
     const what = text === null ? 'a line that exceeds the size limit' : 'a line that is not a Singer message'
-    if (this.#isListing) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote ${what}; it may have been any record, so nothing was swept.`)
-    if (++this.#invalidLines > INVALID_LINES_MAX) throw new SyncError('CONNECTOR_FAILED', `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are not Singer messages. Check that \`command\` is a tap.`)
-    const record = Object.assign(new Error(`${this.#name} wrote ${what}`), text !== null && { line: text.slice(0, LINE_EXCERPT_LENGTH) })
+    if (this.#isListing)
+      throw new SyncError(
+        'CONNECTOR_FAILED',
+        `${this.#name} wrote ${what}; it may have been any record, so nothing was swept.`,
+      )
+    if (++this.#invalidLines > INVALID_LINES_MAX)
+      throw new SyncError(
+        'CONNECTOR_FAILED',
+        `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are not Singer messages. Check that \`command\` is a tap.`,
+      )
+    const record = Object.assign(
+      new Error(`${this.#name} wrote ${what}`),
+      text !== null && { line: text.slice(0, LINE_EXCERPT_LENGTH) },
+    )
     const [{ database } = {}] = this.#targets.values()
-    return { type: 'upsert', key: `line:${createHash('sha256').update(text ?? '').digest('hex').slice(0, 16)}`, record: record as unknown as JsonObject, ...(database !== undefined && { database }) }
+    return {
+      type: 'upsert',
+      key: `line:${createHash('sha256')
+        .update(text ?? '')
+        .digest('hex')
+        .slice(0, 16)}`,
+      record: record as unknown as JsonObject,
+      ...(database !== undefined && { database }),
+    }
   }
 }
 
@@ -351,7 +487,10 @@ function checkState(state: SingerState | undefined): void {
   if (state === undefined) return
   const { versions = {} } = state
   if (typeof state !== 'object' || state === null || typeof versions !== 'object' || versions === null) {
-    throw new SyncError('CURSOR_REJECTED', 'The stored state does not belong to this source: it must have the tap state in `tap`.')
+    throw new SyncError(
+      'CURSOR_REJECTED',
+      'The stored state does not belong to this source: it must have the tap state in `tap`.',
+    )
   }
 }
 

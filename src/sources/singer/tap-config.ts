@@ -36,7 +36,11 @@ const REDACTED_LENGTH_MIN = 4
 
 /** Invariant 10: neither secrets nor values of a state are logged. */
 export function createRedactor(state: () => JsonValue | undefined): Redact {
-  return (text) => listLeafValues(state()).filter((value) => value.length >= REDACTED_LENGTH_MIN).toSorted((a, b) => b.length - a.length).reduce((redacted, value) => redacted.replaceAll(value, '[state]'), maskSecrets(text))
+  return (text) =>
+    listLeafValues(state())
+      .filter((value) => value.length >= REDACTED_LENGTH_MIN)
+      .toSorted((a, b) => b.length - a.length)
+      .reduce((redacted, value) => redacted.replaceAll(value, '[state]'), maskSecrets(text))
 }
 
 function listLeafValues(value: JsonValue | undefined): string[] {

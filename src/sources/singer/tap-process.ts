@@ -78,7 +78,12 @@ export class TapProcess {
     this.#logStderr(redact)
   }
 
-  static async start({ command, environment, folder: cwd }: TapProgram, input: TapInput, redact: Redact, context: Pick<SyncContext, 'clock' | 'log' | 'signal'>): Promise<TapProcess> {
+  static async start(
+    { command, environment, folder: cwd }: TapProgram,
+    input: TapInput,
+    redact: Redact,
+    context: Pick<SyncContext, 'clock' | 'log' | 'signal'>,
+  ): Promise<TapProcess> {
     // Readable only by the current account.
     const folder = await mkdtemp(join(tmpdir(), 'tidemark-singer-'))
     try {
@@ -93,7 +98,9 @@ export class TapProcess {
       if (input.discover === true) args.push('--discover')
       context.signal.throwIfAborted()
       const child = spawn('/bin/sh', ['-c', GUARD_SCRIPT, folder, ...command, ...args], {
-        ...(cwd !== undefined && { cwd }), env: { ...pickInheritedEnv(), ...environment }, stdio: ['pipe', 'pipe', 'pipe'],
+        ...(cwd !== undefined && { cwd }),
+        env: { ...pickInheritedEnv(), ...environment },
+        stdio: ['pipe', 'pipe', 'pipe'],
         // Its own process group, so that its child processes are stopped with it.
         detached: true,
       })
@@ -162,12 +169,16 @@ export class TapProcess {
       else if (/\b(?:WARN|WARNING|ERROR|CRITICAL|FATAL)\b/.test(text)) log.warn('tap output', { line: text })
       else log.debug('tap output', { line: text })
     }
-    this.#child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      this.lastOutputAt = this.#context.clock.now()
-      const parts = `${rest}${chunk}`.split('\n')
-      rest = (parts.pop() ?? '').slice(0, STDERR_BUFFER_MAX)
-      for (const part of parts) logLine(part)
-    }).on('end', () => logLine(rest)).on('error', () => {})
+    this.#child.stderr
+      .setEncoding('utf8')
+      .on('data', (chunk: string) => {
+        this.lastOutputAt = this.#context.clock.now()
+        const parts = `${rest}${chunk}`.split('\n')
+        rest = (parts.pop() ?? '').slice(0, STDERR_BUFFER_MAX)
+        for (const part of parts) logLine(part)
+      })
+      .on('end', () => logLine(rest))
+      .on('error', () => {})
   }
 }
 
@@ -178,9 +189,16 @@ const STDERR_BUFFER_MAX = 16_384
 export const TIMED_OUT: unique symbol = Symbol('late')
 
 /** The promise stays pending after a timeout: it can be awaited again. */
-export async function waitUntil<T>(promise: Promise<T>, until: number, signal: AbortSignal, { clock }: Pick<SyncContext, 'clock'>): Promise<T | typeof TIMED_OUT> {
+export async function waitUntil<T>(
+  promise: Promise<T>,
+  until: number,
+  signal: AbortSignal,
+  { clock }: Pick<SyncContext, 'clock'>,
+): Promise<T | typeof TIMED_OUT> {
   const settled = new AbortController()
-  const timedOut = clock.sleep(Math.max(0, until - clock.now()), AbortSignal.any([signal, settled.signal])).then((): typeof TIMED_OUT => TIMED_OUT)
+  const timedOut = clock
+    .sleep(Math.max(0, until - clock.now()), AbortSignal.any([signal, settled.signal]))
+    .then((): typeof TIMED_OUT => TIMED_OUT)
   timedOut.catch(() => {})
   try {
     return await Promise.race([promise, timedOut])
@@ -190,5 +208,7 @@ export async function waitUntil<T>(promise: Promise<T>, until: number, signal: A
 }
 
 function pickInheritedEnv(): Record<string, string> {
-  return Object.fromEntries(INHERITED_ENV.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+  return Object.fromEntries(
+    INHERITED_ENV.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  )
 }

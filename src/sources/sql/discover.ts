@@ -16,7 +16,10 @@ export interface DiscoveredStream {
 }
 
 /** Lists every table and view that the account can read. */
-export async function discover({ url }: { readonly url: string | Secret }, context: Partial<Pick<SyncContext, 'secrets' | 'signal'>> = {}): Promise<DiscoveredStream[]> {
+export async function discover(
+  { url }: { readonly url: string | Secret },
+  context: Partial<Pick<SyncContext, 'secrets' | 'signal'>> = {},
+): Promise<DiscoveredStream[]> {
   const { signal = new AbortController().signal, secrets = { get: (name: string) => name } } = context
   await using database = await openDatabase(url, { signal, secrets })
   const streams: DiscoveredStream[] = []
@@ -25,7 +28,8 @@ export async function discover({ url }: { readonly url: string | Secret }, conte
 }
 
 /** Common names for the time of the last change. */
-const UPDATED_AT_NAME = /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|ts|timestamp))?$/i
+const UPDATED_AT_NAME =
+  /^(?:sys(?:tem)?_?)?(?:last_?)?(?:updated?|modif(?:y|ied)|changed?|modstamp)(?:_?(?:at|on|time|date|ts|timestamp))?$/i
 
 async function describeStream(database: SqlDatabase, table: SqlTable): Promise<DiscoveredStream> {
   const { id, key, columns, unique } = table
@@ -35,9 +39,17 @@ async function describeStream(database: SqlDatabase, table: SqlTable): Promise<D
     const isNamed = UPDATED_AT_NAME.test(column.name)
     // The kind of a text column depends on its values, and reading them is expensive.
     const kind = isNamed ? await database.detectCursorKind(table, column) : column.kind
-    const isOrdered = kind === 'instant' || (kind === 'integer' && (isNamed || unique.some((set) => set.length === 1 && set[0] === column.name)))
+    const isOrdered =
+      kind === 'instant' ||
+      (kind === 'integer' && (isNamed || unique.some((set) => set.length === 1 && set[0] === column.name)))
     if (isOrdered) candidates.push(column.name)
     if (isOrdered && isNamed) cursor ??= column.name
   }
-  return { id, key: [...key], ...(cursor !== undefined && { cursor }), candidates, columns: columns.map(({ name }) => name) }
+  return {
+    id,
+    key: [...key],
+    ...(cursor !== undefined && { cursor }),
+    candidates,
+    columns: columns.map(({ name }) => name),
+  }
 }

@@ -14,7 +14,13 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDa
   signal.throwIfAborted()
   const options: ConnectionOptions = {
     // Values stay exact: no Date, no double for large integers, no parsed JSON.
-    dateStrings: true, supportBigNumbers: true, bigNumberStrings: true, jsonStrings: true, rowsAsArray: true, timezone: 'Z', connectTimeout: 10_000,
+    dateStrings: true,
+    supportBigNumbers: true,
+    bigNumberStrings: true,
+    jsonStrings: true,
+    rowsAsArray: true,
+    timezone: 'Z',
+    connectTimeout: 10_000,
   }
   const connection = createConnection({ ...options, uri: url.replace(/^mariadb:/, 'mysql:') })
   const session = new MysqlSession(connection, where, signal)
@@ -32,7 +38,11 @@ async function loadMysql2(): Promise<typeof import('mysql2')> {
   try {
     return await import('mysql2')
   } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'Reading from MySQL or MariaDB needs the package mysql2. Run: npm install mysql2', { cause: error })
+    throw new SyncError(
+      'PACKAGE_UNFIT',
+      'Reading from MySQL or MariaDB needs the package mysql2. Run: npm install mysql2',
+      { cause: error },
+    )
   }
 }
 
@@ -69,7 +79,8 @@ class MysqlSession {
 
   query(text: string, values: readonly unknown[] = []): Promise<unknown[][]> {
     return new Promise((resolve, reject) => {
-      const done = (error: unknown, rows: unknown): void => (error === null ? resolve(rows as unknown[][]) : reject(this.#toSyncError(error)))
+      const done = (error: unknown, rows: unknown): void =>
+        error === null ? resolve(rows as unknown[][]) : reject(this.#toSyncError(error))
       if (values.length === 0) this.#connection.query(text, done)
       else this.#connection.execute(text, values as string[], done)
     })
@@ -108,14 +119,21 @@ class MysqlDatabase implements SqlDatabase {
   async describeTable(name: TableName): Promise<SqlTable> {
     const parts = splitTableName(name)
     const [found] = await this.#session.query(
-      'SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = coalesce(?, database()) AND table_name = ?', [parts.length === 2 ? parts[0] : null, parts.at(-1)],
+      'SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = coalesce(?, database()) AND table_name = ?',
+      [parts.length === 2 ? parts[0] : null, parts.at(-1)],
     )
-    if (found === undefined) throw new SyncError('SOURCE_NOT_FOUND', `The table ${JSON.stringify(name)} does not exist, or the account cannot see it. Check the name and grants.`)
+    if (found === undefined)
+      throw new SyncError(
+        'SOURCE_NOT_FOUND',
+        `The table ${JSON.stringify(name)} does not exist, or the account cannot see it. Check the name and grants.`,
+      )
     return this.#loadTable(found as string[])
   }
 
   async listTables(): Promise<SqlTable[]> {
-    const found = await this.#session.query('SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = database() ORDER BY table_name')
+    const found = await this.#session.query(
+      'SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema = database() ORDER BY table_name',
+    )
     const tables: SqlTable[] = []
     for (const entry of found) tables.push(await this.#loadTable(entry as string[]))
     return tables
@@ -130,7 +148,13 @@ class MysqlDatabase implements SqlDatabase {
       `SELECT date_format(now_, ?), date_format(settled, ?),
         CASE ? WHEN 'timestamp' THEN date_format(settled, '%Y-%m-%dT%H:%i:%s.%fZ') WHEN 'date' THEN date_format(convert_tz(settled, '+00:00', @@global.time_zone), '%Y-%m-%d')
           ELSE date_format(convert_tz(settled, '+00:00', @@global.time_zone), '%Y-%m-%dT%H:%i:%s.%f') END
-      FROM (SELECT utc_timestamp(6) AS now_, utc_timestamp(6) - INTERVAL ? SECOND AS settled) h`, [UTC_FORMAT, UTC_FORMAT, type.replace(/\W.*/, ''), String(Math.max(lagMs / 1_000, await this.#oldestTransactionAgeS()))],
+      FROM (SELECT utc_timestamp(6) AS now_, utc_timestamp(6) - INTERVAL ? SECOND AS settled) h`,
+      [
+        UTC_FORMAT,
+        UTC_FORMAT,
+        type.replace(/\W.*/, ''),
+        String(Math.max(lagMs / 1_000, await this.#oldestTransactionAgeS())),
+      ],
     )
     const [now = '', settled = '', until = ''] = row as string[]
     return { now, settled, until }
@@ -139,7 +163,9 @@ class MysqlDatabase implements SqlDatabase {
   /** Age of the oldest open transaction; 0 if the account lacks the privilege to see it. */
   async #oldestTransactionAgeS(): Promise<number> {
     try {
-      const [row] = await this.#session.query('SELECT max(timestampdiff(SECOND, trx_started, now())) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> connection_id()')
+      const [row] = await this.#session.query(
+        'SELECT max(timestampdiff(SECOND, trx_started, now())) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> connection_id()',
+      )
       const [ageS] = required(row, 'the transaction age')
       // Both times are rounded to whole seconds.
       return ageS === null ? 0 : Number(ageS) + 2
@@ -156,7 +182,8 @@ class MysqlDatabase implements SqlDatabase {
   }
 
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
-    for await (const { fields, row } of this.#session.stream(buildSelect(selection, this.dialect))) yield [toRow(fields, row, this.#jsonColumns)]
+    for await (const { fields, row } of this.#session.stream(buildSelect(selection, this.dialect)))
+      yield [toRow(fields, row, this.#jsonColumns)]
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -164,22 +191,41 @@ class MysqlDatabase implements SqlDatabase {
   }
 
   async #loadTable([schema = '', name = '', type]: readonly string[]): Promise<SqlTable> {
-    const columns = (await this.#session.query('SELECT column_name, data_type, column_type, is_nullable FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position', [schema, name])) as [string, string, string, string][]
-    const indexes = (await this.#session.query(`SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0 ORDER BY index_name, seq_in_index`, [schema, name])) as [string, string][]
+    const columns = (await this.#session.query(
+      'SELECT column_name, data_type, column_type, is_nullable FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position',
+      [schema, name],
+    )) as [string, string, string, string][]
+    const indexes = (await this.#session.query(
+      `SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0 ORDER BY index_name, seq_in_index`,
+      [schema, name],
+    )) as [string, string][]
     const unique = new Map<string, string[]>()
     for (const [index, column] of indexes) unique.set(index, [...(unique.get(index) ?? []), column])
     const key = unique.get('PRIMARY') ?? []
     // MariaDB stores JSON as text with a check constraint; MySQL has a type for it.
-    const checks = await this.#session.query("SELECT check_clause FROM information_schema.check_constraints WHERE constraint_schema = ? AND check_clause LIKE 'json_valid(%'", [schema])
+    const checks = await this.#session.query(
+      "SELECT check_clause FROM information_schema.check_constraints WHERE constraint_schema = ? AND check_clause LIKE 'json_valid(%'",
+      [schema],
+    )
     const checked = new Set(checks.map(([clause]) => /^json_valid\(`(.+)`\)$/.exec(String(clause))?.[1]))
-    this.#jsonColumns = new Set(columns.filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && checked.has(column))).map(([column]) => column))
-    const [[offsetS] = []] = await this.#session.query('SELECT timestampdiff(SECOND, utc_timestamp(), convert_tz(utc_timestamp(), \'+00:00\', @@global.time_zone))')
+    this.#jsonColumns = new Set(
+      columns
+        .filter(([column, kind]) => kind === 'json' || (kind === 'longtext' && checked.has(column)))
+        .map(([column]) => column),
+    )
+    const [[offsetS] = []] = await this.#session.query(
+      "SELECT timestampdiff(SECOND, utc_timestamp(), convert_tz(utc_timestamp(), '+00:00', @@global.time_zone))",
+    )
     return {
       id: `${schema}.${name}`,
       quoted: `${mysqlDialect.quote(schema)}.${mysqlDialect.quote(name)}`,
       isView: type === 'VIEW',
       columns: columns.map(([column, kind, full, nullable]) => ({
-        name: column, kind: toColumnKind(kind), type: full, columnType: this.#jsonColumns.has(column) ? 'json' : toColumnType(kind, full), nullable: nullable === 'YES',
+        name: column,
+        kind: toColumnKind(kind),
+        type: full,
+        columnType: this.#jsonColumns.has(column) ? 'json' : toColumnType(kind, full),
+        nullable: nullable === 'YES',
         isUtc: kind === 'timestamp' || Number(offsetS) === 0,
       })),
       key,
@@ -212,9 +258,32 @@ function toColumnKind(type: string): SqlColumnKind {
 }
 
 const COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
-  binary: 'bytes', bit: 'numeric', blob: 'bytes', char: 'text', date: 'date', datetime: 'datetime', decimal: 'decimal', double: 'double', enum: 'text', float: 'double',
-  inet4: 'text', inet6: 'text', longblob: 'bytes', longtext: 'text', mediumblob: 'bytes', mediumtext: 'text', set: 'text', text: 'text', time: 'text',
-  timestamp: 'timestamp', tinyblob: 'bytes', tinytext: 'text', uuid: 'uuid', varbinary: 'bytes', varchar: 'text', year: 'bigint',
+  binary: 'bytes',
+  bit: 'numeric',
+  blob: 'bytes',
+  char: 'text',
+  date: 'date',
+  datetime: 'datetime',
+  decimal: 'decimal',
+  double: 'double',
+  enum: 'text',
+  float: 'double',
+  inet4: 'text',
+  inet6: 'text',
+  longblob: 'bytes',
+  longtext: 'text',
+  mediumblob: 'bytes',
+  mediumtext: 'text',
+  set: 'text',
+  text: 'text',
+  time: 'text',
+  timestamp: 'timestamp',
+  tinyblob: 'bytes',
+  tinytext: 'text',
+  uuid: 'uuid',
+  varbinary: 'bytes',
+  varchar: 'text',
+  year: 'bigint',
 }
 
 /** TIME may be a duration of many hours, which no time type can hold. */
@@ -229,14 +298,22 @@ function toRow(fields: readonly MysqlField[], values: readonly unknown[], json: 
   for (const [index, field] of fields.entries()) {
     const raw = values[index]
     bytes += typeof raw === 'string' || Buffer.isBuffer(raw) ? raw.length : 8
-    Object.defineProperty(record, field.name, { value: toJsonValue(raw, field, json.has(field.name)), writable: true, enumerable: true, configurable: true })
+    Object.defineProperty(record, field.name, {
+      value: toJsonValue(raw, field, json.has(field.name)),
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    })
   }
   return { record, bytes }
 }
 
 function toJsonValue(value: unknown, { columnType }: MysqlField, isJson: boolean): JsonValue {
   if (value === null || value === undefined) return null
-  if (Buffer.isBuffer(value)) return columnType === BIT ? decodeInteger(BigInt(`0x${value.toString('hex')}`).toString()) : value.toString('base64')
+  if (Buffer.isBuffer(value))
+    return columnType === BIT
+      ? decodeInteger(BigInt(`0x${value.toString('hex')}`).toString())
+      : value.toString('base64')
   if (typeof value !== 'string') return value as JsonValue
   if (isJson) return parseJson(value)
   if (columnType === LONGLONG) return decodeInteger(value)
@@ -265,7 +342,15 @@ const MYSQL_ERROR_CODES: Record<number, ErrorCode> = {
 function toSyncError(error: unknown, where: string): SyncError {
   const { errno, message, code } = error as { errno?: number; message?: string; code?: string }
   // Numbers below 1000 are system errors: the server did not answer.
-  const known = errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST' ? 'SOURCE_UNAVAILABLE' : (MYSQL_ERROR_CODES[errno] ?? 'CONNECTOR_FAILED')
-  if (known === 'CURSOR_REJECTED') return new SyncError(known, `${where}: the stored cursor does not match the type of its column (error ${errno}).`)
-  return new SyncError(known, `${where}: ${message ?? String(error)}${errno === undefined ? '' : ` (error ${errno})`}.`, { cause: error })
+  const known =
+    errno === undefined || errno < 1_000 || code === 'PROTOCOL_CONNECTION_LOST'
+      ? 'SOURCE_UNAVAILABLE'
+      : (MYSQL_ERROR_CODES[errno] ?? 'CONNECTOR_FAILED')
+  if (known === 'CURSOR_REJECTED')
+    return new SyncError(known, `${where}: the stored cursor does not match the type of its column (error ${errno}).`)
+  return new SyncError(
+    known,
+    `${where}: ${message ?? String(error)}${errno === undefined ? '' : ` (error ${errno})`}.`,
+    { cause: error },
+  )
 }

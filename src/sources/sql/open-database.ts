@@ -3,7 +3,10 @@ import { Secret } from '../../redaction/secret.ts'
 import type { SqlDatabase } from './database.ts'
 
 /** Each driver is loaded only when its database is used. */
-export async function openDatabase(source: string | Secret, context: Pick<SyncContext, 'secrets' | 'signal'>): Promise<SqlDatabase> {
+export async function openDatabase(
+  source: string | Secret,
+  context: Pick<SyncContext, 'secrets' | 'signal'>,
+): Promise<SqlDatabase> {
   const url = getDatabaseUrl(source, context)
   const { signal } = context
   switch (/^([a-z]+):/.exec(url)?.[1]) {
@@ -22,7 +25,10 @@ export async function openDatabase(source: string | Secret, context: Pick<SyncCo
       return openSqlite(url.slice('sqlite:'.length))
     }
     default:
-      throw new SyncError('SYNC_INVALID', 'The database URL has an unsupported scheme. Use postgres:, mysql:, mariadb: or sqlite:.')
+      throw new SyncError(
+        'SYNC_INVALID',
+        'The database URL has an unsupported scheme. Use postgres:, mysql:, mariadb: or sqlite:.',
+      )
   }
 }
 

@@ -54,12 +54,15 @@ class PostgresDatabase implements SqlDatabase {
 
   /** The horizon is also before every open transaction: its rows have the time it began. */
   async readHorizon(_: SqlTable, { type }: SqlColumn, lagMs: number): Promise<ReadHorizon> {
-    const { rows } = await this.#session.query(`select to_char(now_, ${UTC_FORMAT}), to_char(settled, ${UTC_FORMAT}),
+    const { rows } = await this.#session.query(
+      `select to_char(now_, ${UTC_FORMAT}), to_char(settled, ${UTC_FORMAT}),
         case $2 when 'timestamptz' then to_char(settled, ${UTC_FORMAT}) when 'date' then to_char(settled at time zone $3, 'YYYY-MM-DD')
           else to_char(settled at time zone $3, 'YYYY-MM-DD"T"HH24:MI:SS.US') end
       from (select clock_timestamp() as now_, least(clock_timestamp() - $1 * interval '1 millisecond',
           (select min(xact_start) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') - interval '1 microsecond',
-          (select min(prepared) from pg_prepared_xacts where database = current_database()) - $1 * interval '1 millisecond') as settled) h`, [lagMs, type, this.#session.timeZone])
+          (select min(prepared) from pg_prepared_xacts where database = current_database()) - $1 * interval '1 millisecond') as settled) h`,
+      [lagMs, type, this.#session.timeZone],
+    )
     const [now, settled, until] = required(rows[0], 'the horizon')
     return { now: required(now, 'now'), settled: required(settled, 'settled'), until: required(until, 'until') }
   }
@@ -74,7 +77,11 @@ class PostgresDatabase implements SqlDatabase {
     const { text, values } = buildSelect(selection, postgresDialect)
     await this.#session.query('BEGIN READ ONLY')
     // Values are bound here first: a cursor that is not a value of its column fails before values are inlined.
-    const writer = await this.#session.createRowSerializer(buildSelect({ ...selection, limit: 0 }, postgresDialect).text, values, wanted)
+    const writer = await this.#session.createRowSerializer(
+      buildSelect({ ...selection, limit: 0 }, postgresDialect).text,
+      values,
+      wanted,
+    )
     if (writer === null) yield* this.#session.streamRecords(text, values)
     else yield* this.#session.streamCopy(inlineValues(selection), (line) => writer.serialize(line))
     await this.#session.query('COMMIT')
@@ -91,7 +98,12 @@ class PostgresDatabase implements SqlDatabase {
       quoted: `${quoteName(schema)}.${quoteName(name)}`,
       isView,
       columns: columns.map(({ name: column, type, nullable }) => ({
-        name: column, kind: COLUMN_KINDS[type] ?? 'other', type, columnType: mapColumnType(type), nullable, isUtc: type === 'timestamptz' || zoneIsUtc,
+        name: column,
+        kind: COLUMN_KINDS[type] ?? 'other',
+        type,
+        columnType: mapColumnType(type),
+        nullable,
+        isUtc: type === 'timestamptz' || zoneIsUtc,
       })),
       key,
       unique,
@@ -102,5 +114,11 @@ class PostgresDatabase implements SqlDatabase {
 const UTC_FORMAT = `'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'`
 
 const COLUMN_KINDS: Record<string, SqlColumnKind> = {
-  timestamptz: 'instant', timestamp: 'instant', date: 'instant', int2: 'integer', int4: 'integer', int8: 'integer', bytea: 'binary',
+  timestamptz: 'instant',
+  timestamp: 'instant',
+  date: 'instant',
+  int2: 'integer',
+  int4: 'integer',
+  int8: 'integer',
+  bytea: 'binary',
 }

@@ -8,7 +8,15 @@ import type { Secret } from '../../redaction/secret.ts'
 import type { SqlColumn, SqlDatabase } from './database.ts'
 import { subtractMs, parseColumnInstant, laterInstant } from './column-instants.ts'
 import { openDatabase } from './open-database.ts'
-import { toChange, parseKey, readOrderValues, buildPlan, buildTableShape, requireCursor, type TablePlan } from './table-plan.ts'
+import {
+  toChange,
+  parseKey,
+  readOrderValues,
+  buildPlan,
+  buildTableShape,
+  requireCursor,
+  type TablePlan,
+} from './table-plan.ts'
 import { checkRowCursor, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { LowerBound, RowSelection } from './statements.ts'
 
@@ -69,7 +77,10 @@ export interface SqlSource {
    * Reads everything each time and sweeps missing rows: `worker.sync('countries', { database,
    * ...shop.listing('public.countries') })`.
    */
-  listing(name: TableName, options?: TableOptions): { readonly mode: 'replace'; readonly execute: Execute<SqlListState>; readonly lookup: Lookup }
+  listing(
+    name: TableName,
+    options?: TableOptions,
+  ): { readonly mode: 'replace'; readonly execute: Execute<SqlListState>; readonly lookup: Lookup }
 }
 
 const PAGE_SIZE = 10_000
@@ -86,7 +97,9 @@ export function sql({ url }: SqlOptions): SqlSource {
         await using database = await openDatabase(url, context)
         const plan = await loadPlan(database, name, options)
         checkState(state, options.cursor, plan.order.length)
-        const start = isMidCycle(state) ? resumeCycle(state, plan) : await beginCycle(database, plan, state, options, overlapMs, context)
+        const start = isMidCycle(state)
+          ? resumeCycle(state, plan)
+          : await beginCycle(database, plan, state, options, overlapMs, context)
         if (start === null) return { changes: [], hasMore: false, nextState: state }
         return await readByCursor(database, plan, start, options)
       }
@@ -100,7 +113,11 @@ export function sql({ url }: SqlOptions): SqlSource {
         },
       }
     },
-    listing: (name, options = {}) => ({ mode: 'replace', execute: withLaggedTidemark(createListing(url, name, options), LAG_MS), lookup: createLookup(url, name, options) }),
+    listing: (name, options = {}) => ({
+      mode: 'replace',
+      execute: withLaggedTidemark(createListing(url, name, options), LAG_MS),
+      lookup: createLookup(url, name, options),
+    }),
   }
 }
 
@@ -112,7 +129,12 @@ function createListing(url: SqlOptions['url'], name: TableName, options: TableOp
     if (state !== undefined) checkRowCursor(state.after, plan.key.length)
     const lower: LowerBound | null = state === undefined ? null : { columns: plan.key, values: state.after, bound: '>' }
     const { changes, last, isFull } = await readPage(database, plan, { lower, upper: null, order: plan.key }, options)
-    return { changes, hasMore: isFull, tables: [buildTableShape(plan, options)], ...(last !== null && { nextState: { after: last } }) }
+    return {
+      changes,
+      hasMore: isFull,
+      tables: [buildTableShape(plan, options)],
+      ...(last !== null && { nextState: { after: last } }),
+    }
   }
 }
 
@@ -123,7 +145,14 @@ function createLookup(url: SqlOptions['url'], name: TableName, options: TableOpt
     const plan = await loadPlan(database, name, options)
     const texts = parseKey(key, plan.key.length)
     if (texts === null) return null
-    const { changes: [found] } = await readPage(database, plan, { lower: { columns: plan.key, values: texts, bound: '>=' }, upper: null, order: plan.key }, { ...options, pageSize: 1 })
+    const {
+      changes: [found],
+    } = await readPage(
+      database,
+      plan,
+      { lower: { columns: plan.key, values: texts, bound: '>=' }, upper: null, order: plan.key },
+      { ...options, pageSize: 1 },
+    )
     return found?.key === key ? found : null
   }
 }
@@ -157,27 +186,43 @@ function resumeCycle(state: SqlState & { readonly after: readonly string[] }, { 
 }
 
 /** Returns null when there is nothing to read. */
-async function beginCycle(database: SqlDatabase, plan: TablePlan, state: SqlState | undefined, options: CursorOptions, overlapMs: number, context: SyncContext): Promise<CursorRange | null> {
+async function beginCycle(
+  database: SqlDatabase,
+  plan: TablePlan,
+  state: SqlState | undefined,
+  options: CursorOptions,
+  overlapMs: number,
+  context: SyncContext,
+): Promise<CursorRange | null> {
   const { table } = plan
   const cursor = requireCursor(plan)
   const known = state?.cursorValue ?? options.since ?? null
-  const from = (text: string | null, bound: '>' | '>='): LowerBound | null => (text === null ? null : { columns: [cursor], values: [text], bound })
+  const from = (text: string | null, bound: '>' | '>='): LowerBound | null =>
+    text === null ? null : { columns: [cursor], values: [text], bound }
   const field = { cursorField: cursor.name }
   if (options.strict === true) return { lower: from(known, '>'), until: null, state: { ...field, cursorValue: known } }
-  if (cursor.nullable && !table.isView) context.log.warn('rows with a null cursor are read by the backfill only', { table: table.id })
+  if (cursor.nullable && !table.isView)
+    context.log.warn('rows with a null cursor are read by the backfill only', { table: table.id })
 
   const { now, settled, until } = await database.readHorizon(table, cursor, options.lagMs ?? LAG_MS)
   if (cursor.kind === 'instant') {
     const horizon = parseColumnInstant(until) ?? ''
     const isAhead = known !== null && (parseColumnInstant(known) ?? '') > horizon
-    if (isAhead) context.log.warn('the stored cursor is ahead of the horizon and was moved back to it', { table: table.id })
+    if (isAhead)
+      context.log.warn('the stored cursor is ahead of the horizon and was moved back to it', { table: table.id })
     const frontier = isAhead ? until : known
-    return { lower: from(frontier === null ? null : subtractMs(frontier, overlapMs), '>='), until, state: { ...field, cursorValue: frontier } }
+    return {
+      lower: from(frontier === null ? null : subtractMs(frontier, overlapMs), '>='),
+      until,
+      state: { ...field, cursorValue: frontier },
+    }
   }
   if (known === null && state?.mark === undefined) {
     // The first cycle reads the whole table once: it waits for rows that may still appear, instead of reading again.
     const first = await captureAnchor(database, plan, options, context)
-    return first === undefined ? null : { lower: null, until: first.cursorValue ?? required(first.mark, 'the mark').value, state: first }
+    return first === undefined
+      ? null
+      : { lower: null, until: first.cursorValue ?? required(first.mark, 'the mark').value, state: first }
   }
   const top = await database.readMaxValue(table, cursor)
   if (top === null) return null
@@ -186,12 +231,22 @@ async function beginCycle(database: SqlDatabase, plan: TablePlan, state: SqlStat
   // mark.
   const isSettled = mark !== undefined && mark.at <= settled
   return {
-    lower: from(minInteger(known, top), cursor.isUnique ? '>' : '>='), until: top,
-    state: { ...field, cursorValue: minInteger(isSettled ? mark.value : known, top), mark: mark === undefined || isSettled ? { value: top, at: now } : mark },
+    lower: from(minInteger(known, top), cursor.isUnique ? '>' : '>='),
+    until: top,
+    state: {
+      ...field,
+      cursorValue: minInteger(isSettled ? mark.value : known, top),
+      mark: mark === undefined || isSettled ? { value: top, at: now } : mark,
+    },
   }
 }
 
-async function captureAnchor(database: SqlDatabase, plan: TablePlan, options: CursorOptions, context: SyncContext): Promise<SqlState | undefined> {
+async function captureAnchor(
+  database: SqlDatabase,
+  plan: TablePlan,
+  options: CursorOptions,
+  context: SyncContext,
+): Promise<SqlState | undefined> {
   const { table } = plan
   const cursor = requireCursor(plan)
   const { lagMs = LAG_MS } = options
@@ -203,20 +258,46 @@ async function captureAnchor(database: SqlDatabase, plan: TablePlan, options: Cu
   await context.clock.sleep(lagMs, context.signal)
   const { settled } = await database.readHorizon(table, cursor, lagMs)
   // If a transaction stays open for long, the delta reads the whole table once.
-  return now <= settled ? { cursorField, cursorValue: top } : { cursorField, cursorValue: null, mark: { value: top, at: now } }
+  return now <= settled
+    ? { cursorField, cursorValue: top }
+    : { cursorField, cursorValue: null, mark: { value: top, at: now } }
 }
 
-async function readByCursor(database: SqlDatabase, plan: TablePlan, start: CursorRange, options: CursorOptions): Promise<Page<SqlState>> {
+async function readByCursor(
+  database: SqlDatabase,
+  plan: TablePlan,
+  start: CursorRange,
+  options: CursorOptions,
+): Promise<Page<SqlState>> {
   const cursor = requireCursor(plan)
   const upper = start.until === null ? null : { column: cursor, text: start.until }
-  const { changes, last, isFull } = await readPage(database, plan, { lower: start.lower, upper, order: plan.order }, options)
+  const { changes, last, isFull } = await readPage(
+    database,
+    plan,
+    { lower: start.lower, upper, order: plan.order },
+    options,
+  )
   // The cursor moves only to a row that was read. An integer cursor moves by its mark.
   const [lastValue] = last ?? []
-  const cursorValue = lastValue === undefined || (cursor.kind === 'integer' && options.strict !== true) ? start.state.cursorValue
-    : cursor.kind === 'integer' ? lastValue : laterInstant(lastValue, start.state.cursorValue)
+  const cursorValue =
+    lastValue === undefined || (cursor.kind === 'integer' && options.strict !== true)
+      ? start.state.cursorValue
+      : cursor.kind === 'integer'
+        ? lastValue
+        : laterInstant(lastValue, start.state.cursorValue)
   const reached = { ...start.state, cursorValue }
-  const tidemark = cursor.kind === 'instant' && cursor.isUtc ? computeTidemark(isFull ? (lastValue ?? null) : start.until) : undefined
-  return { changes, hasMore: isFull, tidemark, tables: [buildTableShape(plan, options)], nextState: isFull && last !== null ? { ...reached, after: last, ...(start.until !== null && { until: start.until }) } : reached }
+  const tidemark =
+    cursor.kind === 'instant' && cursor.isUtc ? computeTidemark(isFull ? (lastValue ?? null) : start.until) : undefined
+  return {
+    changes,
+    hasMore: isFull,
+    tidemark,
+    tables: [buildTableShape(plan, options)],
+    nextState:
+      isFull && last !== null
+        ? { ...reached, after: last, ...(start.until !== null && { until: start.until }) }
+        : reached,
+  }
 }
 
 /**
@@ -242,7 +323,12 @@ interface RowsPage {
   readonly isFull: boolean
 }
 
-async function readPage(database: SqlDatabase, plan: TablePlan, range: Pick<RowSelection, 'lower' | 'upper'> & { order: readonly SqlColumn[] }, options: TableOptions): Promise<RowsPage> {
+async function readPage(
+  database: SqlDatabase,
+  plan: TablePlan,
+  range: Pick<RowSelection, 'lower' | 'upper'> & { order: readonly SqlColumn[] },
+  options: TableOptions,
+): Promise<RowsPage> {
   const { table, isKeyUnique } = plan
   const limit = options.pageSize ?? PAGE_SIZE
   // Without a unique constraint, the row after the page shows whether the page boundary separates two rows with the
@@ -256,7 +342,10 @@ async function readPage(database: SqlDatabase, plan: TablePlan, range: Pick<RowS
       const values = readOrderValues(row.record, range.order, table)
       const previous: readonly string[] | null = last
       if (!isKeyUnique && previous !== null && values.every((text, index) => text === previous[index])) {
-        throw new SyncError('SOURCE_INVALID', `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; set \`key\` to columns that identify a row.`)
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `${table.id}: two rows have the same ${range.order.map(({ name }) => `"${name}"`).join(' and ')}; set \`key\` to columns that identify a row.`,
+        )
       }
       if (changes.length === limit || bytes >= PAGE_BYTES) return { changes, last, isFull: true }
       changes.push(toChange(row, plan, options.deleted))
@@ -269,5 +358,11 @@ async function readPage(database: SqlDatabase, plan: TablePlan, range: Pick<RowS
 
 /** The fields needed for a change's type, key and cursor. */
 function listNeededColumns({ key, cursor }: TablePlan, { deleted }: TableOptions): string[] {
-  return [...new Set([...key.map(({ name }) => name), ...(cursor === null ? [] : [cursor.name]), ...(deleted === undefined ? [] : [deleted])])]
+  return [
+    ...new Set([
+      ...key.map(({ name }) => name),
+      ...(cursor === null ? [] : [cursor.name]),
+      ...(deleted === undefined ? [] : [deleted]),
+    ]),
+  ]
 }

@@ -7,7 +7,8 @@ import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, Sq
 import { buildSelect, type RowSelection } from './statements.ts'
 
 export async function openSqlite(file: string): Promise<SqlDatabase> {
-  if (!existsSync(file)) throw new SyncError('SOURCE_NOT_FOUND', `The SQLite file ${file} does not exist. Check the URL.`)
+  if (!existsSync(file))
+    throw new SyncError('SOURCE_NOT_FOUND', `The SQLite file ${file} does not exist. Check the URL.`)
   return translateErrors(file, () => {
     const db = new DatabaseSync(file, { readOnly: true })
     db.exec('pragma busy_timeout = 10000')
@@ -39,7 +40,8 @@ class SqliteDatabase implements SqlDatabase {
     const parts = splitTableName(name)
     const table = parts.at(-1) ?? ''
     const found = this.#listEntries().find((entry) => entry.name.toLowerCase() === table.toLowerCase())
-    if (found === undefined || (parts.length === 2 && parts[0] !== 'main')) throw new SyncError('SOURCE_NOT_FOUND', `${this.#file} has no table ${JSON.stringify(name)}.`)
+    if (found === undefined || (parts.length === 2 && parts[0] !== 'main'))
+      throw new SyncError('SOURCE_NOT_FOUND', `${this.#file} has no table ${JSON.stringify(name)}.`)
     return this.#loadTable(found)
   }
 
@@ -56,11 +58,19 @@ class SqliteDatabase implements SqlDatabase {
   }
 
   async readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon> {
-    const [greatest] = this.#queryAll(`SELECT cast(max(${sqliteDialect.quote(column.name)}) AS text) AS value FROM ${table.quoted}`)
+    const [greatest] = this.#queryAll(
+      `SELECT cast(max(${sqliteDialect.quote(column.name)}) AS text) AS value FROM ${table.quoted}`,
+    )
     const example = String(greatest?.['value'] ?? '')
     // Text is compared as text, so the horizon must use the same format.
-    const form = example.length === 10 ? '%Y-%m-%d' : `%Y-%m-%d${example.includes('T') ? 'T' : ' '}%H:%M:%f${example.endsWith('Z') ? 'Z' : ''}`
-    const [row] = this.#queryAll<ReadHorizon>(`SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`, { form, lag: `-${lagMs / 1_000} seconds` })
+    const form =
+      example.length === 10
+        ? '%Y-%m-%d'
+        : `%Y-%m-%d${example.includes('T') ? 'T' : ' '}%H:%M:%f${example.endsWith('Z') ? 'Z' : ''}`
+    const [row] = this.#queryAll<ReadHorizon>(
+      `SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', $lag) AS settled, strftime($form, 'now', $lag) AS until`,
+      { form, lag: `-${lagMs / 1_000} seconds` },
+    )
     return required(row, 'the horizon')
   }
 
@@ -103,22 +113,41 @@ class SqliteDatabase implements SqlDatabase {
   }
 
   #listEntries(): { name: string; type: string }[] {
-    return this.#queryAll<{ name: string; type: string }>("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name")
+    return this.#queryAll<{ name: string; type: string }>(
+      "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )
   }
 
   #loadTable({ name, type }: { name: string; type: string }): SqlTable {
     const columns = this.#queryAll<{ name: string; type: string; required: number; pk: number }>(
-      `SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`, { name },
+      `SELECT name, upper(type) AS type, "notnull" AS required, pk FROM pragma_table_xinfo($name) WHERE hidden <> 1`,
+      { name },
     )
-    const unique = this.#queryAll('SELECT name FROM pragma_index_list($name) WHERE "unique" = 1 AND partial = 0', { name }).map(({ name: index }) => (
-      this.#queryAll('SELECT name FROM pragma_index_info($index)', { index: String(index) }).map((entry) => entry['name'] as string | null)
-    )).filter((names): names is string[] => names.every((entry) => entry !== null))
-    const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk).map((column) => column.name)
+    const unique = this.#queryAll('SELECT name FROM pragma_index_list($name) WHERE "unique" = 1 AND partial = 0', {
+      name,
+    })
+      .map(({ name: index }) =>
+        this.#queryAll('SELECT name FROM pragma_index_info($index)', { index: String(index) }).map(
+          (entry) => entry['name'] as string | null,
+        ),
+      )
+      .filter((names): names is string[] => names.every((entry) => entry !== null))
+    const key = columns
+      .filter(({ pk }) => pk > 0)
+      .toSorted((a, b) => a.pk - b.pk)
+      .map((column) => column.name)
     return {
       id: name,
       quoted: sqliteDialect.quote(name),
       isView: type === 'view',
-      columns: columns.map((column) => ({ name: column.name, kind: toColumnKind(column.type), type: column.type, columnType: toColumnType(column.type), nullable: column.required === 0 && column.pk === 0, isUtc: true })),
+      columns: columns.map((column) => ({
+        name: column.name,
+        kind: toColumnKind(column.type),
+        type: column.type,
+        columnType: toColumnType(column.type),
+        nullable: column.required === 0 && column.pk === 0,
+        isUtc: true,
+      })),
       key,
       unique: key.length === 0 ? unique : [key, ...unique],
     }
@@ -152,7 +181,8 @@ function toRow(names: readonly string[], values: readonly unknown[]): SqlRow {
 }
 
 function toJsonValue(value: unknown): JsonValue {
-  if (typeof value === 'bigint') return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
+  if (typeof value === 'bigint')
+    return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   // JSON cannot represent an infinite REAL.
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
@@ -175,6 +205,10 @@ function translateErrors<T>(file: string, body: () => T): T {
     const extended = (error as { errcode?: unknown } | null)?.errcode
     const message = error instanceof Error ? error.message : String(error)
     const code = typeof extended === 'number' ? SQLITE_ERROR_CODES[extended & 0xff] : undefined
-    throw new SyncError(code ?? (/no such (?:table|column)/.test(message) ? 'SOURCE_NOT_FOUND' : 'CONNECTOR_FAILED'), `SQLite file ${file}: ${message}.`, { cause: error })
+    throw new SyncError(
+      code ?? (/no such (?:table|column)/.test(message) ? 'SOURCE_NOT_FOUND' : 'CONNECTOR_FAILED'),
+      `SQLite file ${file}: ${message}.`,
+      { cause: error },
+    )
   }
 }

@@ -27,15 +27,19 @@ export interface SqlListState {
 /** A state may have been edited by hand, and the cursor column may have changed since. */
 export function checkState(state: SqlState | undefined, cursorField: string, count: number): void {
   if (state === undefined) return
-  if (state.cursorField !== cursorField) throw stateRejectedError(`it is a cursor of another column than "${cursorField}"`)
-  if (state.cursorValue !== null && typeof state.cursorValue !== 'string') throw stateRejectedError('`cursorValue` is not a string')
+  if (state.cursorField !== cursorField)
+    throw stateRejectedError(`it is a cursor of another column than "${cursorField}"`)
+  if (state.cursorValue !== null && typeof state.cursorValue !== 'string')
+    throw stateRejectedError('`cursorValue` is not a string')
   if (state.until !== undefined && typeof state.until !== 'string') throw stateRejectedError('`until` is not a string')
-  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string')) throw stateRejectedError('`mark` has no value or time')
+  if (state.mark !== undefined && (typeof state.mark?.value !== 'string' || typeof state.mark.at !== 'string'))
+    throw stateRejectedError('`mark` has no value or time')
   if (state.after !== undefined) checkRowCursor(state.after, count)
 }
 
 export function checkRowCursor(after: unknown, count: number): void {
-  if (!Array.isArray(after) || after.length !== count || after.some((text) => typeof text !== 'string')) throw stateRejectedError('`after` does not match the order columns of this table')
+  if (!Array.isArray(after) || after.length !== count || after.some((text) => typeof text !== 'string'))
+    throw stateRejectedError('`after` does not match the order columns of this table')
 }
 
 function stateRejectedError(what: string): SyncError {

@@ -24,9 +24,13 @@ export interface RowSelection {
   readonly limit: number
 }
 
-export function buildSelect({ table, columns, lower, upper, order, limit }: RowSelection, dialect: SqlDialect): SqlStatement {
+export function buildSelect(
+  { table, columns, lower, upper, order, limit }: RowSelection,
+  dialect: SqlDialect,
+): SqlStatement {
   const values: unknown[] = []
-  const addValue = (column: SqlColumn, text: string): string => dialect.placeholder(values.push(dialect.bind(text, column)), column)
+  const addValue = (column: SqlColumn, text: string): string =>
+    dialect.placeholder(values.push(dialect.bind(text, column)), column)
   const conditions: string[] = []
   if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, addValue))
   if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${addValue(upper.column, upper.text)}`)
@@ -36,7 +40,11 @@ export function buildSelect({ table, columns, lower, upper, order, limit }: RowS
   return { text: `SELECT ${names} FROM ${table.quoted}${where} ORDER BY ${by} LIMIT ${limit}`, values }
 }
 
-function buildLowerCondition({ columns, values: texts, bound }: LowerBound, dialect: SqlDialect, addValue: (column: SqlColumn, text: string) => string): string {
+function buildLowerCondition(
+  { columns, values: texts, bound }: LowerBound,
+  dialect: SqlDialect,
+  addValue: (column: SqlColumn, text: string) => string,
+): string {
   const terms = columns.map((column, index) => {
     const text = required(texts[index], `the value of ${column.name}`)
     return { name: dialect.quote(column.name), addValue: () => addValue(column, text) }
@@ -44,11 +52,14 @@ function buildLowerCondition({ columns, values: texts, bound }: LowerBound, dial
   const [first] = terms
   if (first === undefined) throw new Error('a lower bound has no columns')
   if (terms.length === 1) return `${first.name} ${bound} ${first.addValue()}`
-  if (dialect.supportsRowComparison) return `(${terms.map(({ name }) => name).join(', ')}) ${bound} (${terms.map((term) => term.addValue()).join(', ')})`
+  if (dialect.supportsRowComparison)
+    return `(${terms.map(({ name }) => name).join(', ')}) ${bound} (${terms.map((term) => term.addValue()).join(', ')})`
   // a >= x AND (a > x OR (a = x AND (b > y OR …))): an index serves the first condition.
   const nested = (term: typeof first, [next, ...rest]: typeof terms): string => {
     const greater = `${term.name} ${next === undefined ? bound : '>'} ${term.addValue()}`
-    return next === undefined ? greater : `(${greater} OR (${term.name} = ${term.addValue()} AND ${nested(next, rest)}))`
+    return next === undefined
+      ? greater
+      : `(${greater} OR (${term.name} = ${term.addValue()} AND ${nested(next, rest)}))`
   }
   return `${first.name} >= ${first.addValue()} AND ${nested(first, terms.slice(1))}`
 }

@@ -40,9 +40,18 @@ export class StripeApi {
     this.expand = expand.map((path) => path.replace(/^data\./, ''))
   }
 
-  async listObjects({ path, query }: StripeResource, after: string | undefined, context: SyncContext): Promise<{ data: JsonObject[]; hasMore: boolean }> {
+  async listObjects(
+    { path, query }: StripeResource,
+    after: string | undefined,
+    context: SyncContext,
+  ): Promise<{ data: JsonObject[]; hasMore: boolean }> {
     const expand = this.expand.map((field) => `data.${field}`)
-    const { body } = await this.client.get(path, { ...query, starting_after: after, limit: this.limit, 'expand[]': expand }, context, after === undefined ? {} : CURSOR_REQUEST_OPTIONS)
+    const { body } = await this.client.get(
+      path,
+      { ...query, starting_after: after, limit: this.limit, 'expand[]': expand },
+      context,
+      after === undefined ? {} : CURSOR_REQUEST_OPTIONS,
+    )
     const page = parseList(body)
     if (page.data.some(({ id }) => id === after)) throw createWrongPageError()
     return page
@@ -50,7 +59,12 @@ export class StripeApi {
 
   async listEvents(query: Query, context: SyncContext): Promise<EventsPage> {
     const hasCursor = 'ending_before' in query || 'starting_after' in query
-    const { body, serverTime } = await this.client.get('/events', query, context, hasCursor ? CURSOR_REQUEST_OPTIONS : {})
+    const { body, serverTime } = await this.client.get(
+      '/events',
+      query,
+      context,
+      hasCursor ? CURSOR_REQUEST_OPTIONS : {},
+    )
     const { data, hasMore } = parseList(body)
     const events = data.map(parseEvent)
     if (events.some(({ id }) => id === query['ending_before'])) throw createWrongPageError()
@@ -59,7 +73,11 @@ export class StripeApi {
 
   /** Reads the current version with complete lists; null if deleted. Fields are expanded as in the list of `stream`. */
   async readObject(
-    type: string, id: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
+    type: string,
+    id: string,
+    stream: StripeResource,
+    budget: PageBudget,
+    context: SyncContext,
   ): Promise<CompleteObject | null> {
     const object = await this.#readOne(type, id, stream, budget, context)
     return object === null ? null : this.completeObject(object, type, stream, budget, context)
@@ -70,7 +88,11 @@ export class StripeApi {
    * the object is read again after them and must be unchanged.
    */
   async completeObject(
-    listed: JsonObject, type: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
+    listed: JsonObject,
+    type: string,
+    stream: StripeResource,
+    budget: PageBudget,
+    context: SyncContext,
   ): Promise<CompleteObject | null> {
     let before = listed
     for (let reads = 0; reads < COMPLETE_READS_MAX; reads++) {
@@ -78,10 +100,14 @@ export class StripeApi {
       const object = await this.#readLists(before, budget, context)
       const after = await this.#readOne(type, requireString(before, 'id'), stream, budget, context)
       if (after === null) return null
-      if (object !== null && equalsJson(stringifyJson(before), stringifyJson(after))) return { object, isAssembled: true }
+      if (object !== null && equalsJson(stringifyJson(before), stringifyJson(after)))
+        return { object, isAssembled: true }
       before = after
     }
-    throw new SyncError('SOURCE_INVALID', 'A Stripe object kept changing while its lists were read. The page is read again.')
+    throw new SyncError(
+      'SOURCE_INVALID',
+      'A Stripe object kept changing while its lists were read. The page is read again.',
+    )
   }
 
   /** Null if a list belongs to another version of the object. */
@@ -95,13 +121,23 @@ export class StripeApi {
   }
 
   async #readOne(
-    type: string, id: string, stream: StripeResource, budget: PageBudget, context: SyncContext,
+    type: string,
+    id: string,
+    stream: StripeResource,
+    budget: PageBudget,
+    context: SyncContext,
   ): Promise<JsonObject | null> {
     budget.spend()
     const query = type === stream.type ? { 'expand[]': this.expand } : {}
-    const { status, body } = await this.client.get(`${required(findObjectPath(type), `The path of ${type} objects`)}/${encodePathSegment(id)}`, query, context, { answers: [404] })
+    const { status, body } = await this.client.get(
+      `${required(findObjectPath(type), `The path of ${type} objects`)}/${encodePathSegment(id)}`,
+      query,
+      context,
+      { answers: [404] },
+    )
     if (status === 404 || (isObject(body) && body.deleted === true)) return null
-    if (!isObject(body) || body.id !== id) throw new SyncError('SOURCE_INVALID', 'Stripe returned another object than the requested one.')
+    if (!isObject(body) || body.id !== id)
+      throw new SyncError('SOURCE_INVALID', 'Stripe returned another object than the requested one.')
     return body
   }
 }
@@ -116,9 +152,15 @@ function createWrongPageError(): SyncError {
 
 /** Only `has_more` marks the end of a list; a short page does not. */
 function parseList(body: JsonValue): { data: JsonObject[]; hasMore: boolean } {
-  if (!isObject(body) || !Array.isArray(body.data) || !body.data.every(isObject) || typeof body.has_more !== 'boolean') {
+  if (
+    !isObject(body) ||
+    !Array.isArray(body.data) ||
+    !body.data.every(isObject) ||
+    typeof body.has_more !== 'boolean'
+  ) {
     throw new SyncError('SOURCE_INVALID', 'Stripe returned a response that is not a list.')
   }
-  if (body.has_more && body.data.length === 0) throw new SyncError('SOURCE_INVALID', 'Stripe returned an empty page with `has_more`.')
+  if (body.has_more && body.data.length === 0)
+    throw new SyncError('SOURCE_INVALID', 'Stripe returned an empty page with `has_more`.')
   return { data: body.data, hasMore: body.has_more }
 }

@@ -14,7 +14,12 @@ export type StripeListState = TokenState
  * Reads all objects of a type. A page whose nested lists exceed the request budget ends after a complete object, and the next
  * page continues from there.
  */
-export function createBackfill(api: StripeApi, stream: StripeResource, databases: StreamDatabases, requestsMax: number): Execute<StripeListState> {
+export function createBackfill(
+  api: StripeApi,
+  stream: StripeResource,
+  databases: StreamDatabases,
+  requestsMax: number,
+): Execute<StripeListState> {
   return token({
     read: async ({ token: after }, context) => {
       const { data, hasMore } = await api.listObjects(stream, after, context)
@@ -23,9 +28,16 @@ export function createBackfill(api: StripeApi, stream: StripeResource, databases
       const taken = await budget.processWithinBudget(data, context, async (object) => {
         const complete = await api.completeObject(object, stream.type, stream, budget, context)
         // Null: deleted since the page was listed.
-        if (complete !== null) changes.push(...toUpserts(complete.object, databases, getListedObjectFacts(complete.object)))
+        if (complete !== null)
+          changes.push(...toUpserts(complete.object, databases, getListedObjectFacts(complete.object)))
       })
-      return { changes, next: hasMore || taken < data.length ? requireString(required(data[taken - 1], 'The last object of the page'), 'id') : null }
+      return {
+        changes,
+        next:
+          hasMore || taken < data.length
+            ? requireString(required(data[taken - 1], 'The last object of the page'), 'id')
+            : null,
+      }
     },
   })
 }

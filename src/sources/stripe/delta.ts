@@ -10,7 +10,9 @@ import { PendingObjects } from './pending-objects.ts'
 import { addReads, canSettle, ObjectReads, settleReads, SETTLE_AFTER_MS, type ObjectReadBatch } from './object-reads.ts'
 import type { StripeResource } from './resources.ts'
 
-export type StripeDeltaState = (EventFeedCursor & DeltaProgress) | ({ readonly cursor: null } & Pick<DeltaProgress, 'waiting'>)
+export type StripeDeltaState =
+  | (EventFeedCursor & DeltaProgress)
+  | ({ readonly cursor: null } & Pick<DeltaProgress, 'waiting'>)
 
 interface DeltaProgress {
   readonly waiting?: EventWait
@@ -77,7 +79,9 @@ export class StripeDelta {
   async readPage(state: StripeDeltaState | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
     if (state === undefined) return { changes: [], hasMore: false, nextState: await this.anchor(context) }
     if (state.cursor === null) return this.#startFromFirstEvent(state, context)
-    return state.reading === undefined ? this.#scanEvents(state, context) : this.#readPending(state, state.reading, context)
+    return state.reading === undefined
+      ? this.#scanEvents(state, context)
+      : this.#readPending(state, state.reading, context)
   }
 
   async #scanEvents(state: EventFeedCursor & DeltaProgress, context: SyncContext): Promise<Page<StripeDeltaState>> {
@@ -97,16 +101,28 @@ export class StripeDelta {
     const scan = this.#createScan(state, read, context)
     const taken = safeEvents.findIndex((event) => !scan.tryProcess(event))
     const isCut = taken !== -1
-    const next = isCut ? toCursor(required(safeEvents[taken - 1], 'The last scanned event')) : (page.nextState as EventFeedCursor)
+    const next = isCut
+      ? toCursor(required(safeEvents[taken - 1], 'The last scanned event'))
+      : (page.nextState as EventFeedCursor)
     // A later newest event means that more of the log is known to be older than the objects read now.
     if (hasMore && scan.pending.isFull) newest = await this.#readNewestSecond(newest, context)
     const wait = isNewWait ? { second: newest, atMs: requestedAt } : waiting
-    return this.#buildPage(scan, { ...next, read, ...(wait !== undefined && { waiting: wait }) }, {
-      since: newest, hasMore: isCut || page.hasMore, ...(page.tidemark !== undefined && !isCut && { tidemark: page.tidemark }),
-    })
+    return this.#buildPage(
+      scan,
+      { ...next, read, ...(wait !== undefined && { waiting: wait }) },
+      {
+        since: newest,
+        hasMore: isCut || page.hasMore,
+        ...(page.tidemark !== undefined && !isCut && { tidemark: page.tidemark }),
+      },
+    )
   }
 
-  async #readPending(state: EventFeedCursor & DeltaProgress, reading: PendingRead, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async #readPending(
+    state: EventFeedCursor & DeltaProgress,
+    reading: PendingRead,
+    context: SyncContext,
+  ): Promise<Page<StripeDeltaState>> {
     const pending = new PendingObjects(state.pending)
     const budget = new PageBudget(this.#requestsMax, context)
     const changes: Change[] = []
@@ -124,44 +140,79 @@ export class StripeDelta {
     const read = this.#recordReads(state.read ?? [], changes, assembled, reading.since, context.clock.now())
     if (pending.size > 0) return { changes, hasMore: true, nextState: buildState({ ...state, read, reading }, pending) }
     const { hasMore, tidemark } = reading
-    return { changes, hasMore, nextState: buildState({ ...state, read, reading: undefined }, pending), ...(tidemark !== undefined && { tidemark }) }
+    return {
+      changes,
+      hasMore,
+      nextState: buildState({ ...state, read, reading: undefined }, pending),
+      ...(tidemark !== undefined && { tidemark }),
+    }
   }
 
   /** Events of the last seconds before the read may be newer than the cached pages that an object was assembled from. */
   #recordReads(
-    read: readonly ObjectReadBatch[], changes: readonly Change[], assembled: readonly Change[], since: number, atMs: number,
+    read: readonly ObjectReadBatch[],
+    changes: readonly Change[],
+    assembled: readonly Change[],
+    since: number,
+    atMs: number,
   ): ObjectReadBatch[] {
     const getChangeKeys = (found: readonly Change[]): string[] => found.map(({ key }) => key)
     const plain = changes.filter((change) => !assembled.includes(change))
     const added = plain.length === 0 ? read : addReads(read, getChangeKeys(plain), since, atMs)
-    return assembled.length === 0 ? [...added] : addReads(added, getChangeKeys(assembled), since - EVENT_LAG_MS / 1_000, atMs)
+    return assembled.length === 0
+      ? [...added]
+      : addReads(added, getChangeKeys(assembled), since - EVENT_LAG_MS / 1_000, atMs)
   }
 
   /** The log was empty when the sync began, so all of its events are new. */
-  async #startFromFirstEvent({ waiting }: { readonly waiting?: EventWait }, context: SyncContext): Promise<Page<StripeDeltaState>> {
+  async #startFromFirstEvent(
+    { waiting }: { readonly waiting?: EventWait },
+    context: SyncContext,
+  ): Promise<Page<StripeDeltaState>> {
     const requestedAt = context.clock.now()
     const { first, newest, serverTime } = await this.#findFirstEvent(context)
     if (first === undefined) return { changes: [], hasMore: false, nextState: { cursor: null } }
     const isWaitSatisfied = waiting !== undefined && isWaitOver(waiting, requestedAt) && first.created <= waiting.second
-    const safeMs = Math.min(context.cycle.startedAt, isWaitSatisfied ? Infinity : (serverTime ?? Infinity)) - EVENT_LAG_MS
+    const safeMs =
+      Math.min(context.cycle.startedAt, isWaitSatisfied ? Infinity : (serverTime ?? Infinity)) - EVENT_LAG_MS
     if (first.created * 1_000 >= safeMs) {
       // Another event may still become visible below it.
       const isNewWait = waiting === undefined || isWaitOver(waiting, requestedAt)
-      return { changes: [], hasMore: false, nextState: { cursor: null, waiting: isNewWait ? { second: newest, atMs: requestedAt } : waiting } }
+      return {
+        changes: [],
+        hasMore: false,
+        nextState: { cursor: null, waiting: isNewWait ? { second: newest, atMs: requestedAt } : waiting },
+      }
     }
     const scan = this.#createScan(undefined, [], context)
     scan.tryProcess(first)
-    return this.#buildPage(scan, { ...toCursor(first), ...(waiting !== undefined && { waiting }) }, { since: newest, hasMore: true })
+    return this.#buildPage(
+      scan,
+      { ...toCursor(first), ...(waiting !== undefined && { waiting }) },
+      { since: newest, hasMore: true },
+    )
   }
 
-  #createScan(state: (EventFeedCursor & DeltaProgress) | undefined, read: readonly ObjectReadBatch[], { unordered }: SyncContext): EventScan {
+  #createScan(
+    state: (EventFeedCursor & DeltaProgress) | undefined,
+    read: readonly ObjectReadBatch[],
+    { unordered }: SyncContext,
+  ): EventScan {
     return new EventScan({
-      databases: this.#databases, expand: this.#api.expand, pending: new PendingObjects(state?.pending), objectReads: new ObjectReads(read),
-      unordered: new Set(unordered), previousPageSecond: state === undefined ? null : toSecond(state.cursorTime),
+      databases: this.#databases,
+      expand: this.#api.expand,
+      pending: new PendingObjects(state?.pending),
+      objectReads: new ObjectReads(read),
+      unordered: new Set(unordered),
+      previousPageSecond: state === undefined ? null : toSecond(state.cursorTime),
     })
   }
 
-  #buildPage({ changes, pending }: EventScan, { waiting, ...scannedTo }: EventFeedCursor & DeltaProgress, scanned: PendingRead): Page<StripeDeltaState> {
+  #buildPage(
+    { changes, pending }: EventScan,
+    { waiting, ...scannedTo }: EventFeedCursor & DeltaProgress,
+    scanned: PendingRead,
+  ): Page<StripeDeltaState> {
     const { hasMore, tidemark } = scanned
     const second = toSecond(scannedTo.cursorTime)
     const isPassed = (until: number): boolean => second > until || (second === until && !hasMore)
@@ -171,21 +222,36 @@ export class StripeDelta {
     const isReading = pending.size > 0 && (!hasMore || pending.isFull)
     if (isReading) return { changes, hasMore: true, nextState: buildState({ ...state, reading: scanned }, pending) }
     const hasTidemark = tidemark !== undefined && pending.size === 0
-    return { changes, hasMore, nextState: buildState({ ...state, reading: undefined }, pending), ...(hasTidemark && { tidemark }) }
+    return {
+      changes,
+      hasMore,
+      nextState: buildState({ ...state, reading: undefined }, pending),
+      ...(hasTidemark && { tidemark }),
+    }
   }
 
   /** Creates a reader for one page of the log. `safeEvents` receives the events that are old enough, oldest first. */
-  #createFeed(waiting: EventWait | undefined): { feed: AnchoredExecute<EventFeedState>; safeEvents: StripeEvent[]; getPage: () => EventsPage } {
+  #createFeed(waiting: EventWait | undefined): {
+    feed: AnchoredExecute<EventFeedState>
+    safeEvents: StripeEvent[]
+    getPage: () => EventsPage
+  } {
     const safeEvents: StripeEvent[] = []
     let page: EventsPage | undefined
     const feed = eventFeed<StripeEvent>({
       anchor: (context) => this.#readNewestSafeEvent(context),
       read: async ({ after }, context) => {
         const requestedAt = context.clock.now()
-        page = await this.#api.listEvents({ ...(after !== '' && { ending_before: after }), limit: this.#api.limit }, context)
+        page = await this.#api.listEvents(
+          { ...(after !== '' && { ending_before: after }), limit: this.#api.limit },
+          context,
+        )
         if (waiting === undefined || !isWaitOver(waiting, requestedAt)) return page
         const tookMs = Math.max(0, context.clock.now() - requestedAt)
-        return { ...page, serverTime: Math.max(page.serverTime ?? 0, (waiting.second + 1) * 1_000 + EVENT_LAG_MS + tookMs) }
+        return {
+          ...page,
+          serverTime: Math.max(page.serverTime ?? 0, (waiting.second + 1) * 1_000 + EVENT_LAG_MS + tookMs),
+        }
       },
       id: ({ id }) => id,
       time: ({ created }) => secondToIso(created),
@@ -208,28 +274,44 @@ export class StripeDelta {
   /** Returns the newest event below which no other can become visible any more. */
   async #readNewestSafeEvent(context: SyncContext): Promise<StripeEvent | undefined> {
     const requestedAt = context.clock.now()
-    const { events: [newest], serverTime } = await this.#api.listEvents({ limit: 1 }, context)
+    const {
+      events: [newest],
+      serverTime,
+    } = await this.#api.listEvents({ limit: 1 }, context)
     if (newest === undefined) return undefined
     const tookMs = Math.max(0, context.clock.now() - requestedAt)
     // An event that exists is a lower bound for the current time.
-    const nowMs = Math.max(newest.created * 1_000, Math.min(context.cycle.startedAt, serverTime === null ? Infinity : serverTime - tookMs))
+    const nowMs = Math.max(
+      newest.created * 1_000,
+      Math.min(context.cycle.startedAt, serverTime === null ? Infinity : serverTime - tookMs),
+    )
     if (newest.created * 1_000 < nowMs - EVENT_LAG_MS) return newest
-    return (await this.#api.listEvents({ 'created[lt]': Math.floor((nowMs - EVENT_LAG_MS) / 1_000), limit: 1 }, context)).events[0]
+    return (
+      await this.#api.listEvents({ 'created[lt]': Math.floor((nowMs - EVENT_LAG_MS) / 1_000), limit: 1 }, context)
+    ).events[0]
   }
 
   /** The log is listed newest first, so the first event is on the last page. */
-  async #findFirstEvent(context: SyncContext): Promise<{ first: StripeEvent | undefined; newest: number; serverTime: number | null }> {
+  async #findFirstEvent(
+    context: SyncContext,
+  ): Promise<{ first: StripeEvent | undefined; newest: number; serverTime: number | null }> {
     let first: StripeEvent | undefined
     let newest = 0
     let earliest: number | null = null
     for (let pages = 0; pages < FIRST_EVENT_PAGES_MAX; pages++) {
-      const { events, hasMore, serverTime } = await this.#api.listEvents({ ...(first !== undefined && { starting_after: first.id }), limit: PAGE_SIZE_MAX }, context)
+      const { events, hasMore, serverTime } = await this.#api.listEvents(
+        { ...(first !== undefined && { starting_after: first.id }), limit: PAGE_SIZE_MAX },
+        context,
+      )
       if (serverTime !== null) earliest = Math.min(earliest ?? Infinity, serverTime)
       newest = Math.max(newest, ...events.map(({ created }) => created))
       first = events.at(-1) ?? first
       if (!hasMore) return { first, newest, serverTime: earliest }
     }
-    throw new SyncError('HISTORY_LOST', `The first event is more than ${FIRST_EVENT_PAGES_MAX} pages back. Reset the state, let the sync take a new anchor, then run a backfill.`)
+    throw new SyncError(
+      'HISTORY_LOST',
+      `The first event is more than ${FIRST_EVENT_PAGES_MAX} pages back. Reset the state, let the sync take a new anchor, then run a backfill.`,
+    )
   }
 }
 
@@ -238,7 +320,10 @@ function isWaitOver({ atMs }: EventWait, nowMs: number): boolean {
 }
 
 /** Omits empty fields: an idle state is the cursor alone. */
-function buildState(state: EventFeedCursor & Omit<DeltaProgress, 'reading'> & { reading: PendingRead | undefined }, pending: PendingObjects): StripeDeltaState {
+function buildState(
+  state: EventFeedCursor & Omit<DeltaProgress, 'reading'> & { reading: PendingRead | undefined },
+  pending: PendingObjects,
+): StripeDeltaState {
   const { pending: _, reading, read = [], ...rest } = state
   return {
     ...rest,

@@ -36,7 +36,10 @@ export class EventScan {
   tryProcess(event: StripeEvent): boolean {
     if (this.pending.isFull) return false
     const { object, created } = event
-    const { databases: { type: own, nested }, objectReads } = this.#options
+    const {
+      databases: { type: own, nested },
+      objectReads,
+    } = this.#options
     const type = getObjectType(object)
     if (type !== own && !Object.hasOwn(nested, type)) return true
     const id = requireString(object, 'id')
@@ -54,7 +57,12 @@ export class EventScan {
     const isTied = (kind === 'changed' && this.#isTied(type, id, created, object)) || isBeforeCreation(event)
     const mustRead = found.filter((inner) => this.#mustReadNested(inner, created))
     // Objects without a path of their own are read with their parent.
-    if (isReadable && (isTied || this.#mustRead(type, id, created, object) || mustRead.some((inner) => findObjectPath(inner.type) === undefined))) {
+    if (
+      isReadable &&
+      (isTied ||
+        this.#mustRead(type, id, created, object) ||
+        mustRead.some((inner) => findObjectPath(inner.type) === undefined))
+    ) {
       this.pending.add(type, id)
       return true
     }
@@ -63,22 +71,35 @@ export class EventScan {
     for (const inner of found) {
       const innerId = requireString(inner.record, 'id')
       if (mustRead.includes(inner)) this.pending.add(inner.type, innerId)
-      else if (!objectReads.isSuperseded(innerId, created)) this.changes.push(toUpsert(inner.record, inner.database, { upstreamUpdatedAt: formatOrderedTime(created, 'changed'), asOf }))
+      else if (!objectReads.isSuperseded(innerId, created))
+        this.changes.push(
+          toUpsert(inner.record, inner.database, { upstreamUpdatedAt: formatOrderedTime(created, 'changed'), asOf }),
+        )
     }
     return true
   }
 
   #mustRead(type: string, id: string, created: number, object: JsonObject): boolean {
     const { databases, expand, objectReads, unordered } = this.#options
-    return this.pending.has(type, id) || objectReads.isAmbiguous(id, created) || unordered.has(id)
-      || hasTruncatedList(object) || (type === databases.type && hasUnexpandedField(object, expand))
+    return (
+      this.pending.has(type, id) ||
+      objectReads.isAmbiguous(id, created) ||
+      unordered.has(id) ||
+      hasTruncatedList(object) ||
+      (type === databases.type && hasUnexpandedField(object, expand))
+    )
   }
 
   #mustReadNested({ type, record }: NestedObject, created: number): boolean {
     const { objectReads, unordered } = this.#options
     const id = requireString(record, 'id')
     if (objectReads.isSuperseded(id, created)) return false
-    return this.#isTied(type, id, created, record) || this.pending.has(type, id) || objectReads.isAmbiguous(id, created) || unordered.has(id)
+    return (
+      this.#isTied(type, id, created, record) ||
+      this.pending.has(type, id) ||
+      objectReads.isAmbiguous(id, created) ||
+      unordered.has(id)
+    )
   }
 
   /** The object changed twice within a second, possibly on the previous page. Events of one second have no order. */

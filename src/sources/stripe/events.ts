@@ -15,7 +15,8 @@ export type EventKind = 'created' | 'changed' | 'deleted'
 
 export function parseEvent(value: JsonObject): StripeEvent {
   const { created, data } = value
-  if (typeof created !== 'number' || !isObject(data) || !isObject(data.object)) throw new SyncError('SOURCE_INVALID', 'A Stripe event has no `created` or no `data.object`.')
+  if (typeof created !== 'number' || !isObject(data) || !isObject(data.object))
+    throw new SyncError('SOURCE_INVALID', 'A Stripe event has no `created` or no `data.object`.')
   return { id: requireString(value, 'id'), type: requireString(value, 'type'), created, object: data.object }
 }
 
@@ -39,4 +40,9 @@ export function secondToIso(second: number): string {
 /** Types whose last event is `deleted` although the object stays, as canceled. */
 const RETAINED_TYPES = new Set(['subscription'])
 
-const MICROS_BY_KIND = { created: '000000', listed: '000001', changed: '000002', deleted: '999999' } as const satisfies Record<EventKind | 'listed', string>
+const MICROS_BY_KIND = {
+  created: '000000',
+  listed: '000001',
+  changed: '000002',
+  deleted: '999999',
+} as const satisfies Record<EventKind | 'listed', string>

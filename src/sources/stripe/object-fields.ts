@@ -2,7 +2,8 @@ import { SyncError, type JsonObject } from '../../contract/index.ts'
 
 export function requireString(object: JsonObject, field: string): string {
   const value = object[field]
-  if (typeof value !== 'string' || value === '') throw new SyncError('SOURCE_INVALID', `A Stripe object has no \`${field}\`.`)
+  if (typeof value !== 'string' || value === '')
+    throw new SyncError('SOURCE_INVALID', `A Stripe object has no \`${field}\`.`)
   return value
 }
 

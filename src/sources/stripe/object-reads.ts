@@ -40,7 +40,10 @@ export class ObjectReads {
 
   /** The object may have been read before or after an event of this second. */
   isAmbiguous(id: string, second: number): boolean {
-    return this.#batches.some(({ batch: { until, marks: kept }, marks }) => (until === undefined || second <= until) && (kept === null || marks.has(hashObjectId(id))))
+    return this.#batches.some(
+      ({ batch: { until, marks: kept }, marks }) =>
+        (until === undefined || second <= until) && (kept === null || marks.has(hashObjectId(id))),
+    )
   }
 }
 
@@ -50,28 +53,48 @@ export function canSettle(batches: readonly ObjectReadBatch[], nowMs: number): b
 }
 
 /** `requestedAt` is the local clock before the log was requested; `newest` is the second of its newest event. */
-export function settleReads(batches: readonly ObjectReadBatch[], requestedAt: number, newest: number): ObjectReadBatch[] {
-  return batches.map((batch) => (batch.until === undefined && requestedAt - batch.atMs >= SETTLE_AFTER_MS ? { ...batch, until: newest } : batch))
+export function settleReads(
+  batches: readonly ObjectReadBatch[],
+  requestedAt: number,
+  newest: number,
+): ObjectReadBatch[] {
+  return batches.map((batch) =>
+    batch.until === undefined && requestedAt - batch.atMs >= SETTLE_AFTER_MS ? { ...batch, until: newest } : batch,
+  )
 }
 
 /** Adds objects that were read after an event of the second `since` was visible. */
-export function addReads(batches: readonly ObjectReadBatch[], ids: readonly string[], since: number, atMs: number): ObjectReadBatch[] {
+export function addReads(
+  batches: readonly ObjectReadBatch[],
+  ids: readonly string[],
+  since: number,
+  atMs: number,
+): ObjectReadBatch[] {
   const same = batches.find((batch) => batch.since === since && batch.until === undefined)
   const added = { marks: encodeMarks(ids), since, atMs }
   const others = batches.filter((batch) => batch !== same)
   const [first, second, ...rest] = [...others, same === undefined ? added : mergeBatches(same, added)]
   const isOverLimit = rest.length + 2 > READ_BATCHES_MAX && first !== undefined && second !== undefined
-  const kept = isOverLimit ? [mergeBatches(first, second), ...rest] : [first, second, ...rest].filter((batch) => batch !== undefined)
+  const kept = isOverLimit
+    ? [mergeBatches(first, second), ...rest]
+    : [first, second, ...rest].filter((batch) => batch !== undefined)
   const marks = kept.reduce((sum, batch) => sum + (batch.marks?.length ?? 0), 0)
   const newest = kept.at(-1)
-  return newest === undefined || marks <= MARKS_MAX * MARK_CHARS ? kept : [...kept.slice(0, -1), { ...newest, marks: null }]
+  return newest === undefined || marks <= MARKS_MAX * MARK_CHARS
+    ? kept
+    : [...kept.slice(0, -1), { ...newest, marks: null }]
 }
 
 function mergeBatches(a: ObjectReadBatch, b: ObjectReadBatch): ObjectReadBatch {
   const until = a.until === undefined || b.until === undefined ? undefined : Math.max(a.until, b.until)
   return {
-    marks: a.marks === null || b.marks === null ? null : [...new Set([...splitMarks(a.marks), ...splitMarks(b.marks)])].join(''),
-    since: Math.min(a.since, b.since), atMs: Math.max(a.atMs, b.atMs), ...(until !== undefined && { until }),
+    marks:
+      a.marks === null || b.marks === null
+        ? null
+        : [...new Set([...splitMarks(a.marks), ...splitMarks(b.marks)])].join(''),
+    since: Math.min(a.since, b.since),
+    atMs: Math.max(a.atMs, b.atMs),
+    ...(until !== undefined && { until }),
   }
 }
 

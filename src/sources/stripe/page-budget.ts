@@ -23,7 +23,11 @@ export class PageBudget {
   }
 
   /** Reads items in order and returns their number. Reads at least one, or throws its failure. */
-  async processWithinBudget<Item>(items: Iterable<Item>, context: SyncContext, read: (item: Item) => Promise<void>): Promise<number> {
+  async processWithinBudget<Item>(
+    items: Iterable<Item>,
+    context: SyncContext,
+    read: (item: Item) => Promise<void>,
+  ): Promise<number> {
     let taken = 0
     for (const item of items) {
       if (taken > 0 && this.#isSpent()) break
@@ -31,7 +35,8 @@ export class PageBudget {
         await read(item)
       } catch (error) {
         // A failed request must not discard the items before it. A wait requested by the source must be kept.
-        if (taken === 0 || context.signal.aborted || (isSyncError(error) && error.retryAfterMs !== undefined)) throw error
+        if (taken === 0 || context.signal.aborted || (isSyncError(error) && error.retryAfterMs !== undefined))
+          throw error
         break
       }
       taken++

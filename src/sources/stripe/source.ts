@@ -41,23 +41,48 @@ export interface StripeStream {
 
 /** Uses lists for the backfill and the event log for the delta: `worker.track('customers', { database, source: stripe({ apiKey: 'STRIPE_KEY' }).customers })`. */
 export function stripe(options: StripeOptions): { readonly [Name in keyof typeof STREAMS]: StripeStream } {
-  const { apiKey, auth, baseUrl = 'https://api.stripe.com/v1', apiVersion, limit = PAGE_SIZE_MAX, expand = [], nested = {}, followUpsMax = 20 } = options
-  const chosenAuth = requireOneAuth(auth, apiKey === undefined ? undefined : bearer(apiKey), 'Stripe needs either `apiKey` or `auth`.')
+  const {
+    apiKey,
+    auth,
+    baseUrl = 'https://api.stripe.com/v1',
+    apiVersion,
+    limit = PAGE_SIZE_MAX,
+    expand = [],
+    nested = {},
+    followUpsMax = 20,
+  } = options
+  const chosenAuth = requireOneAuth(
+    auth,
+    apiKey === undefined ? undefined : bearer(apiKey),
+    'Stripe needs either `apiKey` or `auth`.',
+  )
   checkPageSize('Stripe', limit, PAGE_SIZE_MAX)
-  if (!Number.isInteger(followUpsMax) || followUpsMax < 1) throw new SyncError('SYNC_INVALID', 'Stripe: `followUpsMax` must be an integer of at least 1.')
+  if (!Number.isInteger(followUpsMax) || followUpsMax < 1)
+    throw new SyncError('SYNC_INVALID', 'Stripe: `followUpsMax` must be an integer of at least 1.')
   // A cached response would be mistaken for the current version.
   const headers = { 'cache-control': 'no-cache', ...(apiVersion !== undefined && { 'stripe-version': apiVersion }) }
   const api = new StripeApi(createHttpClient({ baseUrl, auth: chosenAuth, headers }), limit, expand)
-  const streams = Object.entries(STREAMS).map(([name, stream]) => [name, createStream(api, stream, nested, followUpsMax)])
+  const streams = Object.entries(STREAMS).map(([name, stream]) => [
+    name,
+    createStream(api, stream, nested, followUpsMax),
+  ])
   return Object.fromEntries(streams) as { [Name in keyof typeof STREAMS]: StripeStream }
 }
 
-function createStream(api: StripeApi, stream: StripeResource, nested: Readonly<Record<string, string>>, followUpsMax: number): StripeStream {
+function createStream(
+  api: StripeApi,
+  stream: StripeResource,
+  nested: Readonly<Record<string, string>>,
+  followUpsMax: number,
+): StripeStream {
   const databases = { type: stream.type, nested }
   const delta = new StripeDelta(api, stream, databases, followUpsMax)
   return {
     backfill: createBackfill(api, stream, databases, followUpsMax),
-    delta: Object.assign((state: StripeDeltaState | undefined, context: SyncContext) => delta.readPage(state, context), { startsAtEnd: true, retentionMs: EVENT_RETENTION_MS - EVENT_LAG_MS }),
+    delta: Object.assign(
+      (state: StripeDeltaState | undefined, context: SyncContext) => delta.readPage(state, context),
+      { startsAtEnd: true, retentionMs: EVENT_RETENTION_MS - EVENT_LAG_MS },
+    ),
     anchor: (context) => delta.anchor(context),
     lookup: async (key, context) => {
       const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)

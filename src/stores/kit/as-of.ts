@@ -15,7 +15,8 @@ export function checkAsOf(at: number, { startMs, isCompacted }: HistoryStart): v
 export function createNoHistoryError(at: number, startMs: number, isCompacted: boolean): SyncError {
   const why = isCompacted ? 'Older versions have been compacted' : 'The first commit was made then'
   return new SyncError(
-    'ARGUMENT_INVALID', `There is no history at ${toIsoTime(at)}: it begins at ${toIsoTime(startMs)}. ${why}. Choose a later time.`,
+    'ARGUMENT_INVALID',
+    `There is no history at ${toIsoTime(at)}: it begins at ${toIsoTime(startMs)}. ${why}. Choose a later time.`,
   )
 }
 

@@ -6,23 +6,59 @@ export function createConflictAuditEntry(version: number, { cycle, endedAt, erro
 }
 
 /** The delete limit of the sweep was lifted for one cycle. */
-export function createAllowDeletesAuditEntry(version: number, cycle: number, swept: number, by: AuditActor): AuditEntry {
-  return { version, at: by.at, actor: by.actor, action: 'allow-deletes', reason: `the delete limit was lifted; ${swept} rows swept`, cycle, state: null }
+export function createAllowDeletesAuditEntry(
+  version: number,
+  cycle: number,
+  swept: number,
+  by: AuditActor,
+): AuditEntry {
+  return {
+    version,
+    at: by.at,
+    actor: by.actor,
+    action: 'allow-deletes',
+    reason: `the delete limit was lifted; ${swept} rows swept`,
+    cycle,
+    state: null,
+  }
 }
 
 /** Tables differ from their declared schema; values that do not fit are in `_extra`. */
-export function createDriftAuditEntry(version: number, at: number, descriptions: readonly string[], cycle: number | null = null): AuditEntry {
+export function createDriftAuditEntry(
+  version: number,
+  at: number,
+  descriptions: readonly string[],
+  cycle: number | null = null,
+): AuditEntry {
   return { version, at, actor: 'engine', action: 'drift', reason: descriptions.join('; '), cycle, state: null }
 }
 
 /** The first entry of the audit log after an erasure: it records that the tenant existed and who erased it. */
-export function createEraseAuditEntry({ syncs, entries }: { syncs: number; entries: number }, { actor, at }: { actor: string; at: number }): AuditEntry {
-  return { version: 0, at, actor, action: 'erase', reason: `all data of the tenant: ${syncs} syncs, ${entries} database entries`, cycle: null, state: null }
+export function createEraseAuditEntry(
+  { syncs, entries }: { syncs: number; entries: number },
+  { actor, at }: { actor: string; at: number },
+): AuditEntry {
+  return {
+    version: 0,
+    at,
+    actor,
+    action: 'erase',
+    reason: `all data of the tenant: ${syncs} syncs, ${entries} database entries`,
+    cycle: null,
+    state: null,
+  }
 }
 
 /** A data key of the tenant was created, or wrapped by another key. */
-export function createDataKeyAuditEntry(id: string, wrappedBy: string, { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined }): AuditEntry {
-  const [action, reason] = replaces === undefined ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`] : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]
+export function createDataKeyAuditEntry(
+  id: string,
+  wrappedBy: string,
+  { actor, at, replaces }: { actor: string; at: number; replaces?: string | undefined },
+): AuditEntry {
+  const [action, reason] =
+    replaces === undefined
+      ? ['new-key', `data key ${id}, wrapped by ${wrappedBy}`]
+      : ['rewrap-key', `data key ${id}, wrapped by ${wrappedBy} instead of ${replaces}`]
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }
 
@@ -34,7 +70,11 @@ export function createRemoveDataKeyAuditEntry(id: string, by: AuditActor): Audit
  * Records a change of a webhook's settings; null when nothing changed. Only the origin of a URL is recorded, because
  * the rest may be the receiver's secret.
  */
-export function createEditWebhookAuditEntry(before: Webhook, after: Webhook, { actor, at }: { actor: string; at: number }): AuditEntry | null {
+export function createEditWebhookAuditEntry(
+  before: Webhook,
+  after: Webhook,
+  { actor, at }: { actor: string; at: number },
+): AuditEntry | null {
   const changes = [
     ...(after.url === before.url ? [] : [`url ${originOf(before.url)} → ${originOf(after.url)}`]),
     ...(['databases', 'actions', 'allow'] as const).flatMap((setting) => {
@@ -42,7 +82,17 @@ export function createEditWebhookAuditEntry(before: Webhook, after: Webhook, { a
       return from === to ? [] : [`${setting} ${from || 'nothing'} → ${to || 'nothing'}`]
     }),
   ]
-  return changes.length === 0 ? null : { version: 0, at, actor, action: 'edit-webhook', reason: `${before.id}: ${changes.join('; ')}`, cycle: null, state: null }
+  return changes.length === 0
+    ? null
+    : {
+        version: 0,
+        at,
+        actor,
+        action: 'edit-webhook',
+        reason: `${before.id}: ${changes.join('; ')}`,
+        cycle: null,
+        state: null,
+      }
 }
 
 interface AuditActor {
@@ -53,9 +103,18 @@ interface AuditActor {
 /** The actor of a change made through the library without a named person. */
 export const PROGRAM_ACTOR = 'program'
 
-export function createAddWebhookAuditEntry({ id, url, databases, actions, allow }: WebhookSettings, by: AuditActor): AuditEntry {
-  const filters = [['databases', databases], ['actions', actions], ['allow', allow]] as const
-  const descriptions = filters.map(([setting, list]) => `${setting} ${list === null ? 'all' : list.join(',') || 'nothing'}`)
+export function createAddWebhookAuditEntry(
+  { id, url, databases, actions, allow }: WebhookSettings,
+  by: AuditActor,
+): AuditEntry {
+  const filters = [
+    ['databases', databases],
+    ['actions', actions],
+    ['allow', allow],
+  ] as const
+  const descriptions = filters.map(
+    ([setting, list]) => `${setting} ${list === null ? 'all' : list.join(',') || 'nothing'}`,
+  )
   return createTenantAuditEntry('add-webhook', `${id}: url ${originOf(url)}; ${descriptions.join('; ')}`, by)
 }
 
@@ -68,28 +127,68 @@ export function createRemoveWebhookAuditEntry(id: string, by: AuditActor): Audit
 }
 
 export function createSwitchWebhookAuditEntry(id: string, disabled: string | null, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry(disabled === null ? 'resume-webhook' : 'pause-webhook', disabled === null ? id : `${id}: ${disabled}`, by)
+  return createTenantAuditEntry(
+    disabled === null ? 'resume-webhook' : 'pause-webhook',
+    disabled === null ? id : `${id}: ${disabled}`,
+    by,
+  )
 }
 
-export function createRestartWebhookAuditEntry(id: string, cursor: WebhookCursor | undefined, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry('replay-webhook', cursor === undefined ? id : `${id}: everything after sequence ${cursor.sequence}`, by)
+export function createRestartWebhookAuditEntry(
+  id: string,
+  cursor: WebhookCursor | undefined,
+  by: AuditActor,
+): AuditEntry {
+  return createTenantAuditEntry(
+    'replay-webhook',
+    cursor === undefined ? id : `${id}: everything after sequence ${cursor.sequence}`,
+    by,
+  )
 }
 
-export function createNewApiKeyAuditEntry({ id, name, scopes, endsAt }: Omit<ApiKey, 'tenant'>, by: AuditActor): AuditEntry {
+export function createNewApiKeyAuditEntry(
+  { id, name, scopes, endsAt }: Omit<ApiKey, 'tenant'>,
+  by: AuditActor,
+): AuditEntry {
   const end = endsAt === null ? '' : `; ends ${new Date(endsAt).toISOString()}`
   return createTenantAuditEntry('new-api-key', `${id} (${name}): ${scopes.join(', ') || 'no scope'}${end}`, by)
 }
 
-export function createEndApiKeyAuditEntry(id: string, endsAt: number, { reason, ...by }: AuditActor & { readonly reason?: string }): AuditEntry {
-  return createTenantAuditEntry('end-api-key', `${id}: ends ${new Date(endsAt).toISOString()}${reason === undefined ? '' : `; ${reason}`}`, by)
+export function createEndApiKeyAuditEntry(
+  id: string,
+  endsAt: number,
+  { reason, ...by }: AuditActor & { readonly reason?: string },
+): AuditEntry {
+  return createTenantAuditEntry(
+    'end-api-key',
+    `${id}: ends ${new Date(endsAt).toISOString()}${reason === undefined ? '' : `; ${reason}`}`,
+    by,
+  )
 }
 
-export function createBeginSchemaChangeAuditEntry(database: string, description: string, { reason, ...by }: AuditActor & { readonly reason: string }): AuditEntry {
-  return createTenantAuditEntry('begin-schema-change', `${database}: ${description}${reason === '' ? '' : `; ${reason}`}`, by)
+export function createBeginSchemaChangeAuditEntry(
+  database: string,
+  description: string,
+  { reason, ...by }: AuditActor & { readonly reason: string },
+): AuditEntry {
+  return createTenantAuditEntry(
+    'begin-schema-change',
+    `${database}: ${description}${reason === '' ? '' : `; ${reason}`}`,
+    by,
+  )
 }
 
-export function createEndSchemaChangeAuditEntry(database: string, description: string, rewritten: number, by: AuditActor): AuditEntry {
-  return createTenantAuditEntry('end-schema-change', `${database}: ${description}; ${rewritten} rows and versions rewritten`, by)
+export function createEndSchemaChangeAuditEntry(
+  database: string,
+  description: string,
+  rewritten: number,
+  by: AuditActor,
+): AuditEntry {
+  return createTenantAuditEntry(
+    'end-schema-change',
+    `${database}: ${description}; ${rewritten} rows and versions rewritten`,
+    by,
+  )
 }
 
 function createTenantAuditEntry(action: string, reason: string, { actor, at }: AuditActor): AuditEntry {

@@ -21,7 +21,11 @@ export interface StateEvidenceRow {
  */
 export function checkStateRollback(ref: SyncRef, entry: RegistryEntry | undefined, evidence: StateEvidenceRow): void {
   const why = findContradiction(entry, evidence)
-  if (why !== null) throw new SyncError('STATE_ROLLED_BACK', `The stored state of ${ref.sync} (worker ${ref.worker}) ${why}. Nothing was changed.`)
+  if (why !== null)
+    throw new SyncError(
+      'STATE_ROLLED_BACK',
+      `The stored state of ${ref.sync} (worker ${ref.worker}) ${why}. Nothing was changed.`,
+    )
 }
 
 /**
@@ -31,19 +35,41 @@ export function checkStateRollback(ref: SyncRef, entry: RegistryEntry | undefine
 export function repairEntry(entry: RegistryEntry, evidence: StateEvidenceRow): RegistryEntry {
   if (findContradiction(entry, evidence) === null) return entry
   return {
-    ...entry, version: evidence.moved_version ?? 0, committed: null, committed_by: null, inflight_cycle: null, inflight_mode: null, inflight_page: null,
-    inflight_state: null, inflight_started_at: null, inflight_scope: null, inflight_tidemark: null, inflight_guard: null, inflight_start_sequence: null,
+    ...entry,
+    version: evidence.moved_version ?? 0,
+    committed: null,
+    committed_by: null,
+    inflight_cycle: null,
+    inflight_mode: null,
+    inflight_page: null,
+    inflight_state: null,
+    inflight_started_at: null,
+    inflight_scope: null,
+    inflight_tidemark: null,
+    inflight_guard: null,
+    inflight_start_sequence: null,
   }
 }
 
-function findContradiction(entry: RegistryEntry | undefined, { moved_version: moved, moved_has_state, open_cycle, open_page, open_has_state }: StateEvidenceRow): string | null {
+function findContradiction(
+  entry: RegistryEntry | undefined,
+  { moved_version: moved, moved_has_state, open_cycle, open_page, open_has_state }: StateEvidenceRow,
+): string | null {
   if (entry === undefined) return moved === null ? null : `is gone, but the audit log has it at version ${moved}`
-  if (entry.version !== (moved ?? 0)) return `is at version ${entry.version}, but the audit log has it at version ${moved ?? 0}`
-  if ((entry.committed !== null) !== Boolean(moved_has_state)) return entry.committed === null ? `was emptied: the audit log has a state for version ${entry.version}` : 'was never committed by a cycle'
+  if (entry.version !== (moved ?? 0))
+    return `is at version ${entry.version}, but the audit log has it at version ${moved ?? 0}`
+  if ((entry.committed !== null) !== Boolean(moved_has_state))
+    return entry.committed === null
+      ? `was emptied: the audit log has a state for version ${entry.version}`
+      : 'was never committed by a cycle'
   if (entry.inflight_cycle !== open_cycle || entry.inflight_page !== open_page) {
-    const found = entry.inflight_cycle === null ? 'has no unfinished cycle' : `has cycle ${entry.inflight_cycle} unfinished at page ${entry.inflight_page}`
+    const found =
+      entry.inflight_cycle === null
+        ? 'has no unfinished cycle'
+        : `has cycle ${entry.inflight_cycle} unfinished at page ${entry.inflight_page}`
     return `${found}, but the cycle records have ${open_cycle === null ? 'none' : `cycle ${open_cycle} at page ${open_page}`}`
   }
-  if (entry.inflight_cycle !== null && (entry.inflight_state !== null) !== Boolean(open_has_state)) return `was emptied in the middle of cycle ${entry.inflight_cycle}`
+  if (entry.inflight_cycle !== null && (entry.inflight_state !== null) !== Boolean(open_has_state))
+    return `was emptied in the middle of cycle ${entry.inflight_cycle}`
   return null
 }

@@ -16,7 +16,11 @@ const WHERE_SYNC = 'where tenant_id = :tenant and sync_id = :sync'
  */
 export function matchesCheckpoint(entry: RegistryEntry, { version, transition }: Commit): boolean {
   if (entry.version !== version) return false
-  return transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)
+  return (
+    transition.kind === 'set' ||
+    transition.kind === 'replay' ||
+    (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)
+  )
 }
 
 /**
@@ -31,20 +35,47 @@ export function* lockBackfill(sql: Sql, { lease, transition }: Commit): Steps<Re
 }
 
 /** Returns the checkpoint's new version. `backfill` is the result of `lockBackfill`. */
-export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null }, { transition, at }: Commit): Steps<number> {
+export function* updateCheckpoint(
+  sql: Sql,
+  { entry, backfill }: { entry: RegistryEntry; backfill: RegistryEntry | null },
+  { transition, at }: Commit,
+): Steps<number> {
   const sync = entry.sync_id
   const next = entry.version + 1
   switch (transition.kind) {
     case 'continue':
-      yield* writeInflight(sql, sync, { ...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+      yield* writeInflight(sql, sync, {
+        ...required(toInflight(entry), 'The unfinished cycle'),
+        page: transition.page,
+        state: transition.state,
+        scope: transition.scope,
+        tidemark: transition.tidemark,
+        guardState: transition.guardState,
+      })
       return entry.version
     case 'abandon':
       yield* writeInflight(sql, sync, null)
       yield* deleteSeen(sql, transition.cycle)
-      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: 'engine', action: 'abandon', reason: transition.reason, cycle: transition.cycle, state: null })
+      yield* sql.kernel.writeAudit(entry, {
+        version: entry.version,
+        at,
+        actor: 'engine',
+        action: 'abandon',
+        reason: transition.reason,
+        cycle: transition.cycle,
+        state: null,
+      })
       return entry.version
     case 'replay':
-      yield* sql.kernel.writeAudit(entry, { version: entry.version, at, actor: transition.actor, action: 'replay', reason: transition.reason, cycle: null, state: null })
+      yield* sql.kernel.writeAudit(entry, {
+        version: entry.version,
+        at,
+        actor: transition.actor,
+        action: 'replay',
+        reason: transition.reason,
+        cycle: null,
+        state: null,
+      })
       return entry.version
     case 'complete':
       yield* writeInflight(sql, sync, null)
@@ -52,15 +83,33 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
       yield* sql.send(
         `update {registry} set version = :next, committed = :state, committed_by = :cycle, tidemark = coalesce(:tidemark, tidemark), scope = coalesce(:scope, scope),
            failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :at, complete_since = :since ${WHERE_SYNC}`,
-        { sync, next, state: transition.state, cycle: transition.cycle, tidemark: replaceNul(transition.tidemark), scope: replaceNul(transition.scope), at, since: entry.inflight_started_at },
+        {
+          sync,
+          next,
+          state: transition.state,
+          cycle: transition.cycle,
+          tidemark: replaceNul(transition.tidemark),
+          scope: replaceNul(transition.scope),
+          at,
+          since: entry.inflight_started_at,
+        },
       )
       if (entry.needed_at !== null && entry.needed_cycle !== transition.cycle) yield* setBackfillNeed(sql, sync, null)
       // Also written here, because a runner that crashes never reaches the release.
       yield* sql.send(
         `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :endReason, error_code = null, error_message = null
-         where tenant_id = :tenant and cycle_id = :cycle`, { cycle: transition.cycle, at, endReason: transition.endReason ?? null },
+         where tenant_id = :tenant and cycle_id = :cycle`,
+        { cycle: transition.cycle, at, endReason: transition.endReason ?? null },
       )
-      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: 'engine', action: 'complete', reason: '', cycle: transition.cycle, state: transition.state })
+      yield* sql.kernel.writeAudit(entry, {
+        version: next,
+        at,
+        actor: 'engine',
+        action: 'complete',
+        reason: '',
+        cycle: transition.cycle,
+        state: transition.state,
+      })
       return next
     case 'set':
       if (entry.inflight_cycle !== null) yield* deleteSeen(sql, entry.inflight_cycle)
@@ -73,10 +122,22 @@ export function* updateCheckpoint(sql: Sql, { entry, backfill }: { entry: Regist
       // Same transaction as the loss of the delta's state, so a crash cannot lose the request.
       if (transition.backfillRequest !== undefined) {
         const { sync_id, needed_at, inflight_cycle } = required(backfill, 'The entry of the requested backfill')
-        yield* setBackfillNeed(sql, sync_id, { since: needed_at ?? at, reason: transition.backfillRequest.reason, cycle: inflight_cycle })
+        yield* setBackfillNeed(sql, sync_id, {
+          since: needed_at ?? at,
+          reason: transition.backfillRequest.reason,
+          cycle: inflight_cycle,
+        })
         yield* sql.kernel.notify()
       }
-      yield* sql.kernel.writeAudit(entry, { version: next, at, actor: transition.actor, action: 'set', reason: transition.reason, cycle: null, state: transition.state })
+      yield* sql.kernel.writeAudit(entry, {
+        version: next,
+        at,
+        actor: transition.actor,
+        action: 'set',
+        reason: transition.reason,
+        cycle: null,
+        state: transition.state,
+      })
       return next
   }
 }
@@ -97,34 +158,71 @@ export function addPageToCycle(sql: Sql, cycle: number, counts: LandingCounts, {
   return sql.send(
     `update {cycles} set pages = pages + 1, created = created + :created, updated = updated + :updated, deleted = deleted + :deleted, swept = swept + :swept,
        unchanged = unchanged + :unchanged, stale = stale + :stale, missing = missing + :missing, quarantined = quarantined + :quarantined,
-       page = :page, has_state = :hasState where tenant_id = :tenant and cycle_id = :cycle`, { cycle, ...counts, page, hasState },
+       page = :page, has_state = :hasState where tenant_id = :tenant and cycle_id = :cycle`,
+    { cycle, ...counts, page, hasState },
   )
 }
 
-const QUARANTINE_CONDITION = 'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
+const QUARANTINE_CONDITION =
+  'tenant_id = :tenant and sync_id = :sync and database_name = :database and identity = :identity'
 
 /** Quarantines the rejected records of the commit, and releases the keys that land. */
-export function* writeQuarantine(sql: Sql, entry: RegistryEntry, { landings, quarantined, transition, at }: Commit): Steps<void> {
+export function* writeQuarantine(
+  sql: Sql,
+  entry: RegistryEntry,
+  { landings, quarantined, transition, at }: Commit,
+): Steps<void> {
   const sync = entry.sync_id
-  const waiting = yield* sql.get('select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1', { sync })
+  const waiting = yield* sql.get(
+    'select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1',
+    { sync },
+  )
   if (waiting !== undefined) {
-    for (const landing of landings) yield* sql.send(`delete from {quarantine} where ${QUARANTINE_CONDITION}`, { sync, database: landing.database, identity: quarantineIdentityOf(landing) })
+    for (const landing of landings)
+      yield* sql.send(`delete from {quarantine} where ${QUARANTINE_CONDITION}`, {
+        sync,
+        database: landing.database,
+        identity: quarantineIdentityOf(landing),
+      })
   }
   if (transition.kind === 'replay') {
-    for (const id of transition.superseded) yield* sql.send('delete from {quarantine} where tenant_id = :tenant and sync_id = :sync and quarantine_id = :id', { sync, id })
+    for (const id of transition.superseded)
+      yield* sql.send(
+        'delete from {quarantine} where tenant_id = :tenant and sync_id = :sync and quarantine_id = :id',
+        { sync, id },
+      )
     for (const item of quarantined) {
       const { database, code, message } = item
-      yield* sql.send(`update {quarantine} set code = :code, message = :message where ${QUARANTINE_CONDITION}`, { sync, database, identity: quarantineIdentityOf(item), code, message: replaceNul(message) })
+      yield* sql.send(`update {quarantine} set code = :code, message = :message where ${QUARANTINE_CONDITION}`, {
+        sync,
+        database,
+        identity: quarantineIdentityOf(item),
+        code,
+        message: replaceNul(message),
+      })
     }
     return
   }
   const update = ['code', 'message', 'text', 'cycle_id', 'page', 'at']
-  const upsert = sql.dialect.upsert({ table: 'quarantine', key: ['tenant_id', 'sync_id', 'database_name', 'identity'], insert: ['key', ...update], update })
+  const upsert = sql.dialect.upsert({
+    table: 'quarantine',
+    key: ['tenant_id', 'sync_id', 'database_name', 'identity'],
+    insert: ['key', ...update],
+    update,
+  })
   for (const item of quarantined) {
     const { database, key, code, message, text } = item
     yield* sql.send(upsert, {
-      sync_id: sync, database_name: database, identity: quarantineIdentityOf(item), key, code, message: replaceNul(message), text: replaceNul(text),
-      cycle_id: entry.inflight_cycle ?? 0, page: 'page' in transition ? transition.page : 0, at,
+      sync_id: sync,
+      database_name: database,
+      identity: quarantineIdentityOf(item),
+      key,
+      code,
+      message: replaceNul(message),
+      text: replaceNul(text),
+      cycle_id: entry.inflight_cycle ?? 0,
+      page: 'page' in transition ? transition.page : 0,
+      at,
     })
   }
 }

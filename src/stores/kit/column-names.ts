@@ -27,7 +27,12 @@ export interface NamedColumn extends Column {
  * Names the columns of a view. Databases fold case and truncate long names, so two fields may collide: the first keeps
  * its name and later ones get a number, in order of first appearance, so a name never changes.
  */
-export function nameColumns(columns: readonly Column[], reserved: readonly string[], bytesMax: number, columnsMax: number): NamedColumn[] {
+export function nameColumns(
+  columns: readonly Column[],
+  reserved: readonly string[],
+  bytesMax: number,
+  columnsMax: number,
+): NamedColumn[] {
   const taken = new Set(reserved.map((name) => name.toLowerCase()))
   const named: NamedColumn[] = []
   for (const column of columns) {

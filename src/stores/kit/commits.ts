@@ -19,23 +19,36 @@ export interface LoggedRange {
   readonly last: number
 }
 
-export function* writeCommits(sql: Sql, ranges: readonly LoggedRange[], { sync, cycle, page, committedAt }: CommitFacts): Steps<void> {
+export function* writeCommits(
+  sql: Sql,
+  ranges: readonly LoggedRange[],
+  { sync, cycle, page, committedAt }: CommitFacts,
+): Steps<void> {
   for (const { table, first, last } of ranges) {
     yield* sql.send(
       `insert into {commits} (tenant_id, first_sequence, last_sequence, database_id, sync_id, cycle_id, page, committed_at)
-       values (:tenant, :first, :last, :id, :sync, :cycle, :page, :committedAt)`, { first, last, id: table.id, sync, cycle, page, committedAt },
+       values (:tenant, :first, :last, :id, :sync, :cycle, :page, :committedAt)`,
+      { first, last, id: table.id, sync, cycle, page, committedAt },
     )
   }
 }
 
 /** Lists the range of sequences that a plan assigns to each database. */
-export function listLoggedRanges({ writes }: LandingPlan, tables: ReadonlyMap<string, LoggedRange['table']>): LoggedRange[] {
+export function listLoggedRanges(
+  { writes }: LandingPlan,
+  tables: ReadonlyMap<string, LoggedRange['table']>,
+): LoggedRange[] {
   const ranges: Array<{ table: LoggedRange['table']; first: number; last: number }> = []
   for (const { landing, action, sequence } of writes) {
     if (action === null) continue
     const range = ranges.at(-1)
     if (range?.table.database === landing.database) range.last = sequence
-    else ranges.push({ table: required(tables.get(landing.database), 'The table of the database'), first: sequence, last: sequence })
+    else
+      ranges.push({
+        table: required(tables.get(landing.database), 'The table of the database'),
+        first: sequence,
+        last: sequence,
+      })
   }
   return ranges
 }

@@ -18,7 +18,10 @@ interface RetainedHistory {
 /** `Kernel.compact` in two plans: cycles are compacted once the log has nothing left to delete. */
 export const COMPACTION_PLANS = {
   /** Deletes replaced versions and deletions up to a sequence. Live rows are not touched. */
-  log: defineWrite(function* (sql, { before, scanMax, at }: CompactRequest): Steps<Omit<CompactResult, 'removedCycles'>> {
+  log: defineWrite(function* (
+    sql,
+    { before, scanMax, at }: CompactRequest,
+  ): Steps<Omit<CompactResult, 'removedCycles'>> {
     // Read before the tenant is locked: commits made meanwhile only have later sequences.
     const older = yield* findSequenceBefore(sql, before)
     yield* lockTenant(sql)
@@ -31,13 +34,21 @@ export const COMPACTION_PLANS = {
     const retained = yield* readRetainedHistories(sql)
     const pruned = next > floor ? yield* advanceFloor(sql, { floor, next, retained }) : 0
     const history = yield* pruneHistory(sql, retained, { floor: Math.max(floor, next), scanMax, at })
-    const purged = sql.kernel.purgeTables === undefined ? { removed: 0, more: false } : yield* sql.kernel.purgeTables(scanMax)
-    return { floor: Math.max(floor, next), removedEntries: pruned + history.removed + purged.removed, hasMore: next < until || history.more || purged.more }
+    const purged =
+      sql.kernel.purgeTables === undefined ? { removed: 0, more: false } : yield* sql.kernel.purgeTables(scanMax)
+    return {
+      floor: Math.max(floor, next),
+      removedEntries: pruned + history.removed + purged.removed,
+      hasMore: next < until || history.more || purged.more,
+    }
   }),
 
   /** Runs without the tenant's lock: a cycle that is deletable now is never needed again. */
   cycles: defineWrite(function* (sql, { before, scanMax }: CompactRequest) {
-    return yield* sql.run(sql.dialect.deleteSkipLocked('cycles', `cycle_id in (select cycle_id from (
+    return yield* sql.run(
+      sql.dialect.deleteSkipLocked(
+        'cycles',
+        `cycle_id in (select cycle_id from (
       select c.cycle_id from (
         select cycle_id, sync_id, coalesce(ended_at, started_at) as at, row_number() over (partition by sync_id order by cycle_id desc) as recency,
           max(case when stop_reason = 'complete' then cycle_id end) over (partition by sync_id) as complete
@@ -46,21 +57,30 @@ export const COMPACTION_PLANS = {
       where c.recency > :kept and c.at < :before and c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))
         and c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)
       order by c.cycle_id limit :scanMax
-    ) old)`), { kept: CYCLES_RETAINED, before, scanMax })
+    ) old)`,
+      ),
+      { kept: CYCLES_RETAINED, before, scanMax },
+    )
   }),
 }
 
 /** Deletes everything up to the next floor, except in databases with a longer retention. */
-function* advanceFloor(sql: Sql, { floor, next, retained }: { floor: number; next: number; retained: readonly RetainedHistory[] }): Steps<number> {
+function* advanceFloor(
+  sql: Sql,
+  { floor, next, retained }: { floor: number; next: number; retained: readonly RetainedHistory[] },
+): Steps<number> {
   // The entry that replaced or deleted a version belongs to the same database.
   const touched = yield* sql.all<{ id: number }>(
-    'select distinct database_id as id from {commits} where tenant_id = :tenant and first_sequence <= :next and last_sequence > :floor', { floor, next },
+    'select distinct database_id as id from {commits} where tenant_id = :tenant and first_sequence <= :next and last_sequence > :floor',
+    { floor, next },
   )
   const committedAt = yield* findCommittedAt(sql, next)
   let removed = 0
-  for (const { id } of touched) if (!retained.some((history) => history.id === id)) removed += yield* sql.kernel.pruneVersions(id, floor, next)
+  for (const { id } of touched)
+    if (!retained.some((history) => history.id === id)) removed += yield* sql.kernel.pruneVersions(id, floor, next)
   yield* sql.run(
-    'update {tenants} set floor = :next, floor_committed_at = {greatest}(floor_committed_at, :committedAt) where tenant_id = :tenant', { next, committedAt },
+    'update {tenants} set floor = :next, floor_committed_at = {greatest}(floor_committed_at, :committedAt) where tenant_id = :tenant',
+    { next, committedAt },
   )
   return removed
 }
@@ -68,7 +88,8 @@ function* advanceFloor(sql: Sql, { floor, next, retained }: { floor: number; nex
 /** Time of the last commit up to a sequence; 0 when none is left. */
 function* findCommittedAt(sql: Sql, sequence: number): Steps<number> {
   const last = yield* sql.get<{ at: number }>(
-    'select committed_at as at from {commits} where tenant_id = :tenant and first_sequence <= :sequence order by first_sequence desc limit 1', { sequence },
+    'select committed_at as at from {commits} where tenant_id = :tenant and first_sequence <= :sequence order by first_sequence desc limit 1',
+    { sequence },
   )
   return last?.at ?? 0
 }
@@ -92,7 +113,11 @@ interface CompactionBounds {
 }
 
 /** Advances each history by one step, never beyond the log's floor: the feed above it must be complete. */
-function* pruneHistory(sql: Sql, retained: readonly RetainedHistory[], { floor, scanMax, at }: CompactionBounds): Steps<{ removed: number; more: boolean }> {
+function* pruneHistory(
+  sql: Sql,
+  retained: readonly RetainedHistory[],
+  { floor, scanMax, at }: CompactionBounds,
+): Steps<{ removed: number; more: boolean }> {
   let [removed, more] = [0, false]
   for (const { id, days, floor: from } of retained) {
     const before = days === null ? null : at === undefined ? from : yield* findSequenceBefore(sql, at - days * DAY_MS)
@@ -101,11 +126,13 @@ function* pruneHistory(sql: Sql, retained: readonly RetainedHistory[], { floor, 
     if (next > from) removed += yield* sql.kernel.pruneVersions(id, from, next)
     more ||= next < until
     const database = 'where tenant_id = :tenant and database_id = :id'
-    if (days === null && next >= floor) yield* sql.run(`update {databases} set history_floor = null, history_floor_at = null ${database}`, { id })
+    if (days === null && next >= floor)
+      yield* sql.run(`update {databases} set history_floor = null, history_floor_at = null ${database}`, { id })
     else if (next > from) {
       const floorAt = yield* findCommittedAt(sql, next)
       yield* sql.run(
-        `update {databases} set history_floor = :next, history_floor_at = {greatest}(coalesce(history_floor_at, 0), :floorAt) ${database}`, { id, next, floorAt },
+        `update {databases} set history_floor = :next, history_floor_at = {greatest}(coalesce(history_floor_at, 0), :floorAt) ${database}`,
+        { id, next, floorAt },
       )
     }
   }

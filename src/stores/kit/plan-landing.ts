@@ -74,7 +74,9 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const keysToLookUp: string[] = []
   const counts = createEmptyCounts()
   const read = {
-    writer: facts.writer, readFrom: commit.readAtSequence, upstreamToleranceMs: commit.upstreamToleranceMs,
+    writer: facts.writer,
+    readFrom: commit.readAtSequence,
+    upstreamToleranceMs: commit.upstreamToleranceMs,
     isListing: facts.sweeps && commit.listing !== undefined,
   }
   const resolveContest = createContestResolver(commit, facts)
@@ -117,7 +119,8 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
         else counts.missing++
         break
       case 'same':
-        if (read.isListing && isStoredTimeInFuture(landing, row, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        if (read.isListing && isStoredTimeInFuture(landing, row, commit))
+          touches.push({ landing, upstreamAt: landing.upstreamAt })
         else if (isContested(row)) contests.push({ landing, contestedBy: null })
         counts.unchanged++
         break
@@ -156,7 +159,10 @@ type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
  * Resolves a contest; see ListingContext. `open` and `waits` leave it to the next cycle, and the stored version stays
  * until then.
  */
-function createContestResolver({ listing }: Commit, facts: LandingFacts): (landing: Landing, row: StoredRow) => ContestOutcome {
+function createContestResolver(
+  { listing }: Commit,
+  facts: LandingFacts,
+): (landing: Landing, row: StoredRow) => ContestOutcome {
   const settledSequence = listing?.settledSequence ?? -1
   const answers = listing?.lookupAnswers
   const confirmed = new Set(answers?.confirmed)
@@ -188,7 +194,11 @@ function isSameRecord(landing: Landing, row: StoredRow, facts: LandingFacts): bo
  * The stored time is in the future, and a later read of the same content has an older one, so the stored time was
  * wrong. Keeping it would make every change until then look old.
  */
-function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow | undefined, { at, readAtSequence }: Commit): boolean {
+function isStoredTimeInFuture(
+  { upstreamAt }: Landing,
+  row: StoredRow | undefined,
+  { at, readAtSequence }: Commit,
+): boolean {
   if (upstreamAt === null || row === undefined || row.upstreamAt === null || row.sequence > readAtSequence) return false
   return upstreamAt < row.upstreamAt && instantToMs(row.upstreamAt) > at
 }
@@ -198,7 +208,13 @@ function isStoredTimeInFuture({ upstreamAt }: Landing, row: StoredRow | undefine
  * count as the later read. Source times decide where they exist, except between equal ones. So a row is logged again
  * when its time advances, and when another sync wrote it before the listing began and the same time is repeated.
  */
-function mustRelog(resolution: Resolution, landing: Landing, row: StoredRow | undefined, commit: Commit, writer: number): boolean {
+function mustRelog(
+  resolution: Resolution,
+  landing: Landing,
+  row: StoredRow | undefined,
+  commit: Commit,
+  writer: number,
+): boolean {
   const { forceLogSince, upstreamToleranceMs } = commit
   if (forceLogSince === undefined) return false
   if (landing.upstreamAt === null) return !(row?.writer === writer && row.sequence > forceLogSince)
@@ -273,7 +289,11 @@ export function mergeRanges(ranges: ReadonlyArray<[number, number]>): Array<[num
  * Invariant 11: true when the sweep would delete more of the rows that existed at the start of the cycle than the limit
  * allows.
  */
-export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolean }, existed: number, toDelete: number): boolean {
+export function exceedsDeleteLimit(
+  sweep: { maxShare: number; allowEmpty: boolean },
+  existed: number,
+  toDelete: number,
+): boolean {
   if (toDelete === 0) return false
   return toDelete >= existed ? !sweep.allowEmpty : toDelete > existed * sweep.maxShare
 }
@@ -283,7 +303,9 @@ export function exceedsDeleteLimit(sweep: { maxShare: number; allowEmpty: boolea
  */
 export function sampleEvenly<Item>(items: readonly Item[], limit: number): Item[] {
   if (items.length <= limit) return [...items]
-  return Array.from({ length: limit }, (_, at) => required(items[Math.floor((at * items.length) / limit)], 'A sampled item'))
+  return Array.from({ length: limit }, (_, at) =>
+    required(items[Math.floor((at * items.length) / limit)], 'A sampled item'),
+  )
 }
 
 function isContested(row: StoredRow | undefined): boolean {

@@ -10,7 +10,8 @@ import { required } from '../../values/required.ts'
 /** Steps over the tables of tenants, syncs and cycles that leases, roles and commits share. */
 
 /** The id of the sync `:worker`, `:sync`: resolved once per statement, so that indexes that begin with it apply. */
-export const SYNC_ID_SQL = '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
+export const SYNC_ID_SQL =
+  '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
 
 export interface TenantRow {
   readonly sequence: number
@@ -32,7 +33,10 @@ export type RegistryEntryWithNow = RegistryEntry & { readonly now: number }
  * rows that belong to it.
  */
 export function* lockTenant(sql: Sql): Steps<TenantRow> {
-  const lock = () => sql.get<TenantRow>('select sequence, committed_at, erased, epoch from {tenants} where tenant_id = :tenant {for_update}')
+  const lock = () =>
+    sql.get<TenantRow>(
+      'select sequence, committed_at, erased, epoch from {tenants} where tenant_id = :tenant {for_update}',
+    )
   const tenant = yield* lock()
   if (tenant !== undefined) return tenant
   yield* sql.run('{insert_new} into {tenants} (tenant_id) values (:tenant) {or_nothing}')
@@ -51,20 +55,30 @@ export function* reviveTenant(sql: Sql, automatic = false): Steps<number> {
   return epoch
 }
 
-export function findEntry(sql: Sql, { worker, sync }: SyncRef, { at = 0, lock = '' }: { at?: number; lock?: '' | '{for_update}' } = {}): Steps<RegistryEntryWithNow | undefined> {
+export function findEntry(
+  sql: Sql,
+  { worker, sync }: SyncRef,
+  { at = 0, lock = '' }: { at?: number; lock?: '' | '{for_update}' } = {},
+): Steps<RegistryEntryWithNow | undefined> {
   return sql.get<RegistryEntryWithNow>(
-    `select g.*, :now as now from {registry} g where g.tenant_id = :tenant and g.connector_id = :worker and g.stream_id = :sync ${lock}`, { worker, sync, at },
+    `select g.*, :now as now from {registry} g where g.tenant_id = :tenant and g.connector_id = :worker and g.stream_id = :sync ${lock}`,
+    { worker, sync, at },
   )
 }
 
 /** Returns the sync's registry row, locked, and creates it if there is none. */
-export function* ensureEntry(sql: Sql, ref: SyncRef, { at = 0, automatic = false }: { at?: number; automatic?: boolean | undefined } = {}): Steps<RegistryEntryWithNow> {
+export function* ensureEntry(
+  sql: Sql,
+  ref: SyncRef,
+  { at = 0, automatic = false }: { at?: number; automatic?: boolean | undefined } = {},
+): Steps<RegistryEntryWithNow> {
   const lock = '{for_update}'
   const found = yield* findEntry(sql, ref, { at, lock })
   if (found !== undefined) return found
   const epoch = yield* reviveTenant(sql, automatic)
   yield* sql.run(
-    '{insert_new} into {registry} (tenant_id, connector_id, stream_id, epoch) values (:tenant, :worker, :sync, :epoch) {or_nothing}', { worker: ref.worker, sync: ref.sync, epoch },
+    '{insert_new} into {registry} (tenant_id, connector_id, stream_id, epoch) values (:tenant, :worker, :sync, :epoch) {or_nothing}',
+    { worker: ref.worker, sync: ref.sync, epoch },
   )
   return required(yield* findEntry(sql, ref, { at, lock }), 'The registry entry of the sync')
 }
@@ -84,9 +98,16 @@ export function writeInflight(sql: Sql, syncId: number, inflight: Inflight | nul
        inflight_start_sequence = :startSequence, inflight_scope = :scope, inflight_tidemark = :tidemark, inflight_guard = :guard
      where tenant_id = :tenant and sync_id = :sync`,
     {
-      sync: syncId, cycle: inflight?.cycle ?? null, mode: inflight?.mode ?? null, page: inflight?.page ?? null, state: inflight?.state ?? null,
-      startedAt: inflight?.startedAt ?? null, startSequence: inflight?.startSequence ?? null, scope: replaceNul(inflight?.scope ?? null),
-      tidemark: replaceNul(inflight?.tidemark ?? null), guard: inflight?.guardState ?? null,
+      sync: syncId,
+      cycle: inflight?.cycle ?? null,
+      mode: inflight?.mode ?? null,
+      page: inflight?.page ?? null,
+      state: inflight?.state ?? null,
+      startedAt: inflight?.startedAt ?? null,
+      startSequence: inflight?.startSequence ?? null,
+      scope: replaceNul(inflight?.scope ?? null),
+      tidemark: replaceNul(inflight?.tidemark ?? null),
+      guard: inflight?.guardState ?? null,
     },
   )
 }
@@ -97,7 +118,9 @@ export function deleteSeen(sql: Sql, cycle: number): Steps<void> {
 
 /** Marks that the cycle is no longer the unfinished one of its sync. */
 export function closeCycle(sql: Sql, cycle: number): Steps<void> {
-  return sql.send('update {cycles} set page = null, has_state = null where tenant_id = :tenant and cycle_id = :cycle', { cycle })
+  return sql.send('update {cycles} set page = null, has_state = null where tenant_id = :tenant and cycle_id = :cycle', {
+    cycle,
+  })
 }
 
 /**
@@ -106,20 +129,36 @@ export function closeCycle(sql: Sql, cycle: number): Steps<void> {
  */
 export function* appendAuditEntry(sql: Sql, entry: RegistryEntry | null, audit: AuditEntry): Steps<void> {
   const chained = toAuditChainInput(entry, audit)
-  const { head: previous } = yield* sql.one<{ head: string }>('select audit_head as head from {tenants} where tenant_id = :tenant')
+  const { head: previous } = yield* sql.one<{ head: string }>(
+    'select audit_head as head from {tenants} where tenant_id = :tenant',
+  )
   const hash = hashLink(previous, serializeLink(chained))
-  yield* sql.send('update {tenants} set audit_head = :hash, audit_count = audit_count + 1 where tenant_id = :tenant', { hash })
+  yield* sql.send('update {tenants} set audit_head = :hash, audit_count = audit_count + 1 where tenant_id = :tenant', {
+    hash,
+  })
   yield* sql.send(
     `insert into {audit} (tenant_id, sync_id, connector_id, stream_id, version, at, actor, action, reason, cycle_id, state, epoch, hash)
-     values (:tenant, :id, :worker, :sync, :version, :at, :actor, :action, :reason, :cycle, :state, :epoch, :hash)`, { id: entry?.sync_id ?? 0, ...chained, hash },
+     values (:tenant, :id, :worker, :sync, :version, :at, :actor, :action, :reason, :cycle, :state, :epoch, :hash)`,
+    { id: entry?.sync_id ?? 0, ...chained, hash },
   )
 }
 
 /** Returns the entry with every field that its hash covers. */
-export function toAuditChainInput(entry: RegistryEntry | null, { version, at, actor, action, reason, cycle, state }: AuditEntry) {
+export function toAuditChainInput(
+  entry: RegistryEntry | null,
+  { version, at, actor, action, reason, cycle, state }: AuditEntry,
+) {
   return {
-    version, at, actor: replaceNul(actor), action, reason: replaceNul(reason), cycle, state,
-    worker: entry?.connector_id ?? null, sync: entry?.stream_id ?? null, epoch: entry?.epoch ?? 0,
+    version,
+    at,
+    actor: replaceNul(actor),
+    action,
+    reason: replaceNul(reason),
+    cycle,
+    state,
+    worker: entry?.connector_id ?? null,
+    sync: entry?.stream_id ?? null,
+    epoch: entry?.epoch ?? 0,
   }
 }
 
@@ -131,6 +170,7 @@ export function* readStateEvidence(sql: Sql, { worker, sync }: SyncRef): Steps<S
      left join (select version, state from {audit} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync and action in ('complete', 'set')
                 order by audit_id desc limit 1) m on true
      left join (select cycle_id, page, has_state from {open_cycles} where tenant_id = :tenant and page is not null and sync_id = ${SYNC_ID_SQL}
-                order by cycle_id desc limit 1) o on true`, { worker, sync },
+                order by cycle_id desc limit 1) o on true`,
+    { worker, sync },
   )
 }

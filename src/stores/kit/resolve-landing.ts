@@ -38,7 +38,17 @@ export interface ReadFacts {
  * overlap  the two reads cannot be ordered: the page must be read again
  * contest  older by the source's time, but listed after the stored version was committed: needs confirmation
  */
-export type Resolution = 'create' | 'update' | 'delete' | 'tombstone' | 'touch' | 'same' | 'stale' | 'gone' | 'overlap' | 'contest'
+export type Resolution =
+  | 'create'
+  | 'update'
+  | 'delete'
+  | 'tombstone'
+  | 'touch'
+  | 'same'
+  | 'stale'
+  | 'gone'
+  | 'overlap'
+  | 'contest'
 
 export function resolveLanding(landing: Landing, row: StoredRow | undefined, read: ReadFacts): Resolution {
   if (row === undefined) return landing.type === 'upsert' ? 'create' : 'tombstone'
@@ -51,11 +61,13 @@ export function resolveLanding(landing: Landing, row: StoredRow | undefined, rea
     return order >= 0 || isLaterRead(row, read) ? 'delete' : 'overlap'
   }
 
-  if (row.status === 'swept' && landing.asOf !== undefined) return isUnordered(landing.asOf, row, read) ? 'overlap' : 'create'
+  if (row.status === 'swept' && landing.asOf !== undefined)
+    return isUnordered(landing.asOf, row, read) ? 'overlap' : 'create'
   if (row.status !== 'live') {
     // A version as old as the deleted row repeats the deleted version. A swept row was only missing from a listing;
     // listed again with the same time, it is live.
-    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
+    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt))
+      return resolveOlderLanding(row, read)
     // A sweep has no source time: a swept row returns only if it was read after the sweep.
     return (order > 0 && row.status === 'deleted') || isLaterRead(row, read) ? 'create' : 'overlap'
   }

@@ -1,7 +1,15 @@
 import { SyncError, type StateTransition } from '../../contract/index.ts'
 
 /** Columns of the registry that hold sealed text. */
-export const SEALED_COLUMNS = ['committed', 'tidemark', 'scope', 'inflight_state', 'inflight_tidemark', 'inflight_scope', 'inflight_guard'] as const
+export const SEALED_COLUMNS = [
+  'committed',
+  'tidemark',
+  'scope',
+  'inflight_state',
+  'inflight_tidemark',
+  'inflight_scope',
+  'inflight_guard',
+] as const
 
 export type SealedColumn = (typeof SEALED_COLUMNS)[number]
 
@@ -11,7 +19,14 @@ export const sealedPatternFor = (keyId: string): string => `sealed._.${keyId}.%`
 
 /** Returns the id of the data key that sealed a commit's state; null when nothing in it is sealed. */
 export function findSealingKeyId(transition: StateTransition): string | null {
-  const texts = transition.kind === 'continue' ? [transition.state, transition.scope, transition.tidemark, transition.guardState] : transition.kind === 'complete' ? [transition.state, transition.scope, transition.tidemark] : transition.kind === 'set' ? [transition.state] : []
+  const texts =
+    transition.kind === 'continue'
+      ? [transition.state, transition.scope, transition.tidemark, transition.guardState]
+      : transition.kind === 'complete'
+        ? [transition.state, transition.scope, transition.tidemark]
+        : transition.kind === 'set'
+          ? [transition.state]
+          : []
   return texts.map((text) => parseSealingKeyId(text)).find((key) => key !== null) ?? null
 }
 

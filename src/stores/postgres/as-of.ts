@@ -38,7 +38,10 @@ export async function rewriteAsOf(query: RowsQuery, statement: string, at: numbe
   for (const { keptFrom } of tables) checkAsOf(at, { startMs: keptFrom ?? start.floorAt, isCompacted: true })
   const plain = removeSchemaQualifiers(statement, chains, tables)
   await rejectCurrentData(query, plain, tables)
-  return prependExpressions(plain, tables.flatMap((table) => expressionsOf(table, `timestamptz '${toIsoTime(at)}'`)))
+  return prependExpressions(
+    plain,
+    tables.flatMap((table) => expressionsOf(table, `timestamptz '${toIsoTime(at)}'`)),
+  )
 }
 
 /**
@@ -74,17 +77,30 @@ async function readTables(query: RowsQuery, names: readonly string[]): Promise<A
      join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where d.tenant_id = current_setting('tidemark.tenant') and (c.relname = any($1::text[]) or h.relname = any($1::text[]))
        and exists (select from pg_attribute o where o.attrelid = h.oid and o.attname = a.attname and not o.attisdropped)
-     group by n.nspname, c.relname, h.relname, d.history_floor_at, d.deletes, d.purged_to`, names,
+     group by n.nspname, c.relname, h.relname, d.history_floor_at, d.deletes, d.purged_to`,
+    names,
   )
-  return rows.map((row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] } as AsOfTable))
+  return rows.map(
+    (row) => ({ ...row, columns: JSON.parse(row['columns'] as string) as AsOfTable['columns'] }) as AsOfTable,
+  )
 }
 
 /** `acme.customers` becomes `customers`: a common table expression has no schema. */
-function removeSchemaQualifiers(statement: string, chains: readonly QualifiedName[], tables: readonly AsOfTable[]): string {
-  const relations = new Set(tables.flatMap(({ schema, name, history }) => [name, history].map((relation) => JSON.stringify([schema, relation]))))
+function removeSchemaQualifiers(
+  statement: string,
+  chains: readonly QualifiedName[],
+  tables: readonly AsOfTable[],
+): string {
+  const relations = new Set(
+    tables.flatMap(({ schema, name, history }) =>
+      [name, history].map((relation) => JSON.stringify([schema, relation])),
+    ),
+  )
   let [text, from] = ['', 0]
   for (const { parts } of chains) {
-    const relation = parts.find(({ name }, at) => at > 0 && at < 3 && relations.has(JSON.stringify([parts[at - 1]?.name, name])))
+    const relation = parts.find(
+      ({ name }, at) => at > 0 && at < 3 && relations.has(JSON.stringify([parts[at - 1]?.name, name])),
+    )
     const [first] = parts
     if (relation === undefined || first === undefined) continue
     text += statement.slice(from, first.start)
@@ -98,21 +114,28 @@ function removeSchemaQualifiers(statement: string, chains: readonly QualifiedNam
  * read no table; if the plan still scans a table of records, it is refused.
  */
 async function rejectCurrentData(query: RowsQuery, statement: string, tables: readonly AsOfTable[]): Promise<void> {
-  const [row] = await query(`explain (format json, verbose) ${prependExpressions(statement, tables.flatMap(emptyExpressionsFor))}`)
+  const [row] = await query(
+    `explain (format json, verbose) ${prependExpressions(statement, tables.flatMap(emptyExpressionsFor))}`,
+  )
   const plan = row?.['QUERY PLAN']
   const scanned = [...listRelations(typeof plan === 'string' ? JSON.parse(plan) : plan)]
   const [past] = await query(
     `select format('%I.%I', n.nspname, c.relname) as name from unnest($1::text[], $2::text[]) as scanned (schema, name)
      join pg_namespace n on n.nspname = scanned.schema join pg_class c on c.relnamespace = n.oid and c.relname = scanned.name
      where (select count(*) from pg_attribute a where a.attrelid = c.oid and a.attname in ('_created_sequence', '_synced_at') and not a.attisdropped) = 2 limit 1`,
-    scanned.map(([schema]) => schema), scanned.map(([, name]) => name),
+    scanned.map(([schema]) => schema),
+    scanned.map(([, name]) => name),
   )
   if (past !== undefined) throw createAsOfBypassError(past['name'] as string)
 }
 
 function emptyExpressionsFor({ name, history, columns }: AsOfTable): string[] {
-  const row = (all: AsOfTable['columns']): string => all.map((column) => `null::${column.type} as ${quoteIdentifier(column.name)}`).join(', ')
-  const until = [{ name: '_until_sequence', type: 'bigint' }, { name: '_until_at', type: 'timestamptz' }]
+  const row = (all: AsOfTable['columns']): string =>
+    all.map((column) => `null::${column.type} as ${quoteIdentifier(column.name)}`).join(', ')
+  const until = [
+    { name: '_until_sequence', type: 'bigint' },
+    { name: '_until_at', type: 'timestamptz' },
+  ]
   return [
     `${quoteIdentifier(name)} as materialized (select ${row(columns)} from pg_catalog.generate_series(1, 0))`,
     `${quoteIdentifier(history)} as materialized (select ${row([...until, ...columns])} from pg_catalog.generate_series(1, 0))`,

@@ -19,6 +19,18 @@ export function writeAudit(transaction: Transaction, entry: RegistryEntry | null
      )
      insert into tidemark.audit (tenant_id, sync_id, version, at, actor, action, reason, cycle_id, state, epoch, hash, connector_id, stream_id)
      select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, audit_head, $12, $13 from head`,
-    transaction.tenant, entry?.sync_id ?? 0, version, at, actor, action, reason, cycle, state, epoch, serializeLink(chained), worker, sync,
+    transaction.tenant,
+    entry?.sync_id ?? 0,
+    version,
+    at,
+    actor,
+    action,
+    reason,
+    cycle,
+    state,
+    epoch,
+    serializeLink(chained),
+    worker,
+    sync,
   )
 }

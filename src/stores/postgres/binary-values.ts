@@ -10,18 +10,53 @@ export type SqlType = ScalarSqlType | `${ScalarSqlType}[]`
 export type ScalarSqlType = keyof typeof OIDS
 
 const OIDS = {
-  bigint: 20, boolean: 16, bytea: 17, date: 1082, 'double precision': 701, integer: 23, json: 114, jsonb: 3802, numeric: 1700, text: 25, time: 1083,
-  timestamp: 1114, timestamptz: 1184, uuid: 2950,
+  bigint: 20,
+  boolean: 16,
+  bytea: 17,
+  date: 1082,
+  'double precision': 701,
+  integer: 23,
+  json: 114,
+  jsonb: 3802,
+  numeric: 1700,
+  text: 25,
+  time: 1083,
+  timestamp: 1114,
+  timestamptz: 1184,
+  uuid: 2950,
 } as const
 
 export const SQL_TYPES: Record<ScalarType, ScalarSqlType> = {
-  bigint: 'bigint', boolean: 'boolean', bytes: 'bytea', date: 'date', datetime: 'timestamp', decimal: 'numeric', double: 'double precision', json: 'jsonb',
-  numeric: 'numeric', text: 'text', time: 'time', timestamp: 'timestamptz', uuid: 'uuid',
+  bigint: 'bigint',
+  boolean: 'boolean',
+  bytes: 'bytea',
+  date: 'date',
+  datetime: 'timestamp',
+  decimal: 'numeric',
+  double: 'double precision',
+  json: 'jsonb',
+  numeric: 'numeric',
+  text: 'text',
+  time: 'time',
+  timestamp: 'timestamptz',
+  uuid: 'uuid',
 }
 
 const ARRAY_OIDS: Record<ScalarSqlType, number> = {
-  bigint: 1016, boolean: 1000, bytea: 1001, date: 1182, 'double precision': 1022, integer: 1007, json: 199, jsonb: 3807, numeric: 1231, text: 1009, time: 1183,
-  timestamp: 1115, timestamptz: 1185, uuid: 2951,
+  bigint: 1016,
+  boolean: 1000,
+  bytea: 1001,
+  date: 1182,
+  'double precision': 1022,
+  integer: 1007,
+  json: 199,
+  jsonb: 3807,
+  numeric: 1231,
+  text: 1009,
+  time: 1183,
+  timestamp: 1115,
+  timestamptz: 1185,
+  uuid: 2951,
 }
 
 export function oidOf(type: SqlType): number {
@@ -175,7 +210,8 @@ export class BinaryWriter {
     if (items.length > 0) {
       this.int32(items.length)
       this.int32(1) // the first index
-      for (const item of items) this.value(type, item === null ? null : type === 'jsonb' ? stringifyJson(item) : (item as ColumnValue))
+      for (const item of items)
+        this.value(type, item === null ? null : type === 'jsonb' ? stringifyJson(item) : (item as ColumnValue))
     }
     this.#buffer.writeInt32BE(this.#at - start - 4, start)
   }
@@ -206,7 +242,8 @@ export class BinaryWriter {
   #numeric(text: string): void {
     const negative = text.startsWith('-')
     const [whole, fraction = ''] = (negative ? text.slice(1) : text).split('.') as [string, string?]
-    const digits = whole.padStart(Math.ceil(whole.length / 4) * 4, '0') + fraction.padEnd(Math.ceil(fraction.length / 4) * 4, '0')
+    const digits =
+      whole.padStart(Math.ceil(whole.length / 4) * 4, '0') + fraction.padEnd(Math.ceil(fraction.length / 4) * 4, '0')
     this.int32(8 + digits.length / 2)
     this.int16(digits.length / 4)
     this.int16(Math.ceil(whole.length / 4) - 1)
@@ -241,7 +278,9 @@ function daysOf(text: string): number {
 
 /** Microseconds since midnight of a time that begins at index `from`; it may end with a Z. */
 function microsOf(text: string, from: number): number {
-  let micros = (parseTwoDigits(text, from) * 3_600 + parseTwoDigits(text, from + 3) * 60 + parseTwoDigits(text, from + 6)) * 1_000_000
+  let micros =
+    (parseTwoDigits(text, from) * 3_600 + parseTwoDigits(text, from + 3) * 60 + parseTwoDigits(text, from + 6)) *
+    1_000_000
   const end = text.charCodeAt(text.length - 1) === ZULU ? text.length - 1 : text.length
   for (let at = from + 9, weight = 100_000; at < end; at++, weight /= 10) micros += (text.charCodeAt(at) - 48) * weight
   return micros
@@ -261,5 +300,7 @@ function plainDecimal(value: number): string {
   const digits = whole + fraction
   const point = whole.length + Number(exponent)
   if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`
-  return point >= digits.length ? sign + digits.padEnd(point, '0') : `${sign}${digits.slice(0, point)}.${digits.slice(point)}`
+  return point >= digits.length
+    ? sign + digits.padEnd(point, '0')
+    : `${sign}${digits.slice(0, point)}.${digits.slice(point)}`
 }

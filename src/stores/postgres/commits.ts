@@ -10,7 +10,8 @@ export const writeCommits = bindPipelinedSteps(steps.writeCommits)
 export async function findCommittedAt(transaction: Transaction, sequence: number): Promise<number | null> {
   const found = await transaction.get<{ last: number; at: number }>(
     'select last_sequence as last, committed_at as at from tidemark.commits where tenant_id = $1 and first_sequence <= $2 order by first_sequence desc limit 1',
-    transaction.tenant, sequence,
+    transaction.tenant,
+    sequence,
   )
   return found === undefined || found.last < sequence ? null : found.at
 }

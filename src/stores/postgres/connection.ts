@@ -63,27 +63,49 @@ export class Connection {
   readonly #brokenClients = new WeakSet<object>()
 
   constructor(options: ConnectionOptions) {
-    const { url, poolMax = 10, statementTimeoutMs = 120_000, lockTimeoutMs = 10_000, connectTimeoutMs = 10_000 } = options
+    const {
+      url,
+      poolMax = 10,
+      statementTimeoutMs = 120_000,
+      lockTimeoutMs = 10_000,
+      connectTimeoutMs = 10_000,
+    } = options
     this.#where = describeServer(url)
     this.#poolMax = poolMax
     this.#settings = [
-      ['statement_timeout', statementTimeoutMs], ['lock_timeout', lockTimeoutMs],
+      ['statement_timeout', statementTimeoutMs],
+      ['lock_timeout', lockTimeoutMs],
       // A process that freezes inside a transaction must not keep the tenant's row locked forever.
       ['idle_in_transaction_session_timeout', statementTimeoutMs],
       // Every statement reads by a key and in its order. Without statistics the planner assumes a tenant has few rows,
       // and collects and sorts them all; these settings leave it the index.
-      ['enable_bitmapscan', 'off'], ['enable_sort', 'off'], ['jit', 'off'],
+      ['enable_bitmapscan', 'off'],
+      ['enable_sort', 'off'],
+      ['jit', 'off'],
       // Values of the tables are read as text.
-      ['TimeZone', 'UTC'], ['DateStyle', 'ISO, YMD'], ['extra_float_digits', '1'], ['bytea_output', 'hex'],
+      ['TimeZone', 'UTC'],
+      ['DateStyle', 'ISO, YMD'],
+      ['extra_float_digits', '1'],
+      ['bytea_output', 'hex'],
       // Objects in a user's schema cannot shadow the functions that statements call.
       ['search_path', 'pg_catalog'],
-    ].map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ')
+    ]
+      .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+      .join(', ')
     this.#pool = new pg.Pool({
-      connectionString: url, max: poolMax, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true, keepAliveInitialDelayMillis: 10_000,
+      connectionString: url,
+      max: poolMax,
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
       // Longer than the server's own limit: this one covers a server that stops answering.
-      query_timeout: statementTimeoutMs + 5_000, allowExitOnIdle: true, application_name: 'tidemark',
+      query_timeout: statementTimeoutMs + 5_000,
+      allowExitOnIdle: true,
+      application_name: 'tidemark',
       // Independent statements are pipelined, so that a page costs few round trips.
-      pipeline: true, types: { getTypeParser } as pg.CustomTypesConfig, maxUses: TRANSACTIONS_PER_CONNECTION,
+      pipeline: true,
+      types: { getTypeParser } as pg.CustomTypesConfig,
+      maxUses: TRANSACTIONS_PER_CONNECTION,
     })
     this.#pool.on('connect', (client) => client.on('error', () => this.#brokenClients.add(client)))
     // The pool drops an idle client that breaks; without a listener the error would end the process.
@@ -111,7 +133,9 @@ export class Connection {
   write<T>(tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>): Promise<T> {
     // Explicit, because the database's default may differ: each statement must see everything committed before it,
     // above all what the last holder of a lock committed.
-    return this.#retryAborted(() => this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)))
+    return this.#retryAborted(() =>
+      this.#transact('read committed', tenant, body, (client, transaction) => this.#commit(client, transaction)),
+    )
   }
 
   /** Runs several statements on one snapshot of the database. */
@@ -121,7 +145,9 @@ export class Connection {
       await transaction.settle()
       return result
     }
-    return this.#retryOnColumnChange(() => this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client)))
+    return this.#retryOnColumnChange(() =>
+      this.#transact('repeatable read read only', tenant, settled, (client) => this.#rollback(client)),
+    )
   }
 
   /**
@@ -133,7 +159,9 @@ export class Connection {
       try {
         return await run()
       } catch (error) {
-        const isMoved = error instanceof ColumnsChangedError || (error instanceof SyncError && sqlStateOf(error.cause) === UNDEFINED_COLUMN)
+        const isMoved =
+          error instanceof ColumnsChangedError ||
+          (error instanceof SyncError && sqlStateOf(error.cause) === UNDEFINED_COLUMN)
         if (!isMoved || attempt === ATTEMPTS_MAX) throw error
       }
     }
@@ -160,14 +188,19 @@ export class Connection {
   }
 
   async #transact<T>(
-    isolation: string, tenant: string, body: (transaction: Transaction) => Promise<T | Rollback<T>>, end: (client: pg.PoolClient, transaction: Transaction) => Promise<boolean>,
+    isolation: string,
+    tenant: string,
+    body: (transaction: Transaction) => Promise<T | Rollback<T>>,
+    end: (client: pg.PoolClient, transaction: Transaction) => Promise<boolean>,
   ): Promise<T> {
     const client = await this.#checkOut()
     let clean = false
     try {
       const transaction = new Transaction(client, tenant, this.#where)
       // Not awaited: the first statement is sent with it, and fails if it fails.
-      transaction.send(`begin isolation level ${isolation}; select set_config('tidemark.tenant', ${pg.escapeLiteral(tenant)}, true), ${this.#settings}`)
+      transaction.send(
+        `begin isolation level ${isolation}; select set_config('tidemark.tenant', ${pg.escapeLiteral(tenant)}, true), ${this.#settings}`,
+      )
       let result: T | Rollback<T>
       try {
         result = await body(transaction)
@@ -215,18 +248,24 @@ export class Connection {
       await this.#rollback(client)
       throw transaction.failure
     }
-    if (this.#brokenClients.has(client)) throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
+    if (this.#brokenClients.has(client))
+      throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
     const [sent, answer] = await Promise.allSettled([transaction.settle(), client.query('commit')])
     if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
     if (answer.status === 'rejected') {
       if (isCommitRejected(answer.reason)) throw toQueryError(answer.reason, this.#where)
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, { cause: answer.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but the server did not answer.`, {
+        cause: answer.reason,
+      })
     }
     if (sent.status === 'rejected') {
-      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but an answer could not be read.`, { cause: sent.reason })
+      throw new SyncError('COMMIT_UNKNOWN', `${this.#where}: COMMIT was sent, but an answer could not be read.`, {
+        cause: sent.reason,
+      })
     }
     // The server answers COMMIT with ROLLBACK, and no error, when the transaction had already failed.
-    if (answer.value.command !== 'COMMIT') throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${answer.value.command}.`)
+    if (answer.value.command !== 'COMMIT')
+      throw new SyncError('STORE_FAILED', `${this.#where}: the server answered COMMIT with ${answer.value.command}.`)
     return true
   }
 
@@ -243,7 +282,8 @@ export class Connection {
     try {
       return await this.#pool.connect()
     } catch (error) {
-      const exhausted = sqlStateOf(error) === null && this.#pool.totalCount >= this.#poolMax && this.#pool.idleCount === 0
+      const exhausted =
+        sqlStateOf(error) === null && this.#pool.totalCount >= this.#poolMax && this.#pool.idleCount === 0
       throw toConnectError(error, this.#where, exhausted)
     }
   }
@@ -290,28 +330,55 @@ export class Transaction {
 
   /** Like `run`, for a statement that may take hours: the caller lifts the server's own limit. */
   async runLong(sql: string, ...values: Parameter[]): Promise<number> {
-    return (await this.#guard(() => this.#client.query({ text: sql, values, query_timeout: LONG_QUERY_TIMEOUT_MS } as pg.QueryConfig))).rowCount ?? 0
+    return (
+      (
+        await this.#guard(() =>
+          this.#client.query({ text: sql, values, query_timeout: LONG_QUERY_TIMEOUT_MS } as pg.QueryConfig),
+        )
+      ).rowCount ?? 0
+    )
   }
 
   /** Returns rows as arrays of the texts that PostgreSQL writes. */
   async textRows(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
-    const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
+    const config = {
+      text: sql,
+      values: parameters,
+      rowMode: 'array',
+      types: { getTypeParser: () => asText },
+    } as pg.QueryArrayConfig
     return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
   }
 
   /** Like `textRows`, for columns that must have these types from index `from` on. */
-  async typedTextRows(types: readonly number[], from: number, sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
-    const config = { text: sql, values: parameters, rowMode: 'array', types: { getTypeParser: () => asText } } as pg.QueryArrayConfig
+  async typedTextRows(
+    types: readonly number[],
+    from: number,
+    sql: string,
+    ...parameters: Parameter[]
+  ): Promise<Array<Array<string | null>>> {
+    const config = {
+      text: sql,
+      values: parameters,
+      rowMode: 'array',
+      types: { getTypeParser: () => asText },
+    } as pg.QueryArrayConfig
     const { fields, rows } = await this.#guard(() => this.#client.query(config))
-    if (types.some((type, at) => fields[from + at]?.dataTypeID !== type)) throw new ColumnsChangedError('A column was replaced while it was read.')
+    if (types.some((type, at) => fields[from + at]?.dataTypeID !== type))
+      throw new ColumnsChangedError('A column was replaced while it was read.')
     return rows as Array<Array<string | null>>
   }
 
   /** `COPY … FROM STDIN`, without waiting for the answer; see `send`. */
   copy(sql: string, data: Buffer): void {
-    this.#sent.push(this.#guard(() => new Promise<void>((resolve, reject) => {
-      this.#client.query(new CopyQuery(sql, data, (error) => (error === null ? resolve() : reject(error))))
-    })).catch(() => {}))
+    this.#sent.push(
+      this.#guard(
+        () =>
+          new Promise<void>((resolve, reject) => {
+            this.#client.query(new CopyQuery(sql, data, (error) => (error === null ? resolve() : reject(error))))
+          }),
+      ).catch(() => {}),
+    )
   }
 
   /** Sends a statement whose result is not needed; `settle`, and so COMMIT, waits for it and throws its error. */
@@ -325,7 +392,10 @@ export class Transaction {
   }
 
   /** Returns true on success; false when it was refused with one of these SQLSTATEs, in which case nothing changed. */
-  async tryRun(sql: string, { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] }): Promise<boolean> {
+  async tryRun(
+    sql: string,
+    { lockTimeoutMs, refusals }: { lockTimeoutMs: number; refusals: readonly string[] },
+  ): Promise<boolean> {
     await this.settle()
     const { before } = await this.one<{ before: string }>("select current_setting('lock_timeout') as before")
     await this.run(`savepoint attempt; set local lock_timeout = ${lockTimeoutMs}`)

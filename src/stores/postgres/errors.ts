@@ -29,12 +29,20 @@ const ERROR_CODES: Record<string, ErrorCode> = {
  */
 export function toQueryError(error: unknown, where: string): SyncError {
   const state = sqlStateOf(error)
-  const code = state === null ? 'STORE_UNAVAILABLE' : (ERROR_CODES[state] ?? ERROR_CODES[state.slice(0, 3)] ?? ERROR_CODES[state.slice(0, 2)] ?? 'STORE_FAILED')
-  return new SyncError(code, `${where}: ${messageOf(error)}${state === null ? '' : ` (SQLSTATE ${state})`}.`, { cause: error })
+  const code =
+    state === null
+      ? 'STORE_UNAVAILABLE'
+      : (ERROR_CODES[state] ?? ERROR_CODES[state.slice(0, 3)] ?? ERROR_CODES[state.slice(0, 2)] ?? 'STORE_FAILED')
+  return new SyncError(code, `${where}: ${messageOf(error)}${state === null ? '' : ` (SQLSTATE ${state})`}.`, {
+    cause: error,
+  })
 }
 
 export function toConnectError(error: unknown, where: string, exhausted: boolean): SyncError {
-  if (exhausted) return new SyncError('STORE_BUSY', `${where}: every connection of the pool was in use for too long.`, { cause: error })
+  if (exhausted)
+    return new SyncError('STORE_BUSY', `${where}: every connection of the pool was in use for too long.`, {
+      cause: error,
+    })
   return toQueryError(error, where)
 }
 
@@ -48,7 +56,11 @@ export function isCommitRejected(error: unknown): boolean {
 
 /** serialization_failure or deadlock_detected: the server rolled back the whole transaction, and it can be retried. */
 export function isTransactionAborted(error: unknown): boolean {
-  return error instanceof SyncError && error.code === 'STORE_BUSY' && ['40001', '40P01'].includes(sqlStateOf(error.cause) ?? '')
+  return (
+    error instanceof SyncError &&
+    error.code === 'STORE_BUSY' &&
+    ['40001', '40P01'].includes(sqlStateOf(error.cause) ?? '')
+  )
 }
 
 /** An SQLSTATE has five characters; Node's own codes, such as ECONNRESET, have another form. */

@@ -1,5 +1,13 @@
 import {
-  SyncError, type CompactResult, type CompactRequest, type CursorSecret, type CursorSecretCandidate, type FeedEntry, type FeedPage, type FeedQuery, type LogEntry,
+  SyncError,
+  type CompactResult,
+  type CompactRequest,
+  type CursorSecret,
+  type CursorSecretCandidate,
+  type FeedEntry,
+  type FeedPage,
+  type FeedQuery,
+  type LogEntry,
 } from '../../contract/index.ts'
 import { COMPACTION_PLANS } from '../kit/compaction.ts'
 import { CURSOR_SECRET_PLANS, hasFreshSecret } from '../kit/roles/cursor-secrets.ts'
@@ -21,12 +29,23 @@ export async function feed(session: TenantSession, query: FeedQuery): Promise<Fe
 }
 
 /** A consistent page: the transaction reads from one snapshot. */
-function readFeed(session: TenantSession, { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery): Promise<FeedPage> {
+function readFeed(
+  session: TenantSession,
+  { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery,
+): Promise<FeedPage> {
   return session.connection.read(session.tenant, async (transaction) => {
     const filtered = databases !== undefined || liveOnly
     const [head, afterTime, { entries, isCut }] = await Promise.all([
-      readFeedHead(transaction), findCommittedAt(transaction, after),
-      readLog(transaction, { after, until: filtered ? after + scanMax : Number.MAX_SAFE_INTEGER - 1, limit, databases, live: liveOnly, bytesMax }),
+      readFeedHead(transaction),
+      findCommittedAt(transaction, after),
+      readLog(transaction, {
+        after,
+        until: filtered ? after + scanMax : Number.MAX_SAFE_INTEGER - 1,
+        limit,
+        databases,
+        live: liveOnly,
+        bytesMax,
+      }),
     ])
     const until = filtered ? Math.min(head.headSequence, after + scanMax) : head.headSequence
     const last = entries.at(-1)
@@ -37,7 +56,13 @@ function readFeed(session: TenantSession, { after, limit, databases, liveOnly = 
       if (scanned === after) return afterCommittedAt
       return scanned === head.floor ? head.floorCommittedAt : findCommittedAt(transaction, scanned)
     }
-    return { ...head, afterCommittedAt, entries: entries.map(toFeedEntry), scannedSequence: scanned, scannedCommittedAt: (await scannedTime()) ?? 0 }
+    return {
+      ...head,
+      afterCommittedAt,
+      entries: entries.map(toFeedEntry),
+      scannedSequence: scanned,
+      scannedCommittedAt: (await scannedTime()) ?? 0,
+    }
   })
 }
 
@@ -55,7 +80,11 @@ export async function cursorSecrets(session: TenantSession, candidate: CursorSec
   const known = await runPlan(session, CURSOR_SECRET_PLANS.known, [])
   // A replica keeps using an old secret; only the primary can renew it.
   if (hasFreshSecret(known, candidate) || (session.isReplica && known.length > 0)) return known
-  if (session.isReplica) throw new SyncError('STORE_READONLY', `The replica has no cursor secret for tenant ${session.tenant} yet. Run \`tidemark keys create\` on the primary, or read a page of the feed there.`)
+  if (session.isReplica)
+    throw new SyncError(
+      'STORE_READONLY',
+      `The replica has no cursor secret for tenant ${session.tenant} yet. Run \`tidemark keys create\` on the primary, or read a page of the feed there.`,
+    )
   return runPlan(session, CURSOR_SECRET_PLANS.renew, [candidate])
 }
 

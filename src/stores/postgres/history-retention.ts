@@ -3,22 +3,47 @@ import type { Transaction } from './connection.ts'
 import { readTables, tableOf, type Table } from './table.ts'
 
 /** Writes only changes: every commit carries the setting. */
-export function setHistoryDays(transaction: Transaction, historyDays: Readonly<Record<string, number | null>>, tables: ReadonlyMap<string, Table>): void {
+export function setHistoryDays(
+  transaction: Transaction,
+  historyDays: Readonly<Record<string, number | null>>,
+  tables: ReadonlyMap<string, Table>,
+): void {
   for (const [database, days] of Object.entries(historyDays)) {
     const table = tables.get(database)
     if (table === undefined || table.historyDays === days) continue
-    transaction.send('update tidemark.databases set history_days = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, days)
+    transaction.send(
+      'update tidemark.databases set history_days = $3 where tenant_id = $1 and database_id = $2',
+      transaction.tenant,
+      table.id,
+      days,
+    )
   }
 }
 
 /** Deletes replaced versions and deletions above one floor and up to the next. Current rows are never touched. */
-export async function pruneVersions(transaction: Transaction, id: number, floor: number, next: number): Promise<number> {
-  const { name } = await transaction.one<{ name: string }>('select name from tidemark.databases where tenant_id = $1 and database_id = $2', transaction.tenant, id)
+export async function pruneVersions(
+  transaction: Transaction,
+  id: number,
+  floor: number,
+  next: number,
+): Promise<number> {
+  const { name } = await transaction.one<{ name: string }>(
+    'select name from tidemark.databases where tenant_id = $1 and database_id = $2',
+    transaction.tenant,
+    id,
+  )
   const table = tableOf(await readTables(transaction, [name]), name)
   const [versions, deletions] = await Promise.all([
-    transaction.all<{ sequence: number }>(`delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`, next),
     transaction.all<{ sequence: number }>(
-      'delete from tidemark.deletions where tenant_id = $1 and sequence > $2 and sequence <= $3 and database_id = $4 returning sequence', transaction.tenant, floor, next, table.id,
+      `delete from ${table.history} where _until_sequence <= $1 returning _sequence as sequence`,
+      next,
+    ),
+    transaction.all<{ sequence: number }>(
+      'delete from tidemark.deletions where tenant_id = $1 and sequence > $2 and sequence <= $3 and database_id = $4 returning sequence',
+      transaction.tenant,
+      floor,
+      next,
+      table.id,
     ),
   ])
   const gone = [...versions, ...deletions].map(({ sequence }) => sequence)
@@ -38,6 +63,7 @@ function pruneCommits(transaction: Transaction, { live, history }: Table, gone: 
        and coalesce((select _sequence from ${live} l where _sequence >= e.first order by _sequence limit 1) > e.last, true)
        and coalesce((select _sequence from ${history} where _sequence >= e.first order by _sequence limit 1) > e.last, true)
        and coalesce((select sequence from tidemark.deletions where tenant_id = $1 and sequence >= e.first order by sequence limit 1) > e.last, true)`,
-    transaction.tenant, bigintArray(gone),
+    transaction.tenant,
+    bigintArray(gone),
   )
 }

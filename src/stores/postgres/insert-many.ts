@@ -15,12 +15,24 @@ const ROWS_PER_STATEMENT = 2_000
  * is sent as that value. The first column must differ. The next batch is encoded while the server inserts the previous
  * one.
  */
-export function insertMany(transaction: Transaction, table: string, columns: readonly [BulkColumn, ...BulkColumn[]], onConflict = ''): void {
+export function insertMany(
+  transaction: Transaction,
+  table: string,
+  columns: readonly [BulkColumn, ...BulkColumn[]],
+  onConflict = '',
+): void {
   const count = columns[0].values.length
-  for (let from = 0; from < count; from += ROWS_PER_STATEMENT) insertRows(transaction, table, columns, { from, to: from + ROWS_PER_STATEMENT }, onConflict)
+  for (let from = 0; from < count; from += ROWS_PER_STATEMENT)
+    insertRows(transaction, table, columns, { from, to: from + ROWS_PER_STATEMENT }, onConflict)
 }
 
-function insertRows(transaction: Transaction, table: string, columns: readonly BulkColumn[], { from, to }: { from: number; to: number }, onConflict: string): void {
+function insertRows(
+  transaction: Transaction,
+  table: string,
+  columns: readonly BulkColumn[],
+  { from, to }: { from: number; to: number },
+  onConflict: string,
+): void {
   const parameters: Parameter[] = [transaction.tenant]
   const [arrays, selected]: [string[], string[]] = [[], []]
   for (const [at, column] of columns.entries()) {

@@ -9,14 +9,26 @@ import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN, SERVER_VERSION_MIN } fr
  * alone, and then records are moved step by step. A replica gets its tables from its primary only.
  */
 export async function migrate(connection: Connection, options: MigrationOptions = {}): Promise<{ isReplica: boolean }> {
-  const { version: found, isReplica, isMoving } = await connection.read('', async (transaction) => (
-    { version: await readSchemaVersion(transaction), isReplica: await isInRecovery(transaction), isMoving: await isLogMigrationPending(transaction) }
-  ))
+  const {
+    version: found,
+    isReplica,
+    isMoving,
+  } = await connection.read('', async (transaction) => ({
+    version: await readSchemaVersion(transaction),
+    isReplica: await isInRecovery(transaction),
+    isMoving: await isLogMigrationPending(transaction),
+  }))
   if (found === SCHEMA_VERSION && !isMoving) return { isReplica }
   if (isReplica) {
-    const version = found === SCHEMA_VERSION ? 'its records are still being moved to their tables' : `its schema tidemark has version ${found}, but this version of tidemark needs ${SCHEMA_VERSION}`
+    const version =
+      found === SCHEMA_VERSION
+        ? 'its records are still being moved to their tables'
+        : `its schema tidemark has version ${found}, but this version of tidemark needs ${SCHEMA_VERSION}`
     const what = found === null ? 'the schema tidemark has not been replicated to it yet' : version
-    throw new SyncError('STORE_READONLY', `The server is a replica, and ${what}. Open the primary once with this version of tidemark; the replica receives its tables from there.`)
+    throw new SyncError(
+      'STORE_READONLY',
+      `The server is a replica, and ${what}. Open the primary once with this version of tidemark; the replica receives its tables from there.`,
+    )
   }
   const isNew = found !== SCHEMA_VERSION && (await upgradeSchema(connection))
   if (!isNew) await migrateLog(connection, options)
@@ -57,9 +69,16 @@ async function readSchemaVersion(transaction: Transaction): Promise<number | nul
   )
   if (found === undefined) return null
   const { version } = await transaction.one<{ version: number }>('select tidemark.schema_version() as version')
-  if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `The schema tidemark has version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`)
+  if (version > SCHEMA_VERSION)
+    throw new SyncError(
+      'STORE_NEWER',
+      `The schema tidemark has version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`,
+    )
   if (version < SCHEMA_VERSION_MIN) {
-    throw new SyncError('STORE_OLDER', `The schema tidemark has version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+    throw new SyncError(
+      'STORE_OLDER',
+      `The schema tidemark has version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`,
+    )
   }
   return version
 }
@@ -69,15 +88,25 @@ async function checkServer(transaction: Transaction): Promise<void> {
     "select current_setting('server_version_num')::integer as version, current_setting('server_encoding') as encoding",
   )
   if (version < SERVER_VERSION_MIN * 10_000) {
-    throw new SyncError('STORE_FOREIGN', `The server is PostgreSQL ${Math.floor(version / 10_000)}; tidemark needs ${SERVER_VERSION_MIN} or later.`)
+    throw new SyncError(
+      'STORE_FOREIGN',
+      `The server is PostgreSQL ${Math.floor(version / 10_000)}; tidemark needs ${SERVER_VERSION_MIN} or later.`,
+    )
   }
-  if (encoding !== 'UTF8') throw new SyncError('STORE_FOREIGN', `The database is encoded in ${encoding}; tidemark needs UTF8.`)
+  if (encoding !== 'UTF8')
+    throw new SyncError('STORE_FOREIGN', `The database is encoded in ${encoding}; tidemark needs UTF8.`)
 }
 
 async function createSchema(transaction: Transaction): Promise<void> {
   const schema = await transaction.get("select from pg_namespace where nspname = 'tidemark'")
   // An existing empty schema is accepted; creating one needs a right on the whole database.
   if (schema === undefined) return void (await transaction.run('create schema tidemark'))
-  const foreign = await transaction.get<{ name: string }>("select relname as name from pg_class where relnamespace = 'tidemark'::regnamespace limit 1")
-  if (foreign !== undefined) throw new SyncError('STORE_FOREIGN', `The schema tidemark already has a relation ${foreign.name}, but no schema version.`)
+  const foreign = await transaction.get<{ name: string }>(
+    "select relname as name from pg_class where relnamespace = 'tidemark'::regnamespace limit 1",
+  )
+  if (foreign !== undefined)
+    throw new SyncError(
+      'STORE_FOREIGN',
+      `The schema tidemark already has a relation ${foreign.name}, but no schema version.`,
+    )
 }

@@ -9,16 +9,19 @@ export interface NamePart {
   readonly start: number
 }
 
-const TOKEN = new RegExp([
-  String.raw`(?<skipped>--[^\n]*|\s+)`,
-  String.raw`(?<comment>\/\*)`,
-  String.raw`(?<escaped>[eE]'(?:[^'\\]|\\[\s\S]|'')*'?)`,
-  String.raw`(?<text>'(?:[^']|'')*'?)`,
-  String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,
-  String.raw`(?<quoted>"(?:[^"]|"")*"?)`,
-  String.raw`(?<plain>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
-  String.raw`(?<number>\d[\w.]*)`,
-].join('|'), 'y')
+const TOKEN = new RegExp(
+  [
+    String.raw`(?<skipped>--[^\n]*|\s+)`,
+    String.raw`(?<comment>\/\*)`,
+    String.raw`(?<escaped>[eE]'(?:[^'\\]|\\[\s\S]|'')*'?)`,
+    String.raw`(?<text>'(?:[^']|'')*'?)`,
+    String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,
+    String.raw`(?<quoted>"(?:[^"]|"")*"?)`,
+    String.raw`(?<plain>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
+    String.raw`(?<number>\d[\w.]*)`,
+  ].join('|'),
+  'y',
+)
 
 /** Lists the names in a statement, outside of its texts and comments. */
 export function parseQualifiedNames(sql: string): QualifiedName[] {

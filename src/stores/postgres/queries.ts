@@ -8,12 +8,17 @@ import { required } from '../../values/required.ts'
 /** Reads of committed rows and log entries. */
 
 export async function changes(session: TenantSession, { after, limit, databases }: ChangesQuery): Promise<LogEntry[]> {
-  return session.connection.read(session.tenant, async (transaction) => (
-    (await readLog(transaction, { after, until: Number.MAX_SAFE_INTEGER - 1, limit, databases })).entries
-  ))
+  return session.connection.read(
+    session.tenant,
+    async (transaction) =>
+      (await readLog(transaction, { after, until: Number.MAX_SAFE_INTEGER - 1, limit, databases })).entries,
+  )
 }
 
-export async function rows(session: TenantSession, { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0]): Promise<Row[]> {
+export async function rows(
+  session: TenantSession,
+  { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0],
+): Promise<Row[]> {
   const where = after === undefined ? 'true' : '_key > $1'
   return readRows(session, database, { where, limit, bytesMax }, ...(after === undefined ? [] : [after]))
 }
@@ -22,11 +27,22 @@ export async function row(session: TenantSession, database: string, key: string)
   return (await readRows(session, database, { where: '_key = $1', limit: 1, bytesMax: Infinity }, key))[0] ?? null
 }
 
-function readRows(session: TenantSession, database: string, select: Omit<VersionsSelect, 'orderBy'>, ...parameters: Parameter[]): Promise<Row[]> {
+function readRows(
+  session: TenantSession,
+  database: string,
+  select: Omit<VersionsSelect, 'orderBy'>,
+  ...parameters: Parameter[]
+): Promise<Row[]> {
   return session.connection.read(session.tenant, async (transaction) => {
     const table = (await readTables(transaction, [database])).get(database)
     if (table === undefined) return []
-    const { found } = await selectVersions(transaction, table, table.live, { ...select, orderBy: '_key' }, ...parameters)
+    const { found } = await selectVersions(
+      transaction,
+      table,
+      table.live,
+      { ...select, orderBy: '_key' },
+      ...parameters,
+    )
     let bytes = 0
     const rows: Row[] = []
     for (const { key, sequence, upstreamAt, syncedAt, text } of found) {
@@ -49,9 +65,15 @@ export function history(session: TenantSession, database: string, key: string): 
 export function databases(session: TenantSession): Promise<DatabaseInfo[]> {
   return session.connection.read(session.tenant, async (transaction) => {
     const tables = [...(await readTables(transaction)).values()]
-    return Promise.all(tables.map(async (table) => ({
-      name: table.database, table: table.name, history: table.history, columns: table.memberKinds,
-      rows: (await transaction.one<{ count: number }>(`select count(*) from ${table.live} l`)).count, ...(mayHaveDeletedRows(table) && { hasDeleted: true as const }),
-    })))
+    return Promise.all(
+      tables.map(async (table) => ({
+        name: table.database,
+        table: table.name,
+        history: table.history,
+        columns: table.memberKinds,
+        rows: (await transaction.one<{ count: number }>(`select count(*) from ${table.live} l`)).count,
+        ...(mayHaveDeletedRows(table) && { hasDeleted: true as const }),
+      })),
+    )
   })
 }

@@ -1,6 +1,15 @@
 import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
-import { createSql, runNative, runSteps, runStepsAsync, type TransactionPlan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import {
+  createSql,
+  runNative,
+  runSteps,
+  runStepsAsync,
+  type TransactionPlan,
+  type Sql,
+  type Step,
+  type Steps,
+} from '../kit/sql/port.ts'
 import { writeAudit } from './audit.ts'
 import type { Parameter, TenantSession, Transaction } from './connection.ts'
 import { purgeTables } from './delete-mode.ts'
@@ -15,15 +24,23 @@ import { ensureTables, readTables } from './table.ts'
 const DIALECT: Dialect = {
   table: (name) => `tidemark.${name}`,
   tokens: {
-    greatest: 'greatest', least: 'least', for_update: 'for update', for_share: 'for share', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text',
-    requests_window: 'time_window', open_cycles: 'tidemark.cycles',
+    greatest: 'greatest',
+    least: 'least',
+    for_update: 'for update',
+    for_share: 'for share',
+    insert_new: 'insert',
+    or_nothing: 'on conflict do nothing',
+    text: 'text',
+    requests_window: 'time_window',
+    open_cycles: 'tidemark.cycles',
   },
   parameters: { style: 'numbered', write: (number) => `$${number}` },
   clock: NOW_MS_SQL,
   tenantName: (alias) => `${alias}.tenant_id`,
   upsert: upsertOnConflict,
   // Waiting for locked rows in another order than their holder's could deadlock.
-  deleteSkipLocked: (table, where) => `delete from {${table}} where ctid = any(array(select ctid from {${table}} where tenant_id = :tenant and ${where} for update skip locked))`,
+  deleteSkipLocked: (table, where) =>
+    `delete from {${table}} where ctid = any(array(select ctid from {${table}} where tenant_id = :tenant and ${where} for update skip locked))`,
   bind: (value) => value,
 }
 
@@ -32,26 +49,36 @@ const COMPILER = new StatementCompiler(DIALECT)
 export function sqlOf(tenant: string): Sql {
   return createSql(tenant, DIALECT, () => ({
     ensureTables: (databases) => runNative((transaction: Transaction) => ensureMemberKinds(transaction, databases)),
-    pruneVersions: (id, floor, next) => runNative((transaction: Transaction) => pruneVersions(transaction, id, floor, next)),
+    pruneVersions: (id, floor, next) =>
+      runNative((transaction: Transaction) => pruneVersions(transaction, id, floor, next)),
     purgeTables: (scanMax) => runNative((transaction: Transaction) => purgeTables(transaction, scanMax)),
     eraseRows: () => runNative(eraseRows),
     writeAudit: (entry, audit) => runNative((transaction: Transaction) => writeAudit(transaction, entry, audit)),
     notify: () => runNative(notify),
-    widenRowSecurity: (scope) => runNative((transaction: Transaction) => {
-      const [setting, value] = 'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
-      transaction.send('select set_config($1, $2, true)', setting, value)
-    }),
+    widenRowSecurity: (scope) =>
+      runNative((transaction: Transaction) => {
+        const [setting, value] =
+          'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
+        transaction.send('select set_config($1, $2, true)', setting, value)
+      }),
   }))
 }
 
 /** Creates missing tables, and returns the fields of the records by database. */
-async function ensureMemberKinds(transaction: Transaction, databases: readonly string[]): Promise<Record<string, readonly Column[]>> {
+async function ensureMemberKinds(
+  transaction: Transaction,
+  databases: readonly string[],
+): Promise<Record<string, readonly Column[]>> {
   const known = await readTables(transaction, databases)
   await ensureTables(transaction, known, Object.fromEntries(databases.map((name) => [name, []])))
   return Object.fromEntries(databases.map((name) => [name, known.get(name)?.memberKinds ?? []]))
 }
 
-export function runPlan<Args extends readonly unknown[], T>({ connection, tenant }: TenantSession, plan: TransactionPlan<Args, T>, args: Args): Promise<T> {
+export function runPlan<Args extends readonly unknown[], T>(
+  { connection, tenant }: TenantSession,
+  plan: TransactionPlan<Args, T>,
+  args: Args,
+): Promise<T> {
   const body = (transaction: Transaction): Promise<T> => performSteps(transaction, plan.steps(sqlOf(tenant), ...args))
   return plan.access === 'read' ? connection.read(tenant, body) : connection.write(tenant, body)
 }
@@ -61,13 +88,18 @@ export function performSteps<T>(transaction: Transaction, steps: Steps<T>): Prom
 }
 
 /** Turns steps into a function that performs them. */
-export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => Promise<T> {
+export function bindSteps<Args extends readonly unknown[], T>(
+  steps: (sql: Sql, ...args: Args) => Steps<T>,
+): (transaction: Transaction, ...args: Args) => Promise<T> {
   return (transaction, ...args) => performSteps(transaction, steps(sqlOf(transaction.tenant), ...args))
 }
 
 /** Like `bindSteps`, for steps that are only sent: they are in flight when the function returns. */
-export function bindPipelinedSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (transaction: Transaction, ...args: Args) => T {
-  return (transaction, ...args) => runSteps(steps(sqlOf(transaction.tenant), ...args), (step) => performStep(transaction, step))
+export function bindPipelinedSteps<Args extends readonly unknown[], T>(
+  steps: (sql: Sql, ...args: Args) => Steps<T>,
+): (transaction: Transaction, ...args: Args) => T {
+  return (transaction, ...args) =>
+    runSteps(steps(sqlOf(transaction.tenant), ...args), (step) => performStep(transaction, step))
 }
 
 function performStep(transaction: Transaction, step: Step): unknown {

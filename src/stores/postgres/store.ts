@@ -25,7 +25,14 @@ export interface PostgresStoreOptions extends ConnectionOptions {
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const connection = new Connection(options)
   try {
-    return storeOf({ connection, tenant: options.tenant ?? 'default', ...(await migrate(connection, { onProgress: options.onMigration })) }, options)
+    return storeOf(
+      {
+        connection,
+        tenant: options.tenant ?? 'default',
+        ...(await migrate(connection, { onProgress: options.onMigration })),
+      },
+      options,
+    )
   } catch (error) {
     await connection.close()
     throw error

@@ -57,7 +57,13 @@ export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions,
     schedule(HEARTBEAT_MS, async () => (receivedHeartbeat ? sendHeartbeat(own) : reconnect(own)))
   }
   const connect = async (): Promise<void> => {
-    const own = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, query_timeout: HEARTBEAT_MS, keepAlive: true, application_name: 'tidemark listening' })
+    const own = new pg.Client({
+      connectionString: url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      query_timeout: HEARTBEAT_MS,
+      keepAlive: true,
+      application_name: 'tidemark listening',
+    })
     client = own
     own.on('error', () => reconnect(own)).on('end', () => reconnect(own))
     own.on('notification', ({ payload = '' }) => {

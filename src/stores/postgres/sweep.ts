@@ -25,28 +25,47 @@ export interface SweepFacts extends CommitFacts {
  * lag before it began, and that no other owner lists. Unseen rows are found in the gaps between the seen sequences.
  */
 export async function sweep(
-  transaction: Transaction, limits: Sweep, facts: SweepFacts,
+  transaction: Transaction,
+  limits: Sweep,
+  facts: SweepFacts,
 ): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }>> {
   const { tenant } = transaction
   const { owner, cycle } = facts
   const settled = Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)
-  transaction.send('delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3', tenant, owner, cycle)
+  transaction.send(
+    'delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3',
+    tenant,
+    owner,
+    cycle,
+  )
 
-  const tables = [...(await readTables(transaction)).values()].filter(({ id }) => facts.holdings.has(id)).toSorted((a, b) => a.id - b.id)
-  const surveys = await Promise.all(tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts, settled)) })))
+  const tables = [...(await readTables(transaction)).values()]
+    .filter(({ id }) => facts.holdings.has(id))
+    .toSorted((a, b) => a.id - b.id)
+  const surveys = await Promise.all(
+    tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts, settled)) })),
+  )
   for (const { table, unseen, inherited } of surveys) {
     const toDelete = unseen - inherited
     if (toDelete === 0) continue
     // Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
     // would still be deleted.
     const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
-    if (exceedsDeleteLimit(limits, existed, toDelete)) return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete }
-    if (limits.confirmAbsent?.database === table.database) return { kind: 'absent', keys: await sampleUnseenKeys(transaction, table, facts, settled, toDelete, limits.confirmAbsent.limit), count: toDelete }
+    if (exceedsDeleteLimit(limits, existed, toDelete))
+      return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete }
+    if (limits.confirmAbsent?.database === table.database)
+      return {
+        kind: 'absent',
+        keys: await sampleUnseenKeys(transaction, table, facts, settled, toDelete, limits.confirmAbsent.limit),
+        count: toDelete,
+      }
   }
   for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)
   let { headSequence } = facts
   const ranges: LoggedRange[] = []
-  for (const { table, unseen, inherited } of surveys.toSorted((a, b) => Buffer.compare(Buffer.from(a.table.database), Buffer.from(b.table.database)))) {
+  for (const { table, unseen, inherited } of surveys.toSorted((a, b) =>
+    Buffer.compare(Buffer.from(a.table.database), Buffer.from(b.table.database)),
+  )) {
     const toDelete = unseen - inherited
     if (toDelete === 0) continue
     deleteUnseen(transaction, table, facts, settled, headSequence)
@@ -74,7 +93,8 @@ function unseenSql({ live }: Table): string {
     )`
 }
 
-const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle }: SweepFacts, settled: number) => [transaction.tenant, id, owner, cycle, settled] as const
+const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle }: SweepFacts, settled: number) =>
+  [transaction.tenant, id, owner, cycle, settled] as const
 
 interface UnseenCounts {
   unseen: number
@@ -82,7 +102,12 @@ interface UnseenCounts {
   inherited: number
 }
 
-async function countUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): Promise<UnseenCounts> {
+async function countUnseen(
+  transaction: Transaction,
+  table: Table,
+  facts: SweepFacts,
+  settled: number,
+): Promise<UnseenCounts> {
   return await transaction.one<UnseenCounts>(
     `with ${unseenSql(table)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
     ...parametersOf(transaction, table, facts, settled),
@@ -90,16 +115,35 @@ async function countUnseen(transaction: Transaction, table: Table, facts: SweepF
 }
 
 /** Counts the owner's live rows that existed when the cycle began. */
-async function countRowsAtStart(transaction: Transaction, { live }: Table, { owner, startSequence }: SweepFacts): Promise<number> {
-  return (await transaction.one<{ count: number }>(`select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`, owner, startSequence)).count
+async function countRowsAtStart(
+  transaction: Transaction,
+  { live }: Table,
+  { owner, startSequence }: SweepFacts,
+): Promise<number> {
+  return (
+    await transaction.one<{ count: number }>(
+      `select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`,
+      owner,
+      startSequence,
+    )
+  ).count
 }
 
 /** Samples at most `limit` of the keys to delete, at equal distances. */
-async function sampleUnseenKeys(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, count: number, limit: number): Promise<string[]> {
+async function sampleUnseenKeys(
+  transaction: Transaction,
+  table: Table,
+  facts: SweepFacts,
+  settled: number,
+  count: number,
+  limit: number,
+): Promise<string[]> {
   const rows = await transaction.all<{ key: string }>(
     `with ${unseenSql(table)}, to_delete as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
      select key from to_delete where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
-    ...parametersOf(transaction, table, facts, settled), Math.min(limit, count), count,
+    ...parametersOf(transaction, table, facts, settled),
+    Math.min(limit, count),
+    count,
   )
   return rows.map(({ key }) => key)
 }
@@ -120,12 +164,19 @@ function transferOwnership(transaction: Transaction, table: Table, facts: SweepF
 }
 
 /** Archives each row, and writes a deletion to the feed and a tombstone. */
-function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts, settled: number, headSequence: number): void {
+function deleteUnseen(
+  transaction: Transaction,
+  table: Table,
+  facts: SweepFacts,
+  settled: number,
+  headSequence: number,
+): void {
   checkDeletable(table, facts.lockedDatabases)
   const columns = [...SYSTEM_COLUMNS, ...table.members.map(({ name }) => name)]
-  const removal = table.deletes === 'soft'
-    ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from to_delete d`
-    : `delete from ${table.name} t using to_delete d`
+  const removal =
+    table.deletes === 'soft'
+      ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from to_delete d`
+      : `delete from ${table.name} t using to_delete d`
   transaction.send(
     `with ${unseenSql(table)}, to_delete as materialized (
        select key, $6::bigint + row_number() over (order by key) as until from unseen where not is_claimed
@@ -141,7 +192,10 @@ function deleteUnseen(transaction: Transaction, table: Table, facts: SweepFacts,
      )
      insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
      select $1, $2, key, until, ${STATUS_CODES.swept}, _upstream_at, $8::integer, $3 from gone`,
-    ...parametersOf(transaction, table, facts, settled), headSequence, facts.committedAt, facts.sync,
+    ...parametersOf(transaction, table, facts, settled),
+    headSequence,
+    facts.committedAt,
+    facts.sync,
   )
 }
 
@@ -173,7 +227,9 @@ export function protectFromOtherSweeps(transaction: Transaction, { seenSequences
      select $1, inflight_cycle, -$2::bigint, $3::int8multirange from tidemark.registry
      where tenant_id = $1 and inflight_mode = 'replace' and sync_id <> $2::int
      on conflict (tenant_id, cycle_id, page) do update set ranges = seen.ranges + excluded.ranges`,
-    transaction.tenant, syncId, toMultirange(seenSequences),
+    transaction.tenant,
+    syncId,
+    toMultirange(seenSequences),
   )
 }
 
@@ -181,33 +237,55 @@ export function protectFromOtherSweeps(transaction: Transaction, { seenSequences
  * Records the rows that a page of a replace cycle confirmed. Returns the tables in which the owner has taken over rows.
  */
 export function recordSeen(
-  transaction: Transaction, plan: LandingPlan, tables: ReadonlyMap<string, Table>, { owner, owners, find, cycle, page }: SeenFacts,
+  transaction: Transaction,
+  plan: LandingPlan,
+  tables: ReadonlyMap<string, Table>,
+  { owner, owners, find, cycle, page }: SeenFacts,
 ): Table[] {
   if (plan.seenSequences.length > 0) {
     transaction.send(
-      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)', transaction.tenant, cycle, page, toMultirange(plan.seenSequences),
+      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)',
+      transaction.tenant,
+      cycle,
+      page,
+      toMultirange(plan.seenSequences),
     )
   }
   // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
   const nonSweeping = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
   const taken: Table[] = []
-  for (const [table, own] of groupByTable(plan.sightings.map((landing) => ({ landing })), tables)) {
+  for (const [table, own] of groupByTable(
+    plan.sightings.map((landing) => ({ landing })),
+    tables,
+  )) {
     const [free, shared]: [string[], string[]] = [[], []]
-    for (const { landing } of own) (nonSweeping.has(required(find(landing), 'The row of a sighting').owner) ? free : shared).push(landing.key)
+    for (const { landing } of own)
+      (nonSweeping.has(required(find(landing), 'The row of a sighting').owner) ? free : shared).push(landing.key)
     if (free.length > 0) {
-      transaction.send(`update ${table.name} t set _owner = $1 from ${keysFromParameter(2)} w where t._key = w.key`, owner, textArray(free))
+      transaction.send(
+        `update ${table.name} t set _owner = $1 from ${keysFromParameter(2)} w where t._key = w.key`,
+        owner,
+        textArray(free),
+      )
       taken.push(table)
     }
-    insertMany(transaction, 'tidemark.claims', [
-      { name: 'key', type: 'text', values: shared },
-      { name: 'database_id', type: 'integer', values: shared.map(() => table.id) },
-      { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
-      { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
-    ], 'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id')
+    insertMany(
+      transaction,
+      'tidemark.claims',
+      [
+        { name: 'key', type: 'text', values: shared },
+        { name: 'database_id', type: 'integer', values: shared.map(() => table.id) },
+        { name: 'owner_id', type: 'integer', values: shared.map(() => owner) },
+        { name: 'cycle_id', type: 'bigint', values: shared.map(() => cycle) },
+      ],
+      'on conflict (tenant_id, database_id, key, owner_id) do update set cycle_id = excluded.cycle_id',
+    )
   }
   return taken
 }
 
 function toMultirange(sequences: readonly number[]): string {
-  return `{${toSequenceRanges(sequences).map(([first, last]) => `[${first},${last}]`).join()}}`
+  return `{${toSequenceRanges(sequences)
+    .map(([first, last]) => `[${first},${last}]`)
+    .join()}}`
 }

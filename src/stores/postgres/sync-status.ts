@@ -11,18 +11,32 @@ import { NOW_MS_SQL } from './server-clock.ts'
  */
 const CHANGED_SINCE = '(age(g.xmin) <= age($2::xid8::xid) or $2::xid8 > pg_snapshot_xmax(pg_current_snapshot()))'
 
-export function listSyncStatus(session: TenantSession, { ref, changedSince, recent }: SyncStatusQuery): Promise<SyncStatusList> {
-  const [which, ...given]: [string, ...Parameter[]] = ref !== undefined
-    ? ['g.connector_id = $2 and g.stream_id = $3', ref.worker, ref.sync]
-    : changedSince === undefined ? ['true'] : [CHANGED_SINCE, changedSince]
+export function listSyncStatus(
+  session: TenantSession,
+  { ref, changedSince, recent }: SyncStatusQuery,
+): Promise<SyncStatusList> {
+  const [which, ...given]: [string, ...Parameter[]] =
+    ref !== undefined
+      ? ['g.connector_id = $2 and g.stream_id = $3', ref.worker, ref.sync]
+      : changedSince === undefined
+        ? ['true']
+        : [CHANGED_SINCE, changedSince]
   return session.connection.read(session.tenant, async (transaction) => {
     const [snapshot, entries, cycles] = await Promise.all([
-      transaction.one<{ now: number; changeToken: string }>(`select ${NOW_MS_SQL} as now, pg_snapshot_xmin(pg_current_snapshot())::text as "changeToken"`),
-      transaction.all<CheckpointSummaryEntry>(`select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark.registry g where g.tenant_id = $1 and ${which}`, session.tenant, ...given),
+      transaction.one<{ now: number; changeToken: string }>(
+        `select ${NOW_MS_SQL} as now, pg_snapshot_xmin(pg_current_snapshot())::text as "changeToken"`,
+      ),
+      transaction.all<CheckpointSummaryEntry>(
+        `select ${CHECKPOINT_SUMMARY_COLUMNS} from tidemark.registry g where g.tenant_id = $1 and ${which}`,
+        session.tenant,
+        ...given,
+      ),
       transaction.all<CycleRow>(
         `select c.*, g.connector_id as worker, g.stream_id as sync from tidemark.registry g cross join lateral (
            select * from tidemark.cycles c where c.tenant_id = g.tenant_id and c.sync_id = g.sync_id order by c.cycle_id desc limit ${recent}
-         ) c where g.tenant_id = $1 and ${which}`, session.tenant, ...given,
+         ) c where g.tenant_id = $1 and ${which}`,
+        session.tenant,
+        ...given,
       ),
     ])
     return { ...snapshot, syncs: joinSyncStatus(entries, cycles) }

@@ -38,8 +38,30 @@ export interface Table extends DeleteState {
 }
 
 /** System columns of every table; the fields of the records follow them. */
-export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra'] as const
-export const SYSTEM_COLUMN_TYPES: readonly SqlType[] = ['text', 'bigint', 'bigint', 'text', 'timestamptz', 'timestamptz', 'text', 'integer', 'integer', 'json']
+export const SYSTEM_COLUMNS = [
+  '_key',
+  '_sequence',
+  '_created_sequence',
+  '_hash',
+  '_upstream_at',
+  '_synced_at',
+  '_cursor',
+  '_writer',
+  '_owner',
+  '_extra',
+] as const
+export const SYSTEM_COLUMN_TYPES: readonly SqlType[] = [
+  'text',
+  'bigint',
+  'bigint',
+  'text',
+  'timestamptz',
+  'timestamptz',
+  'text',
+  'integer',
+  'integer',
+  'json',
+]
 const SYSTEM_COLUMNS_SQL = `_key text collate "C" not null, _sequence bigint not null, _created_sequence bigint not null, _hash text collate "C" not null,
   _upstream_at timestamptz, _synced_at timestamptz not null, _cursor text, _writer integer not null, _owner integer not null, _extra json`
 /**
@@ -47,7 +69,17 @@ const SYSTEM_COLUMNS_SQL = `_key text collate "C" not null, _sequence bigint not
  * itself.
  */
 export const RESERVED_NAMES = [
-  ...SYSTEM_COLUMNS, '_until_sequence', '_until_at', DELETED_AT, 'tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid', 'oid',
+  ...SYSTEM_COLUMNS,
+  '_until_sequence',
+  '_until_at',
+  DELETED_AT,
+  'tableoid',
+  'xmin',
+  'cmin',
+  'xmax',
+  'cmax',
+  'ctid',
+  'oid',
 ]
 export const NAME_BYTES_MAX = 63
 export const COLUMNS_MAX = 1_000
@@ -79,9 +111,14 @@ const SELECT_DATABASES = `select database_id as id, name, table_name as "table",
 
 /** Reads the tables of these databases by name; without names, all of them, sorted by name. */
 export async function readTables(transaction: Transaction, names?: readonly string[]): Promise<Map<string, Table>> {
-  const rows = names === undefined
-    ? await transaction.all<DatabaseRow>(`${SELECT_DATABASES} order by name`, transaction.tenant)
-    : await transaction.all<DatabaseRow>(`${SELECT_DATABASES} and name = any($2::text[])`, transaction.tenant, textArray(names))
+  const rows =
+    names === undefined
+      ? await transaction.all<DatabaseRow>(`${SELECT_DATABASES} order by name`, transaction.tenant)
+      : await transaction.all<DatabaseRow>(
+          `${SELECT_DATABASES} and name = any($2::text[])`,
+          transaction.tenant,
+          textArray(names),
+        )
   return new Map(rows.map((row) => [row.name, toTable(row)]))
 }
 
@@ -90,14 +127,21 @@ export async function readTables(transaction: Transaction, names?: readonly stri
  * is locked. Columns are added when the first record that needs them is written; see `growTable`.
  */
 export async function ensureTables(
-  transaction: Transaction, known: ReadonlyMap<string, Table>, seen: Readonly<Record<string, readonly Column[]>>,
+  transaction: Transaction,
+  known: ReadonlyMap<string, Table>,
+  seen: Readonly<Record<string, readonly Column[]>>,
 ): Promise<Map<string, Table>> {
   const tables = new Map<string, Table>()
   for (const [name, columns] of Object.entries(seen)) {
     const table = known.get(name) ?? (await createTable(transaction, name))
     const kinds = mergeColumns(table.memberKinds, columns)
     if (kinds !== table.memberKinds) {
-      transaction.send('update tidemark.databases set columns = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, JSON.stringify(kinds))
+      transaction.send(
+        'update tidemark.databases set columns = $3 where tenant_id = $1 and database_id = $2',
+        transaction.tenant,
+        table.id,
+        JSON.stringify(kinds),
+      )
     }
     tables.set(name, { ...table, memberKinds: kinds })
   }
@@ -108,11 +152,21 @@ export async function ensureTables(
  * Adds columns for new fields of these records, in the transaction that writes them. If a reader holds the table for
  * too long it stays as it is: the values land in `_extra`, and the next page tries again.
  */
-export async function growTable(transaction: Transaction, table: Table, records: readonly JsonObject[], since: number, driftCollector?: DriftCollector): Promise<Table> {
+export async function growTable(
+  transaction: Transaction,
+  table: Table,
+  records: readonly JsonObject[],
+  since: number,
+  driftCollector?: DriftCollector,
+): Promise<Table> {
   // Checked first without reading the taken names: a full table usually has nothing to add.
-  if (growColumns(table.columns, records, since, { reserved: RESERVED_NAMES, ...COLUMN_LIMITS }) === table.columns) return table
+  if (growColumns(table.columns, records, since, { reserved: RESERVED_NAMES, ...COLUMN_LIMITS }) === table.columns)
+    return table
   const foreign = await foreignColumns(transaction, table)
-  const columns = growColumns(table.columns, records, since, { reserved: [...RESERVED_NAMES, ...foreign], ...COLUMN_LIMITS })
+  const columns = growColumns(table.columns, records, since, {
+    reserved: [...RESERVED_NAMES, ...foreign],
+    ...COLUMN_LIMITS,
+  })
   if (!(await addColumns(transaction, table, columns))) return table
   driftCollector?.recordTakenNames(table, columns, foreign, since)
   return writeLayout(transaction, table, columns)
@@ -126,9 +180,15 @@ export async function columnLimits(transaction: Transaction, table: Table): Prom
  * Adds the columns that the table does not have yet. Returns false, with nothing added, when a reader holds the table
  * for too long.
  */
-export async function addColumns(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Promise<boolean> {
+export async function addColumns(
+  transaction: Transaction,
+  table: Table,
+  columns: readonly TableColumn[],
+): Promise<boolean> {
   const there = new Set(table.members.map(({ name }) => name))
-  const added = columns.flatMap(({ name, type }) => (name === null || there.has(quoteIdentifier(name)) ? [] : [`add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`]))
+  const added = columns.flatMap(({ name, type }) =>
+    name === null || there.has(quoteIdentifier(name)) ? [] : [`add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`],
+  )
   if (added.length === 0) return true
   const change = [table.name, table.history].map((name) => `alter table ${name} ${added.join(', ')}`).join(';')
   return transaction.tryRun(change, { lockTimeoutMs: LOCK_TIMEOUT_MS, refusals: [LOCK_NOT_AVAILABLE] })
@@ -136,16 +196,29 @@ export async function addColumns(transaction: Transaction, table: Table, columns
 
 export function writeLayout(transaction: Transaction, table: Table, columns: readonly TableColumn[]): Table {
   const layout = JSON.stringify(columns)
-  transaction.send('update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2', transaction.tenant, table.id, layout)
+  transaction.send(
+    'update tidemark.databases set layout = $3 where tenant_id = $1 and database_id = $2',
+    transaction.tenant,
+    table.id,
+    layout,
+  )
   return { ...table, ...codecOf(layout) }
 }
 
 /** Columns that users added. */
-export async function foreignColumns(transaction: Transaction, { name, history, columns, deletes }: Table): Promise<string[]> {
+export async function foreignColumns(
+  transaction: Transaction,
+  { name, history, columns, deletes }: Table,
+): Promise<string[]> {
   const rows = await transaction.all<{ name: string }>(
-    'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped', name, history,
+    'select distinct attname as name from pg_attribute where attrelid in (to_regclass($1), to_regclass($2)) and attnum > 0 and not attisdropped',
+    name,
+    history,
   )
-  const ours = new Set([...RESERVED_NAMES.filter((column) => column !== DELETED_AT || deletes !== null), ...columns.flatMap((column) => column.name ?? [])])
+  const ours = new Set([
+    ...RESERVED_NAMES.filter((column) => column !== DELETED_AT || deletes !== null),
+    ...columns.flatMap((column) => column.name ?? []),
+  ])
   return rows.map((row) => row.name).filter((column) => !ours.has(column))
 }
 
@@ -161,14 +234,30 @@ async function createTable(transaction: Transaction, database: string): Promise<
   if (there === undefined) await transaction.run(`create schema ${quoteIdentifier(schema)}`)
   const { id } = await transaction.one<{ id: number }>(
     "insert into tidemark.databases (tenant_id, name, table_name, history_name, layout) values ($1, $2, $3, $4, '[]') returning database_id as id",
-    transaction.tenant, database, name, history,
+    transaction.tenant,
+    database,
+    name,
+    history,
   )
   await transaction.run(tableSql(name, history, []))
-  return toTable({ id, name: database, table: name, history, columns: '[]', layout: '[]', drift: '[]', historyDays: null, deletes: null, purgedTo: null })
+  return toTable({
+    id,
+    name: database,
+    table: name,
+    history,
+    columns: '[]',
+    layout: '[]',
+    drift: '[]',
+    historyDays: null,
+    deletes: null,
+    purgedTo: null,
+  })
 }
 
 export function tableSql(name: string, history: string, columns: readonly TableColumn[]): string {
-  const members = columns.flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteIdentifier(name)} ${sqlTypeOf(type)}`])).join('')
+  const members = columns
+    .flatMap(({ name, type }) => (name === null ? [] : [`, ${quoteIdentifier(name)} ${sqlTypeOf(type)}`]))
+    .join('')
   return `create table ${name} (${SYSTEM_COLUMNS_SQL}${members}, primary key (_key));
     create index on ${name} (_sequence);
     create table ${history} (_until_sequence bigint not null, _until_at timestamptz not null, ${SYSTEM_COLUMNS_SQL}${members}, primary key (_until_sequence));
@@ -177,22 +266,44 @@ export function tableSql(name: string, history: string, columns: readonly TableC
 }
 
 /** Returns the database's own name, with a number when a history table already has it. */
-export async function findFreeNames(transaction: Transaction, schema: string, database: string): Promise<{ name: string; history: string }> {
-  const [table, history] = [await findFreeName(transaction, schema, database, ''), await findFreeName(transaction, schema, database, '_history')]
+export async function findFreeNames(
+  transaction: Transaction,
+  schema: string,
+  database: string,
+): Promise<{ name: string; history: string }> {
+  const [table, history] = [
+    await findFreeName(transaction, schema, database, ''),
+    await findFreeName(transaction, schema, database, '_history'),
+  ]
   return { name: table, history }
 }
 
-async function findFreeName(transaction: Transaction, schema: string, database: string, suffix: string): Promise<string> {
+async function findFreeName(
+  transaction: Transaction,
+  schema: string,
+  database: string,
+  suffix: string,
+): Promise<string> {
   for (let n = 1; ; n++) {
     const end = `${suffix}${n === 1 ? '' : `_${n}`}`
     const { name, kind } = await transaction.one<{ name: string; kind: string | null }>(
       `select name, (select case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'r' then 'table' when 'p' then 'table' else 'relation' end
          from pg_class where oid = to_regclass(name)) as kind
-       from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`, schema, truncateToBytes(database, NAME_BYTES_MAX - end.length) + end,
+       from (select format('%I.%I', $1::text, $2::text)) as wanted (name)`,
+      schema,
+      truncateToBytes(database, NAME_BYTES_MAX - end.length) + end,
     )
     if (kind === null) return name
-    const ours = await transaction.get('select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)', transaction.tenant, name)
-    if (ours === undefined) throw new SyncError('STORE_FOREIGN', `A ${kind} ${name} already exists, so the table of the database ${database} cannot be created. Rename the ${kind}.`)
+    const ours = await transaction.get(
+      'select from tidemark.databases where tenant_id = $1 and $2 in (table_name, history_name)',
+      transaction.tenant,
+      name,
+    )
+    if (ours === undefined)
+      throw new SyncError(
+        'STORE_FOREIGN',
+        `A ${kind} ${name} already exists, so the table of the database ${database} cannot be created. Rename the ${kind}.`,
+      )
   }
 }
 
@@ -210,9 +321,31 @@ export function schemaNameOf(tenant: string): string {
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function toTable({ id, name, table, history, columns, layout, drift, historyDays, deletes, purgedTo }: DatabaseRow): Table {
+function toTable({
+  id,
+  name,
+  table,
+  history,
+  columns,
+  layout,
+  drift,
+  historyDays,
+  deletes,
+  purgedTo,
+}: DatabaseRow): Table {
   const state = { deletes, purgedTo }
-  return { id, database: name, name: table, live: liveRows(table, state), history, drift, historyDays, ...state, memberKinds: JSON.parse(columns) as Column[], ...codecOf(layout) }
+  return {
+    id,
+    database: name,
+    name: table,
+    live: liveRows(table, state),
+    history,
+    drift,
+    historyDays,
+    ...state,
+    memberKinds: JSON.parse(columns) as Column[],
+    ...codecOf(layout),
+  }
 }
 
 type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
@@ -234,14 +367,23 @@ export function codecOf(layout: string): TableCodec {
 }
 
 function makeCodec(columns: readonly TableColumn[]): TableCodec {
-  const members = columns.flatMap(({ name, type }, at) => (name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }]))
+  const members = columns.flatMap(({ name, type }, at) =>
+    name === null ? [] : [{ name: quoteIdentifier(name), type: sqlTypeOf(type), at }],
+  )
   let next = 0
   const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
   const decoder = new RecordDecoder<string>(columns, toJsonText)
   return {
-    columns, members,
-    encode: (record, text, sequence) => fitRow(columns, hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence), record, ROW_SIZE_LIMITS),
+    columns,
+    members,
+    encode: (record, text, sequence) =>
+      fitRow(
+        columns,
+        hasOversizedNumber(text) ? encodeAllAsExtra(columns, record) : encoder.encode(record, sequence),
+        record,
+        ROW_SIZE_LIMITS,
+      ),
     decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes[at] ?? -1] ?? null),
   }
 }
@@ -252,8 +394,15 @@ function hasOversizedNumber(text: string): boolean {
 }
 
 function encodeAllAsExtra(columns: readonly TableColumn[], record: JsonObject): EncodedRecord {
-  const absent = columns.filter(({ member, none }) => none !== 'absent' && !Object.hasOwn(record, member)).map(({ member }) => member)
-  return { values: columns.map(() => null), extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }), needsColumns: false, misfits: null }
+  const absent = columns
+    .filter(({ member, none }) => none !== 'absent' && !Object.hasOwn(record, member))
+    .map(({ member }) => member)
+  return {
+    values: columns.map(() => null),
+    extra: stringifyJson({ values: record, ...(absent.length > 0 && { absent }) }),
+    needsColumns: false,
+    misfits: null,
+  }
 }
 
 /** A row must fit into a page of 8 kB. */
@@ -288,7 +437,9 @@ function formatJsonText(value: string, type: ColumnType, format: string | undefi
       return JSON.stringify(value)
     default: {
       const item = required(itemTypeOf(type), 'The item type of a list')
-      return `[${parseArrayText(value).map((one) => (one === null ? 'null' : formatJsonText(one, item, format))).join(',')}]`
+      return `[${parseArrayText(value)
+        .map((one) => (one === null ? 'null' : formatJsonText(one, item, format)))
+        .join(',')}]`
     }
   }
 }

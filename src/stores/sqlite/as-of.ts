@@ -16,28 +16,41 @@ export interface AsOfGuard {
  */
 export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
   db.exec('begin')
-  const found = db.prepare(
-    `select tenant_id as id, floor, floor_committed_at as floorAt, (select min(committed_at) from tidemark_commits c where c.tenant_id = t.tenant_id) as firstAt
+  const found = db
+    .prepare(
+      `select tenant_id as id, floor, floor_committed_at as floorAt, (select min(committed_at) from tidemark_commits c where c.tenant_id = t.tenant_id) as firstAt
      from tidemark_tenants t where name = ?`,
-  ).get(tenant) as { id: number; floor: number; floorAt: number; firstAt: number | null } | undefined
+    )
+    .get(tenant) as { id: number; floor: number; floorAt: number; firstAt: number | null } | undefined
   if (found === undefined) return { refusal: null }
   if (found.floor === 0) checkAsOf(at, { startMs: found.firstAt, isCompacted: false })
 
   // The views that read the tables have random names: a CTE named like a table would otherwise pass for its view.
   const inner = `tidemark_as_of_${randomUUID()}_`
-  const records = db.prepare('select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom, deletes, purged_to as purgedTo from tidemark_databases')
+  const records = db
+    .prepare(
+      'select table_name as name, tenant_id = ? as isOurs, history_floor_at as keptFrom, deletes, purged_to as purgedTo from tidemark_databases',
+    )
     .all(found.id) as (DeleteState & { name: string; isOurs: number; keptFrom: number | null })[]
   for (const { name, isOurs, ...state } of records) {
     if (isOurs === 1) for (const sql of asOfViewsOf(db, name, state, inner, `'${toIsoTime(at)}'`)) db.exec(sql)
   }
   // A database may keep its history longer than the others.
-  const tables = new Map(records.flatMap(({ name, keptFrom }) => [name, `${name}_history`].map((table) => [table.toLowerCase(), keptFrom ?? found.floorAt])))
+  const tables = new Map(
+    records.flatMap(({ name, keptFrom }) =>
+      [name, `${name}_history`].map((table) => [table.toLowerCase(), keptFrom ?? found.floorAt]),
+    ),
+  )
   const guard: AsOfGuard = { refusal: null }
   db.setAuthorizer((action, table, _column, schema, reader) => {
-    const startMs = action === constants.SQLITE_READ && table !== null && schema === 'main' ? tables.get(table.toLowerCase()) : undefined
+    const startMs =
+      action === constants.SQLITE_READ && table !== null && schema === 'main'
+        ? tables.get(table.toLowerCase())
+        : undefined
     if (table === null || startMs === undefined) return constants.SQLITE_OK
     if (reader?.startsWith(inner) === true && at >= startMs) return constants.SQLITE_OK
-    guard.refusal ??= reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table)
+    guard.refusal ??=
+      reader?.startsWith(inner) === true ? createNoHistoryError(at, startMs, true) : createAsOfBypassError(table)
     return constants.SQLITE_DENY
   })
   return guard
@@ -46,8 +59,13 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
 function asOfViewsOf(db: DatabaseSyncInstance, table: string, state: DeleteState, inner: string, at: string): string[] {
   const [current, history] = [quoteIdentifier(table), quoteIdentifier(`${table}_history`)]
   // The user's own columns have no history.
-  const columns = db.prepare('select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid').all(table, `${table}_history`)
-    .map((row) => quoteIdentifier((row as { name: string }).name)).join(', ')
+  const columns = db
+    .prepare(
+      'select name from pragma_table_info(?1) where name in (select name from pragma_table_info(?2)) order by cid',
+    )
+    .all(table, `${table}_history`)
+    .map((row) => quoteIdentifier((row as { name: string }).name))
+    .join(', ')
   return [
     `create temp view ${quoteIdentifier(inner + table)} as select ${columns} from ${liveRows(`main.${current}`, state)} where _synced_at <= ${at}
      union all select ${columns} from main.${history} where _synced_at <= ${at} and _until_at > ${at}`,

@@ -2,7 +2,12 @@ import { SyncError, type Commit, type CommitOutcome } from '../../contract/index
 import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
 import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
-import { databasesWithoutColumns, DriftCollector, refuseRecords, quarantineRefused } from '../kit/tables/schema-drift.ts'
+import {
+  databasesWithoutColumns,
+  DriftCollector,
+  refuseRecords,
+  quarantineRefused,
+} from '../kit/tables/schema-drift.ts'
 import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { rollback, type Rollback, type TenantSession } from './connection.ts'
@@ -52,14 +57,18 @@ function dropViolatedKeys(session: TenantSession, commit: Commit): boolean {
 const KEY_VIOLATION_CODES: readonly unknown[] = [1299, 2067]
 
 function isKeyViolation(error: unknown): boolean {
-  return error instanceof SyncError && KEY_VIOLATION_CODES.includes((error.cause as { errcode?: unknown } | undefined)?.errcode)
+  return (
+    error instanceof SyncError &&
+    KEY_VIOLATION_CODES.includes((error.cause as { errcode?: unknown } | undefined)?.errcode)
+  )
 }
 
 function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
   return session.connection.write(() => {
     const entry = findLeasedEntry(session, commit.lease)
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
-    if (!checkpoint.matchesCheckpoint(entry, commit)) return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+    if (!checkpoint.matchesCheckpoint(entry, commit))
+      return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     checkSealingKey(session, null, findSealingKeyId(commit.transition))
     return land(session, entry, commit)
   })
@@ -68,7 +77,8 @@ function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
 function land(session: TenantSession, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
   const { connection, tenantId } = session
   const tenant = connection.one<{ sequence: number; committed_at: number }>(
-    'select sequence, committed_at from tidemark_tenants where tenant_id = ?', tenantId,
+    'select sequence, committed_at from tidemark_tenants where tenant_id = ?',
+    tenantId,
   )
   // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
@@ -85,12 +95,21 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
     find: findRows(session, tables, commit),
     isSame: (landing, row) => encodings.isSameRecord(session, tableOf(tables, landing.database), landing, row),
     isShared: ({ database, key }, row) => isShared(session, tableOf(tables, database).id, key, row.owner, owner),
-    isComplete: (cycle) => connection.get("select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'", tenantId, cycle) !== undefined,
+    isComplete: (cycle) =>
+      connection.get(
+        "select 1 from tidemark_cycles where tenant_id = ? and cycle_id = ? and stop_reason = 'complete'",
+        tenantId,
+        cycle,
+      ) !== undefined,
   } satisfies LandingFacts
   let plan = unchanged ?? planLanding(commit, landing)
   const refused = refuseRecords(commit, plan, {
-    withoutColumns, tableOf: (database) => tables.get(database),
-    encode: (upsert) => ({ encoded: encodings.encode(upsert, tableOf(tables, upsert.database)), record: encodings.recordOf(upsert) }),
+    withoutColumns,
+    tableOf: (database) => tables.get(database),
+    encode: (upsert) => ({
+      encoded: encodings.encode(upsert, tableOf(tables, upsert.database)),
+      record: encodings.recordOf(upsert),
+    }),
   })
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
@@ -103,7 +122,14 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 
   const driftCollector = new DriftCollector(commit.schemaModes, commit.at, withoutColumns)
-  writeRows(session, plan, tables, { encodings, driftCollector, writer: entry.sync_id, owner, owners: ensureOtherOwners(session, commit), committedAt })
+  writeRows(session, plan, tables, {
+    encodings,
+    driftCollector,
+    writer: entry.sync_id,
+    owner,
+    owners: ensureOtherOwners(session, commit),
+    committedAt,
+  })
   writeCommits(session, listLoggedRanges(plan, tables), { ...commitFacts, committedAt })
   if (sweeps) recordSeen(session, plan, tables, owner, inflight.cycle, page)
   protectFromOtherSweeps(session, plan, entry.sync_id)
@@ -113,24 +139,65 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
   const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt
   if (inflight !== null && limits !== null) {
-    const swept = sweep(session, limits, { ...commitFacts, owner, startSequence: inflight.startSequence, headSequence, committedAt: sweptAt })
+    const swept = sweep(session, limits, {
+      ...commitFacts,
+      owner,
+      startSequence: inflight.startSequence,
+      headSequence,
+      committedAt: sweptAt,
+    })
     if (swept.kind !== 'swept') return rollback(swept)
     plan.counts.swept = swept.count
-    if (limits.allowedBy !== undefined) writeAudit(session, entry, createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, { actor: limits.allowedBy, at: commit.at }))
+    if (limits.allowedBy !== undefined)
+      writeAudit(
+        session,
+        entry,
+        createAllowDeletesAuditEntry(entry.version, inflight.cycle, swept.count, {
+          actor: limits.allowedBy,
+          at: commit.at,
+        }),
+      )
     headSequence += swept.count
   }
   if (headSequence > tenant.sequence) {
-    connection.run('update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?', headSequence, plan.counts.swept > 0 ? sweptAt : committedAt, tenantId)
+    connection.run(
+      'update tidemark_tenants set sequence = ?, committed_at = ? where tenant_id = ?',
+      headSequence,
+      plan.counts.swept > 0 ? sweptAt : committedAt,
+      tenantId,
+    )
   }
   if (inflight !== null) addPageToCycle(session, inflight.cycle, plan.counts, commit)
   for (const { database, drift } of driftCollector.listChanged()) {
-    connection.run('update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?', drift, tenantId, tableOf(tables, database).id)
+    connection.run(
+      'update tidemark_databases set drift = ? where tenant_id = ? and database_id = ?',
+      drift,
+      tenantId,
+      tableOf(tables, database).id,
+    )
   }
-  const drift = [...(commit.drift === undefined ? [] : [commit.drift]), ...shapeDrift, ...driftCollector.descriptions].join('; ')
-  if (drift !== '') writeAudit(session, entry, { version: entry.version, at: commit.at, actor: 'engine', action: 'drift', reason: drift, cycle: inflight?.cycle ?? null, state: null })
+  const drift = [
+    ...(commit.drift === undefined ? [] : [commit.drift]),
+    ...shapeDrift,
+    ...driftCollector.descriptions,
+  ].join('; ')
+  if (drift !== '')
+    writeAudit(session, entry, {
+      version: entry.version,
+      at: commit.at,
+      actor: 'engine',
+      action: 'drift',
+      reason: drift,
+      cycle: inflight?.cycle ?? null,
+      state: null,
+    })
   const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
   return {
-    kind: 'landed', version, headSequence, counts: plan.counts, paused: Boolean(entry.paused),
+    kind: 'landed',
+    version,
+    headSequence,
+    counts: plan.counts,
+    paused: Boolean(entry.paused),
     ...(driftCollector.descriptions.length > 0 && { drift: driftCollector.descriptions }),
     ...(refused.length > 0 && { refused }),
   }
@@ -143,7 +210,8 @@ function ensureCommitTables(session: TenantSession, commit: Commit): Map<string,
     if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
   }
   for (const [database, days] of Object.entries(commit.historyDays ?? {})) setHistoryDays(session, database, days)
-  for (const table of applyDeleteModes(session, commit.deletes ?? {})) if (tables.has(table.database)) tables.set(table.database, table)
+  for (const table of applyDeleteModes(session, commit.deletes ?? {}))
+    if (tables.has(table.database)) tables.set(table.database, table)
   return tables
 }
 
@@ -155,6 +223,15 @@ function ensureOtherOwners(session: TenantSession, { owners = {} }: Commit): Map
 function ensureOwner(session: TenantSession, name: string, sweeps: boolean): number {
   const { connection, tenantId } = session
   connection.run('insert into tidemark_owners (tenant_id, name) values (?, ?) on conflict do nothing', tenantId, name)
-  if (sweeps) connection.run('update tidemark_owners set sweeps = 1 where tenant_id = ? and name = ? and sweeps = 0', tenantId, name)
-  return connection.one<{ owner_id: number }>('select owner_id from tidemark_owners where tenant_id = ? and name = ?', tenantId, name).owner_id
+  if (sweeps)
+    connection.run(
+      'update tidemark_owners set sweeps = 1 where tenant_id = ? and name = ? and sweeps = 0',
+      tenantId,
+      name,
+    )
+  return connection.one<{ owner_id: number }>(
+    'select owner_id from tidemark_owners where tenant_id = ? and name = ?',
+    tenantId,
+    name,
+  ).owner_id
 }

@@ -31,7 +31,11 @@ export class Connection {
       if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true })
       this.#db = new DatabaseSync(file)
     } catch (error) {
-      throw new SyncError(isReadOnlyPath(file) ? 'STORE_READONLY' : 'STORE_UNAVAILABLE', `Cannot open the SQLite file ${file}: ${errorMessage(error)}.`, { cause: error })
+      throw new SyncError(
+        isReadOnlyPath(file) ? 'STORE_READONLY' : 'STORE_UNAVAILABLE',
+        `Cannot open the SQLite file ${file}: ${errorMessage(error)}.`,
+        { cause: error },
+      )
     }
     try {
       this.#db.exec(`pragma busy_timeout = ${busyTimeoutMs}`)
@@ -39,7 +43,9 @@ export class Connection {
       this.#readVersion(file)
       this.#db.exec('pragma page_size = 8192')
       if (file !== ':memory:') this.#enableWal(busyTimeoutMs)
-      this.#db.exec(`pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`)
+      this.#db.exec(
+        `pragma synchronous = ${synchronous}; pragma cache_size = -8192; pragma wal_autocheckpoint = 2000; pragma journal_size_limit = 67108864`,
+      )
       this.#migrate(file, options.onMigration)
     } catch (error) {
       this.#db.close()
@@ -207,12 +213,21 @@ export class Connection {
       `select (select user_version from pragma_user_version) as version,
          (select min(name) from sqlite_schema where name like 'tidemark\\_%' escape '\\') as ownTable`,
     )
-    if (version > 0 && ownTable === null) throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
-    if (version > SCHEMA_VERSION) throw new SyncError('STORE_NEWER', `${file} has schema version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`)
+    if (version > 0 && ownTable === null)
+      throw new SyncError('STORE_FOREIGN', `${file} is a database of another program.`)
+    if (version > SCHEMA_VERSION)
+      throw new SyncError(
+        'STORE_NEWER',
+        `${file} has schema version ${version}; this version of tidemark supports up to ${SCHEMA_VERSION}.`,
+      )
     if (version > 0 && version < SCHEMA_VERSION_MIN) {
-      throw new SyncError('STORE_OLDER', `${file} has schema version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`)
+      throw new SyncError(
+        'STORE_OLDER',
+        `${file} has schema version ${version}; this version of tidemark reads ${SCHEMA_VERSION_MIN} and later.`,
+      )
     }
-    if (version === 0 && ownTable !== null) throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ownTable}, but no schema version.`)
+    if (version === 0 && ownTable !== null)
+      throw new SyncError('STORE_FOREIGN', `${file} already has a table ${ownTable}, but no schema version.`)
     return version
   }
 }
@@ -240,14 +255,19 @@ export interface TenantSession {
 export function openSession(connection: Connection, tenant: string): TenantSession {
   return connection.write(() => {
     connection.run('insert into tidemark_tenants (name) values (?) on conflict do nothing', tenant)
-    const { tenant_id: tenantId } = connection.one<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant)
+    const { tenant_id: tenantId } = connection.one<{ tenant_id: number }>(
+      'select tenant_id from tidemark_tenants where name = ?',
+      tenant,
+    )
     return { connection, tenant, tenantId }
   })
 }
 
 /** Returns null for an unknown tenant, without creating it. */
 export function findSession(connection: Connection, tenant: string): TenantSession | null {
-  const found = connection.read(() => connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant))
+  const found = connection.read(() =>
+    connection.get<{ tenant_id: number }>('select tenant_id from tidemark_tenants where name = ?', tenant),
+  )
   return found === undefined ? null : { connection, tenant, tenantId: found.tenant_id }
 }
 
@@ -272,7 +292,10 @@ function toSyncError(error: unknown, file?: string): unknown {
   if (extended === null) return error
   const where = file === undefined ? 'SQLite' : `SQLite file ${file}`
   // SQLITE_CANTOPEN may concern the WAL or its index beside the file, which SQLite creates when it is allowed to.
-  const code = file !== undefined && (extended & 0xff) === SQLITE_CANTOPEN && isReadOnlyPath(file) ? 'STORE_READONLY' : ERROR_CODES[extended & 0xff]
+  const code =
+    file !== undefined && (extended & 0xff) === SQLITE_CANTOPEN && isReadOnlyPath(file)
+      ? 'STORE_READONLY'
+      : ERROR_CODES[extended & 0xff]
   return new SyncError(code ?? 'STORE_FAILED', `${where}: ${errorMessage(error)} (code ${extended}).`, { cause: error })
 }
 

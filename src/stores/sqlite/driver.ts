@@ -13,7 +13,8 @@ export const sqliteDriver: StoreDriver = {
 
 function locationOf(file: string): StoreLocation {
   // The driver is loaded only when it is needed.
-  const select: StoreLocation['select'] = async (sql, options) => (await import('./select.ts')).selectFromSqlite(file, sql, options)
+  const select: StoreLocation['select'] = async (sql, options) =>
+    (await import('./select.ts')).selectFromSqlite(file, sql, options)
   return {
     product: 'SQLite',
     storage: file === IN_MEMORY ? { kind: 'memory' } : { kind: 'file', path: file },

@@ -1,4 +1,12 @@
-import type { CompactResult, CompactRequest, CursorSecret, CursorSecretCandidate, FeedEntry, FeedPage, FeedQuery } from '../../contract/index.ts'
+import type {
+  CompactResult,
+  CompactRequest,
+  CursorSecret,
+  CursorSecretCandidate,
+  FeedEntry,
+  FeedPage,
+  FeedQuery,
+} from '../../contract/index.ts'
 import { COMPACTION_PLANS } from '../kit/compaction.ts'
 import { CURSOR_SECRET_PLANS, hasFreshSecret } from '../kit/roles/cursor-secrets.ts'
 import type { TenantSession } from './connection.ts'
@@ -7,19 +15,30 @@ import { runPlan } from './sql.ts'
 
 /** The change log as the feed serves it, compaction and cursor secrets. */
 
-export function feed(session: TenantSession, { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery): FeedPage {
+export function feed(
+  session: TenantSession,
+  { after, limit, databases, liveOnly = false, scanMax, bytesMax }: FeedQuery,
+): FeedPage {
   const head = readFeedHead(session)
   const { headSequence } = head
   const filtered = databases !== undefined || liveOnly
   const until = filtered ? Math.min(headSequence, after + scanMax) : headSequence
-  const { entries, isCut } = limit === 0 || after >= until ? { entries: [], isCut: false } : readLog(session, { after, until, limit, databases, live: liveOnly, bytesMax, brief: true })
-  const timeOf = (sequence: number): number | null => (sequence === head.floor ? head.floorCommittedAt : (findCommit(session, sequence)?.committedAt ?? null))
+  const { entries, isCut } =
+    limit === 0 || after >= until
+      ? { entries: [], isCut: false }
+      : readLog(session, { after, until, limit, databases, live: liveOnly, bytesMax, brief: true })
+  const timeOf = (sequence: number): number | null =>
+    sequence === head.floor ? head.floorCommittedAt : (findCommit(session, sequence)?.committedAt ?? null)
   const last = entries.at(-1)
   const scanned = isCut || entries.length === limit ? (last?.sequence ?? after) : Math.max(after, until)
   const afterCommittedAt = timeOf(after)
   return {
-    ...head, afterCommittedAt, entries: entries.map(toFeedEntry), scannedSequence: scanned,
-    scannedCommittedAt: (scanned === last?.sequence ? last.committedAt : scanned === after ? afterCommittedAt : timeOf(scanned)) ?? 0,
+    ...head,
+    afterCommittedAt,
+    entries: entries.map(toFeedEntry),
+    scannedSequence: scanned,
+    scannedCommittedAt:
+      (scanned === last?.sequence ? last.committedAt : scanned === after ? afterCommittedAt : timeOf(scanned)) ?? 0,
   }
 }
 
@@ -42,7 +61,8 @@ type FeedHead = Pick<FeedPage, 'headSequence' | 'headCommittedAt' | 'floor' | 'f
 
 function readFeedHead({ connection, tenantId }: TenantSession): FeedHead {
   const { headSequence, headCommittedAt, floor, floorCommittedAt } = connection.one<FeedHead>(
-    'select sequence as headSequence, committed_at as headCommittedAt, floor, floor_committed_at as floorCommittedAt from tidemark_tenants where tenant_id = ?', tenantId,
+    'select sequence as headSequence, committed_at as headCommittedAt, floor, floor_committed_at as floorCommittedAt from tidemark_tenants where tenant_id = ?',
+    tenantId,
   )
   return { headSequence, headCommittedAt, floor, floorCommittedAt }
 }

@@ -18,30 +18,56 @@ interface KeyRange {
   readonly count: number
 }
 
-type RowValues = [key: string, sequence: number, hash: string | null, upstreamAt: string | null, writer: number, owner: number]
+type RowValues = [
+  key: string,
+  sequence: number,
+  hash: string | null,
+  upstreamAt: string | null,
+  writer: number,
+  owner: number,
+]
 type TombstoneValues = [...RowValues, status: number]
 
 const ROW_COLUMNS = '_key, _sequence, _hash, _upstream_at, _writer, _owner'
 const TOMBSTONE_COLUMNS = 'key, sequence, null, upstream_at, writer_id, owner_id, status'
 
 /** Returns the stored row of each key: the current row, or else the tombstone. */
-export function findRows(session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit): (landing: Landing) => StoredRow | undefined {
+export function findRows(
+  session: TenantSession,
+  tables: ReadonlyMap<string, Table>,
+  commit: Commit,
+): (landing: Landing) => StoredRow | undefined {
   const { connection, tenantId } = session
   const known = new Map<string, RowFinder>()
   for (const table of tables.values()) {
-    const keys = [...commit.landings, ...commit.quarantined].filter(({ database }) => database === table.database).map(({ key }) => key)
+    const keys = [...commit.landings, ...commit.quarantined]
+      .filter(({ database }) => database === table.database)
+      .map(({ key }) => key)
     const range = keyRangeOf(keys)
     const rows = createLiveFinder(session, table, range)
-    const tombstones = connection.get('select 1 from tidemark_tombstones where tenant_id = ? and database_id = ? limit 1', tenantId, table.id) === undefined
-      ? () => undefined
-      : createTombstoneFinder(session, table, range)
+    const tombstones =
+      connection.get(
+        'select 1 from tidemark_tombstones where tenant_id = ? and database_id = ? limit 1',
+        tenantId,
+        table.id,
+      ) === undefined
+        ? () => undefined
+        : createTombstoneFinder(session, table, range)
     const contests = readContests(session, table)
     known.set(table.database, (key) => {
       const live = rows(key)
       const row: TombstoneValues | undefined = live === undefined ? tombstones(key) : [...live, STATUS_CODES.live]
       if (row === undefined) return undefined
       const [, sequence, hash, upstreamAt, writer, owner, status] = row
-      return { sequence, status: required(STATUS_BY_CODE[status], 'A known row status'), hash, upstreamAt, writer, owner, contestedBy: contests?.get(key) ?? null }
+      return {
+        sequence,
+        status: required(STATUS_BY_CODE[status], 'A known row status'),
+        hash,
+        upstreamAt,
+        writer,
+        owner,
+        contestedBy: contests?.get(key) ?? null,
+      }
     })
   }
   return ({ database, key }) => tableOf(known, database)(key)
@@ -49,10 +75,17 @@ export function findRows(session: TenantSession, tables: ReadonlyMap<string, Tab
 
 type RowFinder = (key: string) => StoredRow | undefined
 
-function createLiveFinder({ connection }: TenantSession, { live }: Table, range: KeyRange | null): (key: string) => RowValues | undefined {
+function createLiveFinder(
+  { connection }: TenantSession,
+  { live }: Table,
+  range: KeyRange | null,
+): (key: string) => RowValues | undefined {
   if (range !== null) {
     const rows = connection.tuples<RowValues>(
-      `select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,
+      `select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`,
+      range.min,
+      range.max,
+      2 * range.count + 1,
     )
     if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
@@ -62,11 +95,20 @@ function createLiveFinder({ connection }: TenantSession, { live }: Table, range:
   return (key) => connection.tuple<RowValues>(`select ${ROW_COLUMNS} from ${live} where _key = ?`, key)
 }
 
-function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: Table, range: KeyRange | null): (key: string) => TombstoneValues | undefined {
+function createTombstoneFinder(
+  { connection, tenantId }: TenantSession,
+  { id }: Table,
+  range: KeyRange | null,
+): (key: string) => TombstoneValues | undefined {
   const from = `select ${TOMBSTONE_COLUMNS} from tidemark_tombstones where tenant_id = ? and database_id = ?`
   if (range !== null) {
     const rows = connection.tuples<TombstoneValues>(
-      `${from} and key between ? and ? limit ?`, tenantId, id, range.min, range.max, 2 * range.count + 1,
+      `${from} and key between ? and ? limit ?`,
+      tenantId,
+      id,
+      range.min,
+      range.max,
+      2 * range.count + 1,
     )
     if (rows.length <= 2 * range.count) {
       const found = new Map(rows.map((row) => [row[0], row]))
@@ -78,7 +120,11 @@ function createTombstoneFinder({ connection, tenantId }: TenantSession, { id }: 
 
 /** Returns null when no version of the database is contested, which is the usual case. */
 function readContests({ connection, tenantId }: TenantSession, { id }: Table): Map<string, number> | null {
-  const rows = connection.all<{ key: string; cycle: number }>('select key, cycle_id as cycle from tidemark_contests where tenant_id = ? and database_id = ?', tenantId, id)
+  const rows = connection.all<{ key: string; cycle: number }>(
+    'select key, cycle_id as cycle from tidemark_contests where tenant_id = ? and database_id = ?',
+    tenantId,
+    id,
+  )
   return rows.length === 0 ? null : new Map(rows.map(({ key, cycle }) => [key, cycle]))
 }
 
@@ -88,25 +134,50 @@ function readContests({ connection, tenantId }: TenantSession, { id }: Table): M
  * records one may have been replaced by another.
  */
 export function planUnchanged(
-  session: TenantSession, tables: ReadonlyMap<string, Table>, commit: Commit, facts: { owner: number; headSequence: number },
+  session: TenantSession,
+  tables: ReadonlyMap<string, Table>,
+  commit: Commit,
+  facts: { owner: number; headSequence: number },
 ): LandingPlan | null {
   const { landings } = commit
   const [table] = tables.values()
-  if (table === undefined || tables.size !== 1 || commit.quarantined.length > 0 || landings.some((landing) => landing.type === 'delete')) return null
+  if (
+    table === undefined ||
+    tables.size !== 1 ||
+    commit.quarantined.length > 0 ||
+    landings.some((landing) => landing.type === 'delete')
+  )
+    return null
   const range = keyRangeOf(landings.map((landing) => landing.key))
   if (range === null || readContests(session, table) !== null) return null
 
-  const found = session.connection.one<{ count: number; ours: number; fingerprint: string | null; first: number; last: number }>(
+  const found = session.connection.one<{
+    count: number
+    ours: number
+    fingerprint: string | null
+    first: number
+    last: number
+  }>(
     `select count(*) as count, sum(_owner = ?) as ours, group_concat(_hash || coalesce(_upstream_at, '-') || length(_key) || ':' || _key, '') as fingerprint,
        min(_sequence) as first, max(_sequence) as last
      from (select _key, _owner, _hash, _upstream_at, _sequence from ${table.live} where _key between ? and ? order by _key limit ?)`,
-    facts.owner, range.min, range.max, range.count + 1,
+    facts.owner,
+    range.min,
+    range.max,
+    range.count + 1,
   )
   // Consecutive in the log as well: the rows are then a single range of seen sequences.
-  if (found.count !== range.count || found.ours !== found.count || found.last - found.first + 1 !== found.count) return null
+  if (found.count !== range.count || found.ours !== found.count || found.last - found.first + 1 !== found.count)
+    return null
   if (found.fingerprint !== fingerprintOf(landings)) return null
   return {
-    writes: [], touches: [], contests: [], keysToLookUp: [], sightings: [], overlapKeys: [], headSequence: facts.headSequence,
+    writes: [],
+    touches: [],
+    contests: [],
+    keysToLookUp: [],
+    sightings: [],
+    overlapKeys: [],
+    headSequence: facts.headSequence,
     seenSequences: Array.from({ length: found.count }, (_, at) => found.first + at),
     counts: { ...createEmptyCounts(), unchanged: found.count },
   }
@@ -115,7 +186,9 @@ export function planUnchanged(
 function fingerprintOf(landings: readonly Landing[]): string {
   const sorted = isSorted(landings) ? landings : landings.toSorted((a, b) => (a.key < b.key ? -1 : 1))
   let fingerprint = ''
-  for (const landing of sorted) if (landing.type === 'upsert') fingerprint += `${landing.hash}${landing.upstreamAt ?? '-'}${landing.key.length}:${landing.key}`
+  for (const landing of sorted)
+    if (landing.type === 'upsert')
+      fingerprint += `${landing.hash}${landing.upstreamAt ?? '-'}${landing.key.length}:${landing.key}`
   return fingerprint
 }
 

@@ -20,8 +20,12 @@ export interface PackedCommit {
 export function packCommit({ landings, ...commit }: Commit): PackedCommit {
   const packed = {
     commit,
-    keys: [] as string[], texts: [] as Array<string | null>, hashes: [] as Array<string | null>, databases: [] as string[],
-    cursors: [] as Array<string | null>, upstreamAts: [] as Array<string | null>,
+    keys: [] as string[],
+    texts: [] as Array<string | null>,
+    hashes: [] as Array<string | null>,
+    databases: [] as string[],
+    cursors: [] as Array<string | null>,
+    upstreamAts: [] as Array<string | null>,
     asOfs: [] as Array<AsOf | null>,
   }
   let [hasCursors, hasTimes, hasOrders, oneDatabase] = [false, false, false, true]
@@ -48,14 +52,32 @@ export function packCommit({ landings, ...commit }: Commit): PackedCommit {
   }
 }
 
-export function unpackCommit({ commit, keys, texts, hashes, databases, cursors, upstreamAts, asOfs }: PackedCommit): Commit {
+export function unpackCommit({
+  commit,
+  keys,
+  texts,
+  hashes,
+  databases,
+  cursors,
+  upstreamAts,
+  asOfs,
+}: PackedCommit): Commit {
   const landings = keys.map((key, at): Landing => {
     const database = required(databases[at] ?? databases[0], 'The database of a landing')
     const text = texts[at] ?? null
     const upstreamAt = upstreamAts?.[at] ?? null
     if (text === null) return { type: 'delete', database, key, upstreamAt }
     const asOf = asOfs?.[at] ?? null
-    return { type: 'upsert', database, key, text, hash: required(hashes[at], 'The hash of a landing'), cursor: cursors?.[at] ?? null, upstreamAt, ...(asOf !== null && { asOf }) }
+    return {
+      type: 'upsert',
+      database,
+      key,
+      text,
+      hash: required(hashes[at], 'The hash of a landing'),
+      cursor: cursors?.[at] ?? null,
+      upstreamAt,
+      ...(asOf !== null && { asOf }),
+    }
   })
   return { ...commit, landings }
 }

@@ -11,7 +11,10 @@ type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
 /** The records of a page encoded as columns, each once: to compare it with the stored one, and to write it. */
 export class RecordEncodingCache {
-  readonly #encodings = new Map<UpsertLanding, { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }>()
+  readonly #encodings = new Map<
+    UpsertLanding,
+    { readonly record: JsonObject; readonly encoded: EncodedRecord; readonly by: Table['encoder'] }
+  >()
 
   encode(landing: UpsertLanding, { encoder }: Table): EncodedRecord {
     const known = this.#encodings.get(landing)
@@ -33,7 +36,11 @@ export class RecordEncodingCache {
   isSameRecord(session: TenantSession, table: Table, landing: UpsertLanding, row: StoredRow): boolean {
     const { values, extra } = this.encode(landing, table)
     if (extra === null && row.sequence >= table.since) {
-      const stored = session.connection.tuple<Array<string | number | null>>(`select _extra${table.selected} from ${table.name} where _key = ?`, landing.key) ?? []
+      const stored =
+        session.connection.tuple<Array<string | number | null>>(
+          `select _extra${table.selected} from ${table.name} where _key = ?`,
+          landing.key,
+        ) ?? []
       if (stored[0] === null) return table.holds(values, stored, 1)
     }
     return equalsJson(required(readRow(session, table, landing.key), 'The stored row').text, landing.text)

@@ -3,7 +3,11 @@ import { SyncError, type SelectResult, type SelectOptions } from '../../contract
 import { createQueryTooLongError } from '../kit/query-too-long-error.ts'
 import { createAsOfViews } from './as-of.ts'
 
-export function selectFromSqlite(file: string, sql: string, { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions): SelectResult {
+export function selectFromSqlite(
+  file: string,
+  sql: string,
+  { limit, tenant, deadlineMs = Infinity, asOf }: SelectOptions,
+): SelectResult {
   const database = openReadOnly(file)
   // SQLite blocks the thread while it runs, so the statement itself has to check the clock.
   const until = performance.now() + deadlineMs
@@ -17,7 +21,8 @@ export function selectFromSqlite(file: string, sql: string, { limit, tenant, dea
   try {
     if (asOf !== undefined) guard = createAsOfViews(database, tenant, asOf)
     const statement = database.prepare(sql)
-    if (hasSecondStatement(sql, statement.expandedSQL ?? sql)) throw new SyncError('ARGUMENT_INVALID', 'A query must be a single statement. Remove the text after it.')
+    if (hasSecondStatement(sql, statement.expandedSQL ?? sql))
+      throw new SyncError('ARGUMENT_INVALID', 'A query must be a single statement. Remove the text after it.')
     statement.setReadBigInts(true)
     const columns = statement.columns().map(({ name }) => name)
     statement.setReturnArrays(true)
@@ -44,7 +49,13 @@ function openReadOnly(file: string): InstanceType<typeof DatabaseSync> {
 
 /** Only the first statement of a text is prepared. */
 function hasSecondStatement(sql: string, first: string): boolean {
-  return sql.trim().startsWith(first.trim()) && sql.trim().slice(first.trim().length).replace(/^[\s;]+|--[^\n]*(\n|$)/g, '') !== ''
+  return (
+    sql.trim().startsWith(first.trim()) &&
+    sql
+      .trim()
+      .slice(first.trim().length)
+      .replace(/^[\s;]+|--[^\n]*(\n|$)/g, '') !== ''
+  )
 }
 
 function toCell(value: unknown): unknown {
@@ -57,5 +68,9 @@ function toSyncError(error: unknown): unknown {
   const code = (error as { errcode?: unknown } | null)?.errcode
   if (typeof code !== 'number') return error
   const message = error instanceof Error ? error.message : String(error)
-  return new SyncError((code & 0xff) === 1 ? 'ARGUMENT_INVALID' : (code & 0xff) === 5 ? 'STORE_BUSY' : 'STORE_UNAVAILABLE', `SQLite: ${message}.`, { cause: error })
+  return new SyncError(
+    (code & 0xff) === 1 ? 'ARGUMENT_INVALID' : (code & 0xff) === 5 ? 'STORE_BUSY' : 'STORE_UNAVAILABLE',
+    `SQLite: ${message}.`,
+    { cause: error },
+  )
 }

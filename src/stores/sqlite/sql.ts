@@ -1,7 +1,16 @@
 import type { Column } from '../../contract/index.ts'
 import { upsertOnConflict, StatementCompiler, type Dialect } from '../kit/sql/dialect.ts'
 import { appendAuditEntry } from '../kit/registry.ts'
-import { createSql, runNative, noSteps, runSteps, type TransactionPlan, type Sql, type Step, type Steps } from '../kit/sql/port.ts'
+import {
+  createSql,
+  runNative,
+  noSteps,
+  runSteps,
+  type TransactionPlan,
+  type Sql,
+  type Step,
+  type Steps,
+} from '../kit/sql/port.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 import { purgeTables } from './delete-mode.ts'
 import { eraseRows } from './erase-rows.ts'
@@ -15,7 +24,14 @@ import { ensureTable } from './table.ts'
 const DIALECT: Dialect = {
   table: (name) => `tidemark_${name}`,
   tokens: {
-    greatest: 'max', least: 'min', for_update: '', for_share: '', insert_new: 'insert', or_nothing: 'on conflict do nothing', text: 'text', requests_window: 'window',
+    greatest: 'max',
+    least: 'min',
+    for_update: '',
+    for_share: '',
+    insert_new: 'insert',
+    or_nothing: 'on conflict do nothing',
+    text: 'text',
+    requests_window: 'window',
     open_cycles: 'tidemark_cycles indexed by tidemark_cycles_open',
   },
   parameters: { style: 'numbered', write: (number) => `?${number}` },
@@ -30,7 +46,10 @@ const COMPILER = new StatementCompiler(DIALECT)
 
 export function sqlOf({ tenant }: TenantSession): Sql {
   return createSql(tenant, DIALECT, (sql) => ({
-    ensureTables: (databases) => runNative((session: TenantSession) => Object.fromEntries(databases.map((name) => [name, ensureMemberKinds(session, name)]))),
+    ensureTables: (databases) =>
+      runNative((session: TenantSession) =>
+        Object.fromEntries(databases.map((name) => [name, ensureMemberKinds(session, name)])),
+      ),
     pruneVersions: (id, _floor, next) => runNative((session: TenantSession) => pruneVersions(session, id, next)),
     purgeTables: (scanMax) => runNative((session: TenantSession) => purgeTables(session, scanMax)),
     eraseRows: () => runNative(eraseRows),
@@ -44,10 +63,20 @@ export function sqlOf({ tenant }: TenantSession): Sql {
 function ensureMemberKinds(session: TenantSession, database: string): Column[] {
   ensureTable(session, database, [])
   const { connection, tenantId } = session
-  return JSON.parse(connection.one<{ columns: string }>('select columns from tidemark_databases where tenant_id = ? and name = ?', tenantId, database).columns) as Column[]
+  return JSON.parse(
+    connection.one<{ columns: string }>(
+      'select columns from tidemark_databases where tenant_id = ? and name = ?',
+      tenantId,
+      database,
+    ).columns,
+  ) as Column[]
 }
 
-export function runPlan<Args extends readonly unknown[], T>(session: TenantSession, plan: TransactionPlan<Args, T>, args: Args): T {
+export function runPlan<Args extends readonly unknown[], T>(
+  session: TenantSession,
+  plan: TransactionPlan<Args, T>,
+  args: Args,
+): T {
   const body = (): T => performSteps(session, plan.steps(sqlOf(session), ...args))
   return plan.access === 'read' ? session.connection.read(body) : session.connection.write(body)
 }
@@ -58,7 +87,9 @@ export function performSteps<T>(session: TenantSession, steps: Steps<T>): T {
 }
 
 /** Turns steps into a function that performs them, inside a transaction. */
-export function bindSteps<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): (session: TenantSession, ...args: Args) => T {
+export function bindSteps<Args extends readonly unknown[], T>(
+  steps: (sql: Sql, ...args: Args) => Steps<T>,
+): (session: TenantSession, ...args: Args) => T {
   return (session, ...args) => performSteps(session, steps(sqlOf(session), ...args))
 }
 

@@ -32,7 +32,9 @@ type KernelMethods = typeof KERNEL_METHODS
 
 /** Every method of the store by name, as its callers see it. */
 export type StoreMethods = RoleMethods & {
-  readonly [M in keyof KernelMethods]: KernelMethods[M] extends (session: TenantSession, ...args: infer Args) => infer T ? (...args: Args) => Promise<T> : never
+  readonly [M in keyof KernelMethods]: KernelMethods[M] extends (session: TenantSession, ...args: infer Args) => infer T
+    ? (...args: Args) => Promise<T>
+    : never
 }
 
 export type StoreMethod = keyof StoreMethods
@@ -40,10 +42,13 @@ export type StoreMethod = keyof StoreMethods
 export const STORE_METHODS = [...Object.keys(KERNEL_METHODS), ...Object.keys(ROLE_PLANS)] as StoreMethod[]
 
 export function callStoreMethod(session: TenantSession, method: StoreMethod, args: readonly unknown[]): unknown {
-  if (isRoleMethod(method)) return runPlan(session, ROLE_PLANS[method] as TransactionPlan<readonly unknown[], unknown>, args)
+  if (isRoleMethod(method))
+    return runPlan(session, ROLE_PLANS[method] as TransactionPlan<readonly unknown[], unknown>, args)
   return (KERNEL_METHODS[method] as (session: TenantSession, ...args: readonly unknown[]) => unknown)(session, ...args)
 }
 
-function inReadTransaction<Args extends readonly unknown[], T>(body: (session: TenantSession, ...args: Args) => T): (session: TenantSession, ...args: Args) => T {
+function inReadTransaction<Args extends readonly unknown[], T>(
+  body: (session: TenantSession, ...args: Args) => T,
+): (session: TenantSession, ...args: Args) => T {
   return (session, ...args) => session.connection.read(() => body(session, ...args))
 }

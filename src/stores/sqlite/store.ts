@@ -41,7 +41,9 @@ interface StoreCaller {
 }
 
 function bindStore(tenant: string, calls: StoreCaller): Store {
-  const methods = Object.fromEntries(STORE_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]))
+  const methods = Object.fromEntries(
+    STORE_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]),
+  )
   return {
     ...(methods as unknown as StoreMethods),
     tenant,
@@ -145,7 +147,8 @@ class ThreadCaller implements StoreCaller {
 
   #fail(reason: string): void {
     this.#closed = true
-    for (const { reject } of this.#pending.values()) reject(new SyncError('STORE_FAILED', `The thread of the SQLite store has ended: ${reason}.`))
+    for (const { reject } of this.#pending.values())
+      reject(new SyncError('STORE_FAILED', `The thread of the SQLite store has ended: ${reason}.`))
     this.#pending.clear()
   }
 }

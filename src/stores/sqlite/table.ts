@@ -1,7 +1,13 @@
 import { SyncError, type Column } from '../../contract/index.ts'
 import { equalsJson } from '../../values/json.ts'
 import { mergeColumns, quoteIdentifier } from '../kit/column-names.ts'
-import { itemTypeOf, type ColumnDialect, type ColumnType, type ScalarType, type TableColumn } from '../kit/tables/column.ts'
+import {
+  itemTypeOf,
+  type ColumnDialect,
+  type ColumnType,
+  type ScalarType,
+  type TableColumn,
+} from '../kit/tables/column.ts'
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord, type ScalarValue } from '../kit/tables/encode-record.ts'
@@ -34,7 +40,18 @@ export interface Table extends DeleteState {
 }
 
 /** System columns of every table; the fields of the records follow them. */
-export const SYSTEM_COLUMNS = ['_key', '_sequence', '_created_sequence', '_hash', '_upstream_at', '_synced_at', '_cursor', '_writer', '_owner', '_extra']
+export const SYSTEM_COLUMNS = [
+  '_key',
+  '_sequence',
+  '_created_sequence',
+  '_hash',
+  '_upstream_at',
+  '_synced_at',
+  '_cursor',
+  '_writer',
+  '_owner',
+  '_extra',
+]
 /** The end of a version in a history table. */
 const HISTORY_COLUMNS = ['_until_sequence', '_until_at']
 /** Names that no field's column may have, including columns that a setting adds later. */
@@ -45,8 +62,19 @@ export const COLUMN_LIMITS = { nameBytesMax: 1_000, columnsMax: 1_000 }
 export const COLUMN_DIALECT: ColumnDialect = { preservesText: true, preservesJsonText: true, doubleMin: Number.EPSILON }
 
 export const SQL_TYPES: Record<ScalarType, string> = {
-  bigint: 'integer', boolean: 'boolean', bytes: 'blob', date: 'date', datetime: 'datetime', decimal: 'text', double: 'real', json: 'json', numeric: 'text',
-  text: 'text', time: 'time', timestamp: 'datetime', uuid: 'uuid',
+  bigint: 'integer',
+  boolean: 'boolean',
+  bytes: 'blob',
+  date: 'date',
+  datetime: 'datetime',
+  decimal: 'text',
+  double: 'real',
+  json: 'json',
+  numeric: 'text',
+  text: 'text',
+  time: 'time',
+  timestamp: 'datetime',
+  uuid: 'uuid',
 }
 
 /** The SQL type of a column. A list is JSON text. */
@@ -67,7 +95,8 @@ interface DatabaseRow {
   purged_to: string | null
 }
 
-const SELECT_DATABASES = 'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
+const SELECT_DATABASES =
+  'select name, database_id, table_name, columns, layout, drift, deletes, purged_to from tidemark_databases where tenant_id = ?'
 const SELECT_DATABASE = `${SELECT_DATABASES} and name = ?`
 
 /** Returns the table of a database; creates it or records new field kinds. */
@@ -77,7 +106,13 @@ export function ensureTable(session: TenantSession, name: string, seen: readonly
   if (known === undefined) return createTable(session, name, seen)
   const columns = JSON.parse(known.columns) as Column[]
   const merged = mergeColumns(columns, seen)
-  if (merged !== columns) connection.run('update tidemark_databases set columns = ? where tenant_id = ? and database_id = ?', JSON.stringify(merged), tenantId, known.database_id)
+  if (merged !== columns)
+    connection.run(
+      'update tidemark_databases set columns = ? where tenant_id = ? and database_id = ?',
+      JSON.stringify(merged),
+      tenantId,
+      known.database_id,
+    )
   return toTable(name, known)
 }
 
@@ -99,36 +134,56 @@ export function requireNamedTable(session: TenantSession, name: string): Table {
 
 /** The table of an existing entry's database, by id. */
 export function requireTable({ connection, tenantId }: TenantSession, id: number): Table {
-  const row = connection.get<DatabaseRow & { name: string }>(
-    `${SELECT_DATABASES} and database_id = ?`, tenantId, id,
-  )
-  if (row === undefined) throw new SyncError('STATE_UNREADABLE', `No database has the id ${id}, which a commit refers to.`)
+  const row = connection.get<DatabaseRow & { name: string }>(`${SELECT_DATABASES} and database_id = ?`, tenantId, id)
+  if (row === undefined)
+    throw new SyncError('STATE_UNREADABLE', `No database has the id ${id}, which a commit refers to.`)
   return toTable(row.name, row)
 }
 
 /** All tables of the tenant, by id. */
 export function readTables({ connection, tenantId }: TenantSession): Map<number, () => Table> {
-  return new Map(connection.all<DatabaseRow & { name: string }>(
-    `${SELECT_DATABASES} order by name`, tenantId,
-  ).map((row) => [row.database_id, () => toTable(row.name, row)]))
+  return new Map(
+    connection
+      .all<DatabaseRow & { name: string }>(`${SELECT_DATABASES} order by name`, tenantId)
+      .map((row) => [row.database_id, () => toTable(row.name, row)]),
+  )
 }
 
 /** Adds the columns that are new in `columns`, in the transaction that writes the rows that need them. */
-export function alterTable({ connection, tenantId }: TenantSession, table: Table, columns: readonly TableColumn[]): Table {
+export function alterTable(
+  { connection, tenantId }: TenantSession,
+  table: Table,
+  columns: readonly TableColumn[],
+): Table {
   const there = new Set(table.members)
   for (const { name, type } of columns) {
     if (name === null || there.has(quoteIdentifier(name))) continue
-    for (const altered of [table.name, table.history]) connection.exec(`alter table ${altered} add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`)
+    for (const altered of [table.name, table.history])
+      connection.exec(`alter table ${altered} add column ${quoteIdentifier(name)} ${sqlTypeOf(type)}`)
   }
   const layout = JSON.stringify(columns)
-  connection.run('update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?', layout, tenantId, table.id)
+  connection.run(
+    'update tidemark_databases set layout = ? where tenant_id = ? and database_id = ?',
+    layout,
+    tenantId,
+    table.id,
+  )
   return bindTable(table, layout)
 }
 
 /** Columns that users added. */
 export function foreignColumns({ connection }: TenantSession, { name, history, columns, deletes }: Table): string[] {
-  const there = [name, history].flatMap((table) => connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteIdentifier(table)))
-  const ours = new Set([...SYSTEM_COLUMNS, ...HISTORY_COLUMNS, ...(deletes === null ? [] : [DELETED_AT]), ...columns.flatMap((column) => column.name ?? [])].map((column) => column.toLowerCase()))
+  const there = [name, history].flatMap((table) =>
+    connection.all<{ name: string }>('select name from pragma_table_info(?)', unquoteIdentifier(table)),
+  )
+  const ours = new Set(
+    [
+      ...SYSTEM_COLUMNS,
+      ...HISTORY_COLUMNS,
+      ...(deletes === null ? [] : [DELETED_AT]),
+      ...columns.flatMap((column) => column.name ?? []),
+    ].map((column) => column.toLowerCase()),
+  )
   return [...new Set(there.map((column) => column.name))].filter((column) => !ours.has(column.toLowerCase()))
 }
 
@@ -155,7 +210,11 @@ function createTable(session: TenantSession, database: string, seen: readonly Co
   const { connection, tenantId } = session
   const table = findFreeTableName(session, database)
   connection.run(
-    'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)', tenantId, database, table, JSON.stringify(mergeColumns([], seen)),
+    'insert into tidemark_databases (tenant_id, name, table_name, columns) values (?, ?, ?, ?)',
+    tenantId,
+    database,
+    table,
+    JSON.stringify(mergeColumns([], seen)),
   )
   const row = connection.one<DatabaseRow>(SELECT_DATABASE, tenantId, database)
   connection.exec(tableSql(row.database_id, table))
@@ -176,23 +235,39 @@ export function tableSql(databaseId: number, table: string): string {
  * Returns the database's own name, with a number when another of our tables has it: SQLite folds case, and tenants
  * share the file.
  */
-export function findFreeTableName({ connection, tenant }: Pick<TenantSession, 'connection' | 'tenant'>, database: string): string {
+export function findFreeTableName(
+  { connection, tenant }: Pick<TenantSession, 'connection' | 'tenant'>,
+  database: string,
+): string {
   const wanted = tenant === 'default' ? database : `${tenant}__${database}`
   for (let table = wanted, n = 2; ; table = `${wanted}_${n++}`) {
     const taken = connection.get<{ type: string; name: string }>(
-      'select type, name from sqlite_schema where lower(name) in (lower(?1), lower(?1 || \'_history\')) limit 1', table,
+      "select type, name from sqlite_schema where lower(name) in (lower(?1), lower(?1 || '_history')) limit 1",
+      table,
     )
     if (taken === undefined) return table
-    const ours = connection.get("select 1 from tidemark_databases where lower(?) in (lower(table_name), lower(table_name || '_history'))", taken.name)
+    const ours = connection.get(
+      "select 1 from tidemark_databases where lower(?) in (lower(table_name), lower(table_name || '_history'))",
+      taken.name,
+    )
     if (ours !== undefined) continue
-    throw new SyncError('STORE_FOREIGN', `The file already has a ${taken.type} named ${taken.name}, so the table of the database ${database} cannot be created. Rename the ${taken.type}.`)
+    throw new SyncError(
+      'STORE_FOREIGN',
+      `The file already has a ${taken.type} named ${taken.name}, so the table of the database ${database} cannot be created. Rename the ${taken.type}.`,
+    )
   }
 }
 
-function toTable(database: string, { database_id: id, table_name: table, layout, drift, deletes, purged_to: purgedTo }: DatabaseRow): Table {
+function toTable(
+  database: string,
+  { database_id: id, table_name: table, layout, drift, deletes, purged_to: purgedTo }: DatabaseRow,
+): Table {
   const name = quoteIdentifier(table)
   const state = { deletes, purgedTo }
-  return bindTable({ id, database, name, live: liveRows(name, state), ...state, history: quoteIdentifier(`${table}_history`), drift }, layout)
+  return bindTable(
+    { id, database, name, live: liveRows(name, state), ...state, history: quoteIdentifier(`${table}_history`), drift },
+    layout,
+  )
 }
 
 type TableCodec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
@@ -222,16 +297,20 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
   return {
-    columns, encoder: new RecordEncoder(columns, COLUMN_DIALECT), members, selected: selected.map((text) => `, ${text}`).join(''),
+    columns,
+    encoder: new RecordEncoder(columns, COLUMN_DIALECT),
+    members,
+    selected: selected.map((text) => `, ${text}`).join(''),
     // During a schema change a value may be in either of two columns, so no row is compared by columns.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
     holds: (values, stored, from) => {
       let index = from
-      return columns.every(({ name, type }, at) => (
-        name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null)
-      ))
+      return columns.every(({ name, type }, at) =>
+        name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null),
+      )
     },
-    decode: (sequence, extra, values, from) => decoder.decode(sequence, extra, (at) => values[from + (indexes[at] ?? 0)] ?? null),
+    decode: (sequence, extra, values, from) =>
+      decoder.decode(sequence, extra, (at) => values[from + (indexes[at] ?? 0)] ?? null),
   }
 }
 

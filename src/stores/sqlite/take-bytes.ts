@@ -2,7 +2,11 @@
  * Takes rows up to `bytesMax` bytes of text, at least one. The rest is not read, which bounds the memory of a page of
  * large records.
  */
-export function takeBytes<Row>(rows: Iterable<Row>, bytesMax: number, textOf: (row: Row) => string | null): { taken: Row[]; isCut: boolean } {
+export function takeBytes<Row>(
+  rows: Iterable<Row>,
+  bytesMax: number,
+  textOf: (row: Row) => string | null,
+): { taken: Row[]; isCut: boolean } {
   const taken: Row[] = []
   let bytes = 0
   for (const row of rows) {

@@ -21,7 +21,13 @@ export type ThreadReply =
 
 const port = parentPort
 if (port === null) throw new Error('This module runs only inside a worker thread.')
-const connection = attempt(() => new Connection({ ...(workerData as ConnectionOptions), onMigration: (migration) => port.postMessage({ migration } satisfies ThreadReply) }))
+const connection = attempt(
+  () =>
+    new Connection({
+      ...(workerData as ConnectionOptions),
+      onMigration: (migration) => port.postMessage({ migration } satisfies ThreadReply),
+    }),
+)
 const sessions = new Map<string, TenantSession>()
 
 port.on('message', ({ id, tenant, method, args }: ThreadCall) => {
@@ -46,6 +52,8 @@ function attempt<T>(body: () => T): { value: T } | { error: unknown } {
 
 /** An error's class is lost between threads; its code is not. */
 function serializeError(error: unknown): { code: string; message: string } {
-  const known = isSyncError(error) ? error : new SyncError('STORE_FAILED', error instanceof Error ? error.message : String(error))
+  const known = isSyncError(error)
+    ? error
+    : new SyncError('STORE_FAILED', error instanceof Error ? error.message : String(error))
   return { code: known.code, message: known.message }
 }

@@ -49,21 +49,32 @@ export function isRateLimited({ waitUntil }: ProviderHealth, now: number): boole
 
 export function recordSuccess({ requests, failed, averageMs }: ProviderHealth, tookMs: number): ProviderHealth {
   const share = Math.min(requests, 9)
-  return { failures: 0, ...decayCounts(requests + 1, failed), averageMs: Math.round((averageMs * share + tookMs) / (share + 1)) }
+  return {
+    failures: 0,
+    ...decayCounts(requests + 1, failed),
+    averageMs: Math.round((averageMs * share + tookMs) / (share + 1)),
+  }
 }
 
 /** A rate limit is not a failure; a timeout is. */
 export function recordFailure(health: ProviderHealth, { code, retryAfterMs }: SyncError, now: number): ProviderHealth {
   const lastError = { code, at: now }
   if (code === 'RATE_LIMITED') {
-    if (retryAfterMs !== undefined && retryAfterMs > 0) return { ...health, waitUntil: now + Math.ceil(Math.min(retryAfterMs, WAIT_MAX_MS)), lastError }
+    if (retryAfterMs !== undefined && retryAfterMs > 0)
+      return { ...health, waitUntil: now + Math.ceil(Math.min(retryAfterMs, WAIT_MAX_MS)), lastError }
     const { refusals = 0 } = health
     const waitMs = Math.min(RETRY_WAIT_MS * 2 ** Math.min(refusals, 20), UNSPECIFIED_WAIT_MAX_MS)
     return { ...health, waitUntil: now + waitMs, refusals: refusals + 1, lastError }
   }
   const failures = health.failures + 1
   const { openedAt: _, ...rest } = health
-  return { ...rest, failures, ...decayCounts(health.requests + 1, health.failed + 1), lastError, ...(failures >= FAILURES_TO_OPEN && { openedAt: now }) }
+  return {
+    ...rest,
+    failures,
+    ...decayCounts(health.requests + 1, health.failed + 1),
+    lastError,
+    ...(failures >= FAILURES_TO_OPEN && { openedAt: now }),
+  }
 }
 
 /** The provider with the highest score is asked first. */

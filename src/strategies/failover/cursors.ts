@@ -74,7 +74,12 @@ export interface Replay {
 export type CursorMap = Readonly<Record<string, CursorState>>
 
 const CURSOR_VALUE_KINDS: Readonly<Record<CursorType, 'position' | 'text'>> = {
-  blockNumber: 'position', timestamp: 'position', slot: 'position', txHash: 'text', signature: 'text', pageToken: 'text',
+  blockNumber: 'position',
+  timestamp: 'position',
+  slot: 'position',
+  txHash: 'text',
+  signature: 'text',
+  pageToken: 'text',
 }
 
 export function isComparableCursor(cursor: PaginationCursor): cursor is ComparableCursor {
@@ -83,12 +88,16 @@ export function isComparableCursor(cursor: PaginationCursor): cursor is Comparab
 
 /** Describes what is wrong with a cursor, or returns null. Never includes the cursor's value. */
 export function findCursorFault(value: unknown): string | null {
-  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(CURSOR_VALUE_KINDS, value.type)) return 'has an unknown type'
+  if (!isRecord(value) || typeof value.type !== 'string' || !Object.hasOwn(CURSOR_VALUE_KINDS, value.type))
+    return 'has an unknown type'
   const type = value.type as CursorType
-  if (CURSOR_VALUE_KINDS[type] === 'position') return isCount(value.value) ? null : `is a ${type} that is not a whole number`
+  if (CURSOR_VALUE_KINDS[type] === 'position')
+    return isCount(value.value) ? null : `is a ${type} that is not a whole number`
   // The empty string is a valid token.
-  if (typeof value.value !== 'string' || (value.value === '' && type !== 'pageToken')) return `is a ${type} that is not a string`
-  if (type === 'pageToken' && (typeof value.providerName !== 'string' || value.providerName === '')) return 'is a page token without a providerName'
+  if (typeof value.value !== 'string' || (value.value === '' && type !== 'pageToken'))
+    return `is a ${type} that is not a string`
+  if (type === 'pageToken' && (typeof value.providerName !== 'string' || value.providerName === ''))
+    return 'is a page token without a providerName'
   return null
 }
 
@@ -110,17 +119,31 @@ function findMetadataFault(value: unknown): string | null {
   if (!isRecord(value)) return 'has metadata that is not an object'
   if (typeof value.providerName !== 'string' || value.providerName === '') return 'has no providerName'
   if (!isCount(value.updatedAt)) return 'has no updatedAt'
-  if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean') return 'has an isComplete that is not a boolean'
-  if (value.fallback !== undefined && findCursorFault(value.fallback) !== null) return 'has a fallback that is not a cursor'
+  if (value.isComplete !== undefined && typeof value.isComplete !== 'boolean')
+    return 'has an isComplete that is not a boolean'
+  if (value.fallback !== undefined && findCursorFault(value.fallback) !== null)
+    return 'has a fallback that is not a cursor'
   if (value.barren !== undefined && !isCount(value.barren)) return 'has a barren that is not a whole number'
   for (const name of ['reached', 'lastAt'] as const) {
     const values = value[name] ?? {}
-    if (!isRecord(values) || !Object.entries(values).every(([type, at]) => CURSOR_VALUE_KINDS[type as CursorType] === 'position' && isCount(at))) return `has a ${name} that is not a map of cursor values`
+    if (
+      !isRecord(values) ||
+      !Object.entries(values).every(
+        ([type, at]) => CURSOR_VALUE_KINDS[type as CursorType] === 'position' && isCount(at),
+      )
+    )
+      return `has a ${name} that is not a map of cursor values`
   }
   const { replay } = value
   if (replay === undefined) return null
-  const isComparable = (cursor: unknown): boolean => findCursorFault(cursor) === null && isComparableCursor(cursor as PaginationCursor)
-  const isReplay = isRecord(replay) && isComparable(replay.until) && isComparable(replay.from) && (replay.seek === null || typeof replay.seek === 'string') && isCount(replay.widened)
+  const isComparable = (cursor: unknown): boolean =>
+    findCursorFault(cursor) === null && isComparableCursor(cursor as PaginationCursor)
+  const isReplay =
+    isRecord(replay) &&
+    isComparable(replay.until) &&
+    isComparable(replay.from) &&
+    (replay.seek === null || typeof replay.seek === 'string') &&
+    isCount(replay.widened)
   return isReplay ? null : 'has an invalid replay'
 }
 
@@ -130,7 +153,11 @@ function findMetadataFault(value: unknown): string | null {
  */
 export function mergeCursor(map: CursorMap, operation: string, next: CursorState): CursorMap {
   const fault = findCursorStateFault(next) ?? findRegression(map[operation], next)
-  if (fault !== null) throw new SyncError('STATE_INVALID', `failover: the new cursor of \`${operation}\` ${fault}. It was not stored. Check the provider that returned it.`)
+  if (fault !== null)
+    throw new SyncError(
+      'STATE_INVALID',
+      `failover: the new cursor of \`${operation}\` ${fault}. It was not stored. Check the provider that returned it.`,
+    )
   return { ...map, [operation]: next }
 }
 
@@ -148,7 +175,11 @@ export function findRegression(previous: CursorState | undefined, next: CursorSt
 
 export function isSameCursor(a: PaginationCursor | undefined, b: PaginationCursor | undefined): boolean {
   if (a === undefined || b === undefined) return a === b
-  return a.type === b.type && a.value === b.value && (a.type !== 'pageToken' || a.providerName === (b as typeof a).providerName)
+  return (
+    a.type === b.type &&
+    a.value === b.value &&
+    (a.type !== 'pageToken' || a.providerName === (b as typeof a).providerName)
+  )
 }
 
 /** The state of an operation that ended without any item: every provider can start from it. */

@@ -2,11 +2,21 @@ import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { err, ok, type FailoverResult } from './result.ts'
 
 /** Runs a request with its own deadline, so a provider that hangs does not use up the page's time. */
-export async function withDeadline<Value>(ms: number, provider: string, context: SyncContext, request: (bounded: SyncContext) => Promise<Value>): Promise<FailoverResult<Value>> {
+export async function withDeadline<Value>(
+  ms: number,
+  provider: string,
+  context: SyncContext,
+  request: (bounded: SyncContext) => Promise<Value>,
+): Promise<FailoverResult<Value>> {
   const timeout = new AbortController()
   const done = new AbortController()
   const signal = AbortSignal.any([context.signal, timeout.signal])
-  const bounded: SyncContext = { ...context, signal, fetch: (input, init) => context.fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }) }
+  const bounded: SyncContext = {
+    ...context,
+    signal,
+    fetch: (input, init) =>
+      context.fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
+  }
   const expired = context.clock.sleep(ms, AbortSignal.any([context.signal, done.signal])).then((): never => {
     const error = new SyncError('SOURCE_TIMEOUT', `${provider} did not answer within ${ms} ms.`)
     timeout.abort(error)

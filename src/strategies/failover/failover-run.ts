@@ -14,10 +14,16 @@ export class FailoverRun {
   readonly #windows: Array<{ readonly operation: string; readonly state: string; readonly window: DedupWindow }> = []
 
   withRateLimits(state: FailoverState): FailoverState {
-    return this.rateLimitedProviders.size === 0 ? state : { ...state, providers: { ...state.providers, ...Object.fromEntries(this.rateLimitedProviders) } }
+    return this.rateLimitedProviders.size === 0
+      ? state
+      : { ...state, providers: { ...state.providers, ...Object.fromEntries(this.rateLimitedProviders) } }
   }
 
-  getDedupWindow(operation: string, state: FailoverState | undefined, lastTransactionId: string | undefined): DedupWindow {
+  getDedupWindow(
+    operation: string,
+    state: FailoverState | undefined,
+    lastTransactionId: string | undefined,
+  ): DedupWindow {
     const text = JSON.stringify(state)
     const kept = this.#windows.findLast((entry) => entry.operation === operation && entry.state === text)
     return kept?.window.copy() ?? DedupWindow.fromLastId(DEDUP_WINDOW_SIZE, lastTransactionId)

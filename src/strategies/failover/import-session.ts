@@ -22,13 +22,23 @@ export function createSession(cycle: number, startedAt: number): ImportSession {
 }
 
 export function addBatch(session: ImportSession, operation: string, stats: BatchStats, isLast: boolean): ImportSession {
-  const { batches, fetched, deduplicated, yielded } = session.operations[operation] ?? { batches: 0, fetched: 0, deduplicated: 0, yielded: 0 }
+  const { batches, fetched, deduplicated, yielded } = session.operations[operation] ?? {
+    batches: 0,
+    fetched: 0,
+    deduplicated: 0,
+    yielded: 0,
+  }
   return {
     ...session,
     status: isLast ? 'completed' : 'started',
     operations: {
       ...session.operations,
-      [operation]: { batches: batches + 1, fetched: fetched + stats.fetched, deduplicated: deduplicated + stats.deduplicated, yielded: yielded + stats.yielded },
+      [operation]: {
+        batches: batches + 1,
+        fetched: fetched + stats.fetched,
+        deduplicated: deduplicated + stats.deduplicated,
+        yielded: yielded + stats.yielded,
+      },
     },
   }
 }

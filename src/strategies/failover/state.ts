@@ -21,7 +21,9 @@ export function loadState(value: unknown, cycle: CycleFacts): FailoverState {
   if (value === undefined) return { cursors: {}, providers: {}, session: createSession(cycle.id, cycle.startedAt) }
   const state = validateState(value)
   if (state.session.cycle === cycle.id) return state
-  const cursors = Object.fromEntries(Object.entries(state.cursors).map(([operation, cursor]) => [operation, reopenCursor(cursor)]))
+  const cursors = Object.fromEntries(
+    Object.entries(state.cursors).map(([operation, cursor]) => [operation, reopenCursor(cursor)]),
+  )
   return { ...state, cursors, session: createSession(cycle.id, cycle.startedAt) }
 }
 
@@ -30,17 +32,27 @@ export function getHealth(state: FailoverState, provider: string): ProviderHealt
 }
 
 function reopenCursor(cursor: CursorState): CursorState {
-  return cursor.metadata?.isComplete === true ? { ...cursor, metadata: { ...cursor.metadata, isComplete: false } } : cursor
+  return cursor.metadata?.isComplete === true
+    ? { ...cursor, metadata: { ...cursor.metadata, isComplete: false } }
+    : cursor
 }
 
 function validateState(value: unknown): FailoverState {
-  if (!isRecord(value) || !isRecord(value.cursors) || !isRecord(value.providers)) throw stateRejectedError('failover', '`cursors` or `providers` is not a map')
+  if (!isRecord(value) || !isRecord(value.cursors) || !isRecord(value.providers))
+    throw stateRejectedError('failover', '`cursors` or `providers` is not a map')
   for (const cursor of Object.values(value.cursors)) {
     const fault = findCursorStateFault(cursor)
     if (fault !== null) throw stateRejectedError('failover', `a cursor ${fault}`)
   }
-  const isHealthy = Object.values(value.providers).every((health) => isRecord(health) && isCount(health.failures) && typeof health.requests === 'number' && typeof health.failed === 'number')
+  const isHealthy = Object.values(value.providers).every(
+    (health) =>
+      isRecord(health) &&
+      isCount(health.failures) &&
+      typeof health.requests === 'number' &&
+      typeof health.failed === 'number',
+  )
   if (!isHealthy) throw stateRejectedError('failover', '`providers` has an invalid entry')
-  if (!isRecord(value.session) || !isCount(value.session.cycle) || !isRecord(value.session.operations)) throw stateRejectedError('failover', '`session` is invalid')
+  if (!isRecord(value.session) || !isCount(value.session.cycle) || !isRecord(value.session.operations))
+    throw stateRejectedError('failover', '`session` is invalid')
   return value as unknown as FailoverState
 }

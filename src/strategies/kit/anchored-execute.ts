@@ -10,6 +10,9 @@ export interface AnchoredExecute<State> extends Execute<State> {
 }
 
 /** Undefined for a stream without an anchor: it starts without a state. */
-export async function captureAnchor<State>(execute: Execute<State> | AnchoredExecute<State>, context: SyncContext): Promise<State | undefined> {
+export async function captureAnchor<State>(
+  execute: Execute<State> | AnchoredExecute<State>,
+  context: SyncContext,
+): Promise<State | undefined> {
   return 'anchor' in execute ? execute.anchor(context) : undefined
 }

@@ -22,7 +22,11 @@ export const numericIds: CompareIds = (a, b) => {
 }
 
 export function parseWholeNumber(id: string): bigint {
-  if (!/^-?\d{1,100}$/.test(id)) throw new SyncError('SOURCE_INVALID', 'An id is not a whole number, but the source declares numeric ids. Use `binaryIds` or correct the declaration.')
+  if (!/^-?\d{1,100}$/.test(id))
+    throw new SyncError(
+      'SOURCE_INVALID',
+      'An id is not a whole number, but the source declares numeric ids. Use `binaryIds` or correct the declaration.',
+    )
   return BigInt(id)
 }
 

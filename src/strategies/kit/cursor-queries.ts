@@ -29,32 +29,53 @@ export function sqlQuery(selected: QueryTarget, query: WatermarkQuery): SqlQuery
     values[name] = value
     return `:${name}`
   }
-  const text = buildSql(selected, query, (field, value) => bind(field === query.input.cursor_field ? 'cursor_value' : `key_${field}`, value), bind('page_size', query.limit))
+  const text = buildSql(
+    selected,
+    query,
+    (field, value) => bind(field === query.input.cursor_field ? 'cursor_value' : `key_${field}`, value),
+    bind('page_size', query.limit),
+  )
   return { text, values }
 }
 
 /** SQL with inlined values, for drivers without bind parameters. */
 export function literalSqlQuery(selected: QueryTarget, query: WatermarkQuery): string {
-  return buildSql(selected, query, (field, value) => {
-    const instant = field === query.input.cursor_field ? canonicalizeInstant(String(value)) : null
-    if (instant !== null) return `'${trimFraction(instant).replace('T', ' ').replace('Z', '+00')}'`
-    return typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`
-  }, String(query.limit))
+  return buildSql(
+    selected,
+    query,
+    (field, value) => {
+      const instant = field === query.input.cursor_field ? canonicalizeInstant(String(value)) : null
+      if (instant !== null) return `'${trimFraction(instant).replace('T', ' ').replace('Z', '+00')}'`
+      return typeof value === 'number' ? String(value) : `'${value.replaceAll("'", "''")}'`
+    },
+    String(query.limit),
+  )
 }
 
 export function soqlQuery(selected: QueryTarget, query: WatermarkQuery): string {
-  const literal: FormatLiteral = (field, value) => formatInstant(field, value, query) ?? (typeof value === 'number' ? String(value) : `'${value.replaceAll(/[\\']/g, '\\$&')}'`)
+  const literal: FormatLiteral = (field, value) =>
+    formatInstant(field, value, query) ??
+    (typeof value === 'number' ? String(value) : `'${value.replaceAll(/[\\']/g, '\\$&')}'`)
   const where = buildCondition(selected, query, literal, SQL_OPERATORS)
   const fields = selected.fields ?? ['FIELDS(ALL)']
   if (selected.fields !== undefined) fields.forEach(checkName)
-  return `SELECT ${fields.join(', ')} FROM ${checkName(selected.name)}${where === null ? '' : ` WHERE ${where}`} ORDER BY ${listOrderFields(selected, query).map((field) => `${field} ASC`).join(', ')} LIMIT ${query.limit}`
+  return `SELECT ${fields.join(', ')} FROM ${checkName(selected.name)}${where === null ? '' : ` WHERE ${where}`} ORDER BY ${listOrderFields(
+    selected,
+    query,
+  )
+    .map((field) => `${field} ASC`)
+    .join(', ')} LIMIT ${query.limit}`
 }
 
 /** Path and query to resolve against the service root: `new URL(text, root)` does the escaping. */
 export function odataQuery(selected: QueryTarget, query: WatermarkQuery): string {
-  const literal: FormatLiteral = (field, value) => formatInstant(field, value, query) ?? (typeof value === 'number' ? String(value) : `'${encodeURIComponent(value.replaceAll("'", "''"))}'`)
+  const literal: FormatLiteral = (field, value) =>
+    formatInstant(field, value, query) ??
+    (typeof value === 'number' ? String(value) : `'${encodeURIComponent(value.replaceAll("'", "''"))}'`)
   const filter = buildCondition(selected, query, literal, { '>': 'gt', '>=': 'ge', '=': 'eq', AND: 'and', OR: 'or' })
-  const order = listOrderFields(selected, query).map((field) => `${field} asc`).join(',')
+  const order = listOrderFields(selected, query)
+    .map((field) => `${field} asc`)
+    .join(',')
   const fields = selected.fields === undefined ? '' : `&$select=${selected.fields.map(checkName).join(',')}`
   return `/${checkName(selected.name)}?${filter === null ? '' : `$filter=${filter}&`}$orderby=${order}&$top=${query.limit}${fields}`
 }
@@ -75,10 +96,18 @@ export function fileOrder(a: string, b: string): number {
 }
 
 /** Returns the files after the last processed one, and that one if its content has changed, in path order. */
-export function newerFiles<File extends ListedFile>(files: readonly File[], { from, after, limit }: Pick<WatermarkQuery, 'from' | 'after' | 'limit'>): File[] {
+export function newerFiles<File extends ListedFile>(
+  files: readonly File[],
+  { from, after, limit }: Pick<WatermarkQuery, 'from' | 'after' | 'limit'>,
+): File[] {
   const last = after?.cursor ?? from?.cursor ?? null
   return files
-    .filter((file) => last === null || fileOrder(fileCursor(file), String(last)) > 0 || (file.path === parsePath(String(last)) && fileCursor(file) !== last))
+    .filter(
+      (file) =>
+        last === null ||
+        fileOrder(fileCursor(file), String(last)) > 0 ||
+        (file.path === parsePath(String(last)) && fileCursor(file) !== last),
+    )
     .toSorted((a, b) => binaryIds(a.path, b.path))
     .slice(0, limit)
 }
@@ -100,16 +129,30 @@ function listOrderFields({ key }: QueryTarget, { input, order }: WatermarkQuery)
 }
 
 /** Selects records after the last one of the previous page, or from the cursor on. */
-function buildCondition(selected: QueryTarget, query: WatermarkQuery, literal: FormatLiteral, operators: OperatorNames): string | null {
+function buildCondition(
+  selected: QueryTarget,
+  query: WatermarkQuery,
+  literal: FormatLiteral,
+  operators: OperatorNames,
+): string | null {
   const { input, from, after, order } = query
-  if (after === undefined) return from === null ? null : `${checkName(input.cursor_field)} ${operators[from.bound]} ${literal(input.cursor_field, from.cursor)}`
-  const bounds = new Map<string, CursorValue>(order === 'cursor' && after.cursor !== null ? [[input.cursor_field, after.cursor]] : [])
-  selected.key.forEach((field, index) => bounds.has(field) || bounds.set(field, required(after.key[index], `key value ${field}`)))
+  if (after === undefined)
+    return from === null
+      ? null
+      : `${checkName(input.cursor_field)} ${operators[from.bound]} ${literal(input.cursor_field, from.cursor)}`
+  const bounds = new Map<string, CursorValue>(
+    order === 'cursor' && after.cursor !== null ? [[input.cursor_field, after.cursor]] : [],
+  )
+  selected.key.forEach(
+    (field, index) => bounds.has(field) || bounds.set(field, required(after.key[index], `key value ${field}`)),
+  )
   const above = ([field, ...rest]: readonly string[]): string => {
     if (field === undefined) throw new SyncError('SYNC_INVALID', 'The query has no field to order by. Set `key`.')
     const value = literal(field, required(bounds.get(field), `value of ${field}`))
     const greater = `${field} ${operators['>']} ${value}`
-    return rest.length === 0 ? greater : `(${greater} ${operators.OR} (${field} ${operators['=']} ${value} ${operators.AND} ${above(rest)}))`
+    return rest.length === 0
+      ? greater
+      : `(${greater} ${operators.OR} (${field} ${operators['=']} ${value} ${operators.AND} ${above(rest)}))`
   }
   return above(listOrderFields(selected, query))
 }
@@ -133,5 +176,8 @@ function parsePath(cursor: string): string {
 /** Names are inlined into the query text, so only plain identifiers are accepted. */
 function checkName(name: string): string {
   if (/^[A-Za-z_][\w$]*(?:\.[A-Za-z_][\w$]*)*$/.test(name)) return name
-  throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} cannot be used as a name in a query. Use letters, digits, "_" and dots.`)
+  throw new SyncError(
+    'SYNC_INVALID',
+    `${JSON.stringify(name)} cannot be used as a name in a query. Use letters, digits, "_" and dots.`,
+  )
 }

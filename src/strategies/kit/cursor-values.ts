@@ -10,7 +10,10 @@ export type CursorKind = 'instant' | 'integer' | 'text' | ((a: string, b: string
 
 export function isCursorValue(kind: CursorKind, value: unknown): value is CursorValue {
   if (kind === 'instant') return typeof value === 'string' && canonicalizeInstant(value) !== null
-  if (kind === 'integer') return typeof value === 'number' ? Number.isSafeInteger(value) : typeof value === 'string' && /^-?\d{1,100}$/.test(value)
+  if (kind === 'integer')
+    return typeof value === 'number'
+      ? Number.isSafeInteger(value)
+      : typeof value === 'string' && /^-?\d{1,100}$/.test(value)
   return typeof value === 'string' && value !== ''
 }
 
@@ -18,7 +21,10 @@ export function isCursorValue(kind: CursorKind, value: unknown): value is Cursor
 export function compareCursors(kind: CursorKind, a: CursorValue, b: CursorValue): number {
   if (typeof kind === 'function') return kind(String(a), String(b))
   if (kind === 'text') return binaryIds(String(a), String(b))
-  const [x, y] = kind === 'instant' ? [requireInstant(String(a), 'A cursor'), requireInstant(String(b), 'A cursor')] : [BigInt(a), BigInt(b)]
+  const [x, y] =
+    kind === 'instant'
+      ? [requireInstant(String(a), 'A cursor'), requireInstant(String(b), 'A cursor')]
+      : [BigInt(a), BigInt(b)]
   return x < y ? -1 : x > y ? 1 : 0
 }
 

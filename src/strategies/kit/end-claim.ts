@@ -22,7 +22,10 @@ export function countEndClaim(previous: EndClaimCount | undefined, now: number):
   // The state of a cycle that failed here keeps its claims. They expire, or the sync would fail forever.
   const claims = previous !== undefined && elapsedMs >= 0 && elapsedMs < CLAIM_TTL_MS ? previous.claims + 1 : 1
   if (claims > CLAIMS_MAX) {
-    throw new SyncError('SOURCE_UNAVAILABLE', `The source ended the list ${claims} times, each time after a different item. The next attempt retries.`)
+    throw new SyncError(
+      'SOURCE_UNAVAILABLE',
+      `The source ended the list ${claims} times, each time after a different item. The next attempt retries.`,
+    )
   }
   return { claims, at: now }
 }

@@ -13,11 +13,23 @@ export interface Envelope {
 }
 
 /** Builds the envelope of a feed entry. It is computed, not stored: its timestamp would make every re-read a change. */
-export function toEnvelope({ key: text, text: record, cursor, committedAt }: Pick<LogEntry, 'key' | 'text' | 'cursor' | 'committedAt'>, { streamId, key }: { readonly streamId: string; readonly key: readonly string[] }): Envelope {
+export function toEnvelope(
+  { key: text, text: record, cursor, committedAt }: Pick<LogEntry, 'key' | 'text' | 'cursor' | 'committedAt'>,
+  { streamId, key }: { readonly streamId: string; readonly key: readonly string[] },
+): Envelope {
   const parts = key.length === 1 ? [text] : (JSON.parse(text) as string[])
   const parsed = record === null ? null : (parseJson(record) as JsonObject)
-  const fields = key.map((field, index): [string, JsonValue] => [field, parsed?.[field] ?? required(parts[index], `key part ${field}`)])
-  return { stream: streamId, emitted_at: formatIso(committedAt).replace('.000Z', 'Z'), cursor, key: Object.fromEntries(fields), record: parsed }
+  const fields = key.map((field, index): [string, JsonValue] => [
+    field,
+    parsed?.[field] ?? required(parts[index], `key part ${field}`),
+  ])
+  return {
+    stream: streamId,
+    emitted_at: formatIso(committedAt).replace('.000Z', 'Z'),
+    cursor,
+    key: Object.fromEntries(fields),
+    record: parsed,
+  }
 }
 
 /** A checkpoint in the registry format. */
@@ -34,7 +46,11 @@ export interface RegistryRecord {
  * Reads the cursor from a state that names its field, as watermark, table and file states do; otherwise uses the
  * tidemark. The result contains a cursor, so do not log it.
  */
-export function toRegistryRecord(tenant: string, { worker, sync }: SyncRef, { committed, version, tidemark }: Pick<Checkpoint, 'committed' | 'version' | 'tidemark'>): RegistryRecord {
+export function toRegistryRecord(
+  tenant: string,
+  { worker, sync }: SyncRef,
+  { committed, version, tidemark }: Pick<Checkpoint, 'committed' | 'version' | 'tidemark'>,
+): RegistryRecord {
   const state = (committed === null ? null : parseJson(committed)) as Readonly<Record<string, JsonValue>> | null
   const read = (name: string, camelName: string): JsonValue => state?.[name] ?? state?.[camelName] ?? null
   return {

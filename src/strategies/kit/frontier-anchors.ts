@@ -90,5 +90,7 @@ const FINGERPRINT_CHARS = 4
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 function splitFingerprints(anchors: Anchors): string[] {
-  return Array.from({ length: anchors.length / FINGERPRINT_CHARS }, (_, at) => anchors.slice(at * FINGERPRINT_CHARS, (at + 1) * FINGERPRINT_CHARS))
+  return Array.from({ length: anchors.length / FINGERPRINT_CHARS }, (_, at) =>
+    anchors.slice(at * FINGERPRINT_CHARS, (at + 1) * FINGERPRINT_CHARS),
+  )
 }

@@ -15,12 +15,16 @@ export interface ServerClock {
  * first request and stored in the state; it never rises, even if another process resumes the cycle.
  */
 export function pinHorizon(strategy: string, cycle: CycleFacts, lagMs: number, pinnedMs: number | undefined): number {
-  if (pinnedMs !== undefined && !Number.isSafeInteger(pinnedMs)) throw stateRejectedError(strategy, '`untilMs` is not a number of milliseconds')
+  if (pinnedMs !== undefined && !Number.isSafeInteger(pinnedMs))
+    throw stateRejectedError(strategy, '`untilMs` is not a number of milliseconds')
   return Math.min(cycle.startedAt - lagMs, pinnedMs ?? Number.POSITIVE_INFINITY)
 }
 
 /** Sends a request and measures it: the source may have read its rows that much earlier than its answer's time. */
-export async function measureRequest<Answer>(context: SyncContext, request: () => Promise<Answer>): Promise<{ answer: Answer; tookMs: number }> {
+export async function measureRequest<Answer>(
+  context: SyncContext,
+  request: () => Promise<Answer>,
+): Promise<{ answer: Answer; tookMs: number }> {
   const startedAt = context.clock.now()
   const answer = await request()
   return { answer, tookMs: Math.max(0, context.clock.now() - startedAt) }

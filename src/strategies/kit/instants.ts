@@ -6,7 +6,8 @@ export { msToInstant } from '../../values/instant.ts'
 /** Returns UTC with microseconds, so instants compare as text; rejects local times, numbers and `infinity`. */
 export function requireInstant(text: unknown, what: string): string {
   const canonical = typeof text === 'string' ? canonicalizeInstant(text) : null
-  if (canonical === null) throw new SyncError('SOURCE_INVALID', `${what} is not an RFC 3339 instant such as 2026-01-31T12:00:00.123456Z.`)
+  if (canonical === null)
+    throw new SyncError('SOURCE_INVALID', `${what} is not an RFC 3339 instant such as 2026-01-31T12:00:00.123456Z.`)
   return canonical
 }
 

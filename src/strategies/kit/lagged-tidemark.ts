@@ -5,6 +5,8 @@ import { formatIso } from './instants.ts'
 export function withLaggedTidemark<State>(execute: Execute<State>, lagMs: number): Execute<State> {
   return async (state, context) => {
     const page = await execute(state, context)
-    return page.hasMore || page.tidemark !== undefined ? page : { ...page, tidemark: formatIso(context.cycle.startedAt - lagMs) }
+    return page.hasMore || page.tidemark !== undefined
+      ? page
+      : { ...page, tidemark: formatIso(context.cycle.startedAt - lagMs) }
   }
 }

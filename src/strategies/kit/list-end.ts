@@ -54,12 +54,24 @@ export function fingerprintLastRow(changes: readonly Change[]): string {
  * a new first claim. If the count is still higher, the cycle fails and the listing is read from the start. Rows deleted
  * meanwhile do not contradict the count: the last page's count excludes them.
  */
-export function decideListStep(tally: ListTally, { count, mark, isLast, total, limit, confirms }: ListPageSummary, now: number): ListStep {
-  const counted = typeof total === 'number' && tally.seen !== undefined ? { seen: tally.seen + count, total } : undefined
+export function decideListStep(
+  tally: ListTally,
+  { count, mark, isLast, total, limit, confirms }: ListPageSummary,
+  now: number,
+): ListStep {
+  const counted =
+    typeof total === 'number' && tally.seen !== undefined ? { seen: tally.seen + count, total } : undefined
   if (counted !== undefined && counted.seen > 2 * counted.total + LOOP_ROWS_MARGIN) {
-    throw new SyncError('CURSOR_CYCLE', `The list returned ${counted.seen} rows, but the source counts ${counted.total}: its pages repeat.`)
+    throw new SyncError(
+      'CURSOR_CYCLE',
+      `The list returned ${counted.seen} rows, but the source counts ${counted.total}: its pages repeat.`,
+    )
   }
-  if (!isLast) return { kind: 'next', tally: { size: Math.max(tally.size, count), ...(counted !== undefined && { seen: counted.seen }) } }
+  if (!isLast)
+    return {
+      kind: 'next',
+      tally: { size: Math.max(tally.size, count), ...(counted !== undefined && { seen: counted.seen }) },
+    }
   const isShort = counted !== undefined && counted.seen < counted.total
   const isFull = count >= (limit ?? Number.POSITIVE_INFINITY) || (tally.size > 0 && count >= tally.size)
   const isOnly = confirms === true && tally.size === 0 && (counted === undefined || counted.seen !== counted.total)

@@ -36,8 +36,12 @@ export const FIRST_PASS: ListPass = { number: 1, count: 0, digest: 0, total: nul
  * that row as deleted. Rows seen in any pass count as seen, so one more pass repairs it.
  */
 export function addPageToPass(pass: ListPass, { changes, count = changes.length, total }: ListAnswer): ListPass {
-  if (!isCount(count) || (total !== undefined && total !== null && !isCount(total))) throw sourceInvalidError('The `count` or `total` of a list page is not a whole number.')
-  const digest = changes.reduce((sum, change) => (sum + hashText(`${change.database ?? ''} ${change.key}`)) % HASH_RANGE, pass.digest)
+  if (!isCount(count) || (total !== undefined && total !== null && !isCount(total)))
+    throw sourceInvalidError('The `count` or `total` of a list page is not a whole number.')
+  const digest = changes.reduce(
+    (sum, change) => (sum + hashText(`${change.database ?? ''} ${change.key}`)) % HASH_RANGE,
+    pass.digest,
+  )
   const isSame = pass.count === 0 || total === pass.total
   return { ...pass, count: pass.count + count, digest, total: isSame ? (total ?? null) : null }
 }
@@ -55,19 +59,29 @@ export function isLastPage({ changes, count = changes.length, end, total }: List
  * Returns null when the list did not change during the pass, otherwise the next pass. `lastTotal` is the total of the
  * last page. Two passes agree only by all their keys, so ends after different rows do not confirm each other.
  */
-export function decideNextPass({ number, count, digest, total, before }: ListPass, lastTotal: number | null | undefined): ListPass | null {
+export function decideNextPass(
+  { number, count, digest, total, before }: ListPass,
+  lastTotal: number | null | undefined,
+): ListPass | null {
   if (total === count) return null
   const isShort = typeof lastTotal === 'number' && count < lastTotal
   if (!isShort && before !== undefined && before.count === count && before.digest === digest) return null
   if (number >= PASSES_MAX) {
-    const reason = isShort ? `each pass ended before the ${lastTotal} rows that the source counts` : 'no two passes agree: it changes faster than it can be read by offset'
+    const reason = isShort
+      ? `each pass ended before the ${lastTotal} rows that the source counts`
+      : 'no two passes agree: it changes faster than it can be read by offset'
     throw new SyncError('CURSOR_REJECTED', `The list was read ${number} times and ${reason}. Nothing was deleted.`)
   }
   return { number: number + 1, count: 0, digest: 0, total: null, before: { count, digest } }
 }
 
 export function requireReplaceMode(strategy: string, context: SyncContext): void {
-  requireMode(strategy, 'replace', context, 'a row that shifts while the list is read by offset would be missed for good. Use `keyset`, or make it a replace sync')
+  requireMode(
+    strategy,
+    'replace',
+    context,
+    'a row that shifts while the list is read by offset would be missed for good. Use `keyset`, or make it a replace sync',
+  )
 }
 
 const PASSES_MAX = 5

@@ -24,15 +24,21 @@ export interface RequestPace {
 const WAIT_MAX_MS = 30_000
 
 /** Spreads the remaining points evenly until the reset; without `remaining`, the whole limit over its interval. */
-export function computePace(budget: RateBudget | null | undefined, previous: RequestPace | undefined, askedAt: number): RequestPace | undefined {
-  if (budget === null || budget === undefined || !(budget.limit > 0)) return previous === undefined ? undefined : { ...previous, askedAt }
+export function computePace(
+  budget: RateBudget | null | undefined,
+  previous: RequestPace | undefined,
+  askedAt: number,
+): RequestPace | undefined {
+  if (budget === null || budget === undefined || !(budget.limit > 0))
+    return previous === undefined ? undefined : { ...previous, askedAt }
   const { limit, cost, remaining, resetAt, intervalMs } = budget
   const points = Math.max(1, cost ?? 1)
   const reset = typeof resetAt === 'string' ? canonicalizeInstant(resetAt) : null
   const untilResetMs = reset === null ? null : Math.max(0, instantToMs(reset) - askedAt)
-  const paceMs = untilResetMs === null || typeof remaining !== 'number'
-    ? ((intervalMs ?? 3_600_000) / limit) * points
-    : untilResetMs / Math.max(1, Math.floor(remaining / points))
+  const paceMs =
+    untilResetMs === null || typeof remaining !== 'number'
+      ? ((intervalMs ?? 3_600_000) / limit) * points
+      : untilResetMs / Math.max(1, Math.floor(remaining / points))
   return { limit, paceMs: Math.ceil(paceMs), askedAt }
 }
 
@@ -42,6 +48,9 @@ export async function waitForPace(pace: RequestPace | undefined, { clock, signal
   // A clock that was set back must not extend the wait beyond the pace.
   const waitMs = Math.min(pace.paceMs, pace.askedAt + pace.paceMs - clock.now())
   if (waitMs <= 0) return
-  if (waitMs > WAIT_MAX_MS) throw new SyncError('RATE_LIMITED', 'The source\'s rate limit is used up. Requests resume after it resets.', { retryAfterMs: waitMs })
+  if (waitMs > WAIT_MAX_MS)
+    throw new SyncError('RATE_LIMITED', "The source's rate limit is used up. Requests resume after it resets.", {
+      retryAfterMs: waitMs,
+    })
   await clock.sleep(waitMs, signal)
 }

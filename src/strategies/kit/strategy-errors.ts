@@ -19,5 +19,8 @@ export function requireMode(strategy: string, mode: Mode, { cycle }: SyncContext
 /** Options are checked when the strategy is created, so a mistake is reported before the first cycle. */
 export function requireNumber(strategy: string, name: string, value: unknown, min: number): void {
   if (typeof value === 'number' && value >= min && !Number.isNaN(value)) return
-  throw new SyncError('SYNC_INVALID', `${strategy}: \`${name}\` is ${typeof value === 'number' ? value : `a ${typeof value}`}; it must be a number of at least ${min}.`)
+  throw new SyncError(
+    'SYNC_INVALID',
+    `${strategy}: \`${name}\` is ${typeof value === 'number' ? value : `a ${typeof value}`}; it must be a number of at least ${min}.`,
+  )
 }

@@ -4,11 +4,15 @@ import type { Change } from '../../contract/index.ts'
 export type ItemChanges = Change | readonly Change[] | null
 
 /** Converts all items in order. Upserts without a cursor get the item's cursor. */
-export function toChanges<Item>(items: readonly Item[], convert: (item: Item) => ItemChanges, cursorOf: (item: Item) => string): Change[] {
+export function toChanges<Item>(
+  items: readonly Item[],
+  convert: (item: Item) => ItemChanges,
+  cursorOf: (item: Item) => string,
+): Change[] {
   return items.flatMap((item) => {
     const changes = convert(item)
-    return (changes === null ? [] : [changes].flat()).map((change: Change) => (
-      change.type === 'upsert' && change.cursor === undefined ? { ...change, cursor: cursorOf(item) } : change
-    ))
+    return (changes === null ? [] : [changes].flat()).map((change: Change) =>
+      change.type === 'upsert' && change.cursor === undefined ? { ...change, cursor: cursorOf(item) } : change,
+    )
   })
 }

@@ -25,24 +25,44 @@ export interface FixtureWorkerOptions {
  * The worker under test: `minutely` and `yearly` on schedule, `m0` … manual, `c0` … continuous, `s0` … by the minute,
  * and the pair `items-backfill` and `items`. The tenant is the secret TENANT.
  */
-export function createFixtureWorker({ url, process, leaseMs, continuous = 0, manual = 2, scheduled = 0, perSecond }: FixtureWorkerOptions): Worker {
+export function createFixtureWorker({
+  url,
+  process,
+  leaseMs,
+  continuous = 0,
+  manual = 2,
+  scheduled = 0,
+  perSecond,
+}: FixtureWorkerOptions): Worker {
   const worker = new Worker({ name: 'stage' })
   const database = worker.database('rows')
   const limits = { leaseTtlMs: leaseMs }
 
   const ask = async <T>(context: SyncContext, sync: string, table: string, what: string): Promise<T> => {
-    const answer = await context.fetch(`${url}/${context.secrets.get('TENANT')}/${table}/${what}`, { headers: { 'x-sync': sync, 'x-process': process, 'x-cycle': String(context.cycle.id) } })
+    const answer = await context.fetch(`${url}/${context.secrets.get('TENANT')}/${table}/${what}`, {
+      headers: { 'x-sync': sync, 'x-process': process, 'x-cycle': String(context.cycle.id) },
+    })
     if (!answer.ok) throw new Error(`the fixture answered ${answer.status}`)
     return (await answer.json()) as T
   }
   type State = { after: number }
-  const read = (sync: string, table: string, what: 'list' | 'changes') => async (state: State | undefined, context: SyncContext): Promise<Page<State>> => {
-    const { rows, next, more } = await ask<FixturePage>(context, sync, table, `${what}?after=${state?.after ?? 0}`)
-    return { changes: rows.map(toChange), hasMore: more, nextState: { after: next } }
-  }
-  const paced = perSecond === undefined ? {} : { pacer: worker.pacer('budget', { allowedRequests: perSecond, intervalMs: 1_000 }) }
+  const read =
+    (sync: string, table: string, what: 'list' | 'changes') =>
+    async (state: State | undefined, context: SyncContext): Promise<Page<State>> => {
+      const { rows, next, more } = await ask<FixturePage>(context, sync, table, `${what}?after=${state?.after ?? 0}`)
+      return { changes: rows.map(toChange), hasMore: more, nextState: { after: next } }
+    }
+  const paced =
+    perSecond === undefined ? {} : { pacer: worker.pacer('budget', { allowedRequests: perSecond, intervalMs: 1_000 }) }
   const declare = (sync: string, schedule: ScheduleInput, pace: Pick<SyncOptions, 'pacer'> = {}): void => {
-    worker.sync(sync, { database, mode: 'incremental', schedule, limits, execute: read(sync, sync, 'changes'), ...pace })
+    worker.sync(sync, {
+      database,
+      mode: 'incremental',
+      schedule,
+      limits,
+      execute: read(sync, sync, 'changes'),
+      ...pace,
+    })
   }
   declare('minutely', '1m')
   declare('yearly', { cron: '0 0 1 1 *' })
@@ -50,7 +70,9 @@ export function createFixtureWorker({ url, process, leaseMs, continuous = 0, man
   for (let i = 0; i < scheduled; i++) declare(`s${i}`, i % 2 === 0 ? '1m' : { cron: '* * * * *' })
   for (let i = 0; i < continuous; i++) declare(`c${i}`, 'continuous', paced)
   worker.track('items', {
-    database: worker.database('items'), schedule: 'manual', limits,
+    database: worker.database('items'),
+    schedule: 'manual',
+    limits,
     source: {
       backfill: read('items-backfill', 'items', 'list'),
       delta: read('items', 'items', 'changes'),

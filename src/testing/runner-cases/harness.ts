@@ -57,11 +57,19 @@ export class RunnerCaseFixture {
 
   /** Two processes by default, with leases that outlast any stall of the machine. */
   async start(options: Partial<StartOptions> = {}): Promise<void> {
-    await this.harness.start({ processes: 2, concurrency: 3, leaseMs: 30_000, tenants: [this.store.tenant], ...options })
+    await this.harness.start({
+      processes: 2,
+      concurrency: 3,
+      leaseMs: 30_000,
+      tenants: [this.store.tenant],
+      ...options,
+    })
   }
 
   async status(sync: string): Promise<SyncStatus> {
-    const syncs = listDeclaredSyncs(createFixtureWorker({ url: '', process: '', leaseMs: 1 })).filter(({ plan }) => plan.sync === sync)
+    const syncs = listDeclaredSyncs(createFixtureWorker({ url: '', process: '', leaseMs: 1 })).filter(
+      ({ plan }) => plan.sync === sync,
+    )
     return required((await readStatus({ store: this.store, syncs, now: Date.now() }))[0], 'the result of readStatus[0]')
   }
 
@@ -80,15 +88,47 @@ export class RunnerCaseFixture {
     const { store } = this
     const taken = await store.acquire(syncRef(sync), { holder: 'before', ttlMs: 60_000, at: Date.now() })
     if (taken.kind === 'held') assert.fail(`${sync} is held by ${taken.holder}`)
-    const { lease, checkpoint: { version } } = taken
-    const { inflight: { cycle } } = required(await store.beginCycle(lease, { at, mode: 'incremental', trigger: 'schedule', fresh: false, databases: ['rows'] }), 'the result of beginCycle')
+    const {
+      lease,
+      checkpoint: { version },
+    } = taken
+    const {
+      inflight: { cycle },
+    } = required(
+      await store.beginCycle(lease, {
+        at,
+        mode: 'incremental',
+        trigger: 'schedule',
+        fresh: false,
+        databases: ['rows'],
+      }),
+      'the result of beginCycle',
+    )
     const outcome = await store.commit({
-      lease, version, at, owner: 'stage', landings: [], quarantined: [], columns: {}, readAtSequence: 0, upstreamToleranceMs: 0,
+      lease,
+      version,
+      at,
+      owner: 'stage',
+      landings: [],
+      quarantined: [],
+      columns: {},
+      readAtSequence: 0,
+      upstreamToleranceMs: 0,
       transition: { kind: 'complete', cycle, page: 1, state: '{"after":0}', tidemark: null, scope: null, sweep: null },
     })
     assert.equal(outcome.kind, 'landed')
     const counts = { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
-    await store.release(lease, { cycle, stopReason: 'complete', endedAt: at, pages: 1, counts, retries: 0, waitedMs: 0, error: null, retryAt: null })
+    await store.release(lease, {
+      cycle,
+      stopReason: 'complete',
+      endedAt: at,
+      pages: 1,
+      counts,
+      retries: 0,
+      waitedMs: 0,
+      error: null,
+      retryAt: null,
+    })
   }
 
   async waitUntil(what: string, condition: () => boolean | Promise<boolean>, limitMs = 40_000): Promise<void> {
@@ -102,7 +142,12 @@ export class RunnerCaseFixture {
   async #describeFailures(): Promise<string> {
     const { syncs } = await this.store.listSyncStatus({ at: Date.now(), recent: 1 })
     const failed = syncs.filter(({ checkpoint }) => checkpoint.lastError !== null)
-    return failed.map(({ sync, checkpoint: { lastError } }) => `${sync}: ${required(lastError, 'lastError').code} ${required(lastError, 'lastError').message}`).join('; ')
+    return failed
+      .map(
+        ({ sync, checkpoint: { lastError } }) =>
+          `${sync}: ${required(lastError, 'lastError').code} ${required(lastError, 'lastError').message}`,
+      )
+      .join('; ')
   }
 }
 

@@ -74,10 +74,20 @@ export class SourceServerFixture {
     const [, tenant = '', rows = '', what = ''] = url.pathname.split('/')
     const sync = String(request.headers['x-sync'])
     const { pageMs = 0, fails = false } = this.#behaviours.get(sync) ?? this.#behaviours.get('') ?? {}
-    const asked: SourceRequest = { tenant, sync, process: String(request.headers['x-process']), cycle: Number(request.headers['x-cycle']), at: Date.now(), endedAt: null }
+    const asked: SourceRequest = {
+      tenant,
+      sync,
+      process: String(request.headers['x-process']),
+      cycle: Number(request.headers['x-cycle']),
+      at: Date.now(),
+      endedAt: null,
+    }
     const name = `${tenant}/${sync}`
     const other = this.#open.get(name)
-    if (other !== undefined) this.overlaps.push(`${name}: ${asked.process} sent a request in cycle ${asked.cycle} while one of ${other.process} was pending in cycle ${other.cycle}`)
+    if (other !== undefined)
+      this.overlaps.push(
+        `${name}: ${asked.process} sent a request in cycle ${asked.cycle} while one of ${other.process} was pending in cycle ${other.cycle}`,
+      )
     this.#open.set(name, asked)
     this.requests.push(asked)
     const end = (): void => {
@@ -89,7 +99,8 @@ export class SourceServerFixture {
     if (pageMs > 0) await sleep(pageMs)
     const after = Number(url.searchParams.get('after') ?? 0)
     const table = this.table(rows, tenant)
-    const body = what === 'position' ? table.headSequence : what === 'list' ? table.listFrom(after) : table.changesAfter(after)
+    const body =
+      what === 'position' ? table.headSequence : what === 'list' ? table.listFrom(after) : table.changesAfter(after)
     response.statusCode = fails ? 500 : 200
     end()
     response.end(JSON.stringify(body))
@@ -138,7 +149,11 @@ export class FixtureTable {
   listFrom(from: number): FixturePage {
     const found = [...this.#rows.keys()].filter((row) => row >= from).toSorted((a, b) => a - b)
     const page = found.slice(0, PAGE_SIZE)
-    return { rows: page.map((row) => ({ key: this.#key(row), value: required(this.#rows.get(row), 'an entry of rows') })), next: (page.at(-1) ?? from) + 1, more: found.length > PAGE_SIZE }
+    return {
+      rows: page.map((row) => ({ key: this.#key(row), value: required(this.#rows.get(row), 'an entry of rows') })),
+      next: (page.at(-1) ?? from) + 1,
+      more: found.length > PAGE_SIZE,
+    }
   }
 
   changesAfter(after: number): FixturePage {

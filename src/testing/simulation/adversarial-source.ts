@@ -83,7 +83,16 @@ export class AdversarialSource {
     return this.#ids
   }
 
-  write(id: string, options: { deleted?: boolean; listings?: readonly string[]; unstorable?: boolean; lagMs?: number; stamp?: number } = {}): void {
+  write(
+    id: string,
+    options: {
+      deleted?: boolean
+      listings?: readonly string[]
+      unstorable?: boolean
+      lagMs?: number
+      stamp?: number
+    } = {},
+  ): void {
     const { granularityMs, monotonic } = this.contract
     const now = this.#now()
     const stamp = options.stamp ?? Math.floor((now + this.clockErrorMs) / granularityMs) * granularityMs
@@ -95,8 +104,12 @@ export class AdversarialSource {
     versions.push({
       v: ++this.#version,
       stamp: monotonic ? stamp : Math.max(stamp, (versions.at(-1)?.stamp ?? 0) + granularityMs),
-      deleted: options.deleted === true, listings: options.listings ?? versions.at(-1)?.listings ?? [],
-      writtenAt: now, visibleAt: now + (monotonic ? (options.lagMs ?? 0) : 0), unstorable: options.unstorable === true, plain: this.contract.plain,
+      deleted: options.deleted === true,
+      listings: options.listings ?? versions.at(-1)?.listings ?? [],
+      writtenAt: now,
+      visibleAt: now + (monotonic ? (options.lagMs ?? 0) : 0),
+      unstorable: options.unstorable === true,
+      plain: this.contract.plain,
     })
   }
 
@@ -116,7 +129,8 @@ export class AdversarialSource {
   /** All versions a reader could have seen in an interval. */
   versionsDuring(id: string, from: number, to: number): Array<SourceVersion | undefined> {
     const seen = [this.versionAt(id, from)]
-    for (const version of this.versions(id)) if (version.visibleAt > from && version.visibleAt <= to && (seen[0]?.v ?? 0) < version.v) seen.push(version)
+    for (const version of this.versions(id))
+      if (version.visibleAt > from && version.visibleAt <= to && (seen[0]?.v ?? 0) < version.v) seen.push(version)
     return seen
   }
 
@@ -130,15 +144,20 @@ export class AdversarialSource {
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
       const version = this.versionAt(id, at)
-      if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id)) continue
+      if (version === undefined || version.deleted || !version.listings.includes(request.listing) || hidden.has(id))
+        continue
       rows.push({ id, version })
     }
-    const start = request.after === null ? 0 : rows.findIndex((row) => row.id > required(request.after, 'request.after'))
+    const start =
+      request.after === null ? 0 : rows.findIndex((row) => row.id > required(request.after, 'request.after'))
     return this.#page(rows, start === -1 ? rows.length : start, `list ${request.listing} ${request.after}`, fault)
   }
 
   /** Records by (timestamp, id), from a timestamp or above a cursor, and never above `through`. */
-  changes(request: { from: number | null; after: KeysetCursor | null; through: number; which: 'live' | 'deleted' | 'both' }, fault: Fault | null): SourcePage {
+  changes(
+    request: { from: number | null; after: KeysetCursor | null; through: number; which: 'live' | 'deleted' | 'both' },
+    fault: Fault | null,
+  ): SourcePage {
     const now = this.#now()
     const rows: SourceRow[] = []
     for (const id of this.#ids) {
@@ -148,8 +167,17 @@ export class AdversarialSource {
       rows.push({ id, version })
     }
     rows.sort((a, b) => a.version.stamp - b.version.stamp || (a.id < b.id ? -1 : 1))
-    const start = rows.findIndex(({ id, version }) => (request.after === null ? request.from === null || version.stamp >= request.from : isAfter([version.stamp, id], request.after)))
-    return this.#page(rows, start === -1 ? rows.length : start, `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`, fault)
+    const start = rows.findIndex(({ id, version }) =>
+      request.after === null
+        ? request.from === null || version.stamp >= request.from
+        : isAfter([version.stamp, id], request.after),
+    )
+    return this.#page(
+      rows,
+      start === -1 ? rows.length : start,
+      `changes ${request.which} ${request.from} ${String(request.after)} ${request.through}`,
+      fault,
+    )
   }
 
   /** One record, if the listing currently contains it. */
@@ -167,16 +195,21 @@ export class AdversarialSource {
     const { pageSize, emptyPages, shuffled } = this.contract
     const honest = rows.slice(start, start + pageSize)
     const more = start + pageSize < rows.length
-    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({ rows: shuffled ? this.#random.shuffle([...page]) : page, claimsMore })
+    const answer = (page: SourceRow[], claimsMore = more): SourcePage => ({
+      rows: shuffled ? this.#random.shuffle([...page]) : page,
+      claimsMore,
+    })
     switch (fault?.kind) {
       case 'page-repeated':
         if (start > 0) return answer(rows.slice(Math.max(0, start - pageSize), start))
         break
       case 'rows-duplicated':
-        if (honest.length > 0) return answer([...honest, ...honest.slice(0, 1 + Math.floor(fault.severity * honest.length))])
+        if (honest.length > 0)
+          return answer([...honest, ...honest.slice(0, 1 + Math.floor(fault.severity * honest.length))])
         break
       case 'short-page':
-        if (honest.length > 1) return answer(honest.slice(0, 1 + Math.floor(fault.severity * (honest.length - 1))), true)
+        if (honest.length > 1)
+          return answer(honest.slice(0, 1 + Math.floor(fault.severity * (honest.length - 1))), true)
         break
       case 'empty-page':
         if (emptyPages && honest.length > 0 && !this.#emptied.has(place)) {
@@ -220,7 +253,12 @@ export interface SourceConnection {
 }
 
 /** One request over an unreliable connection. */
-export async function sendRequest<T>(line: SourceConnection, name: string, signal: AbortSignal, answer: (fault: Fault | null) => T): Promise<T> {
+export async function sendRequest<T>(
+  line: SourceConnection,
+  name: string,
+  signal: AbortSignal,
+  answer: (fault: Fault | null) => T,
+): Promise<T> {
   const { process, faults, source, latencyMs, responseLatencyMs: answerMs = latencyMs, deadlineMs } = line
   const label = `source.${name}`
   source.requests++
@@ -258,8 +296,22 @@ export async function sendRequest<T>(line: SourceConnection, name: string, signa
 }
 
 const NEVER_MS = 400 * 24 * 3_600_000
-const NETWORK_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
-const PAGE_FAULTS = ['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'] as const satisfies readonly FaultKind[]
+const NETWORK_FAULTS = [
+  'rate-limited',
+  'server-error',
+  'timeout-before',
+  'timeout-after',
+  'truncated',
+  'late-answer',
+] as const satisfies readonly FaultKind[]
+const PAGE_FAULTS = [
+  'page-repeated',
+  'rows-duplicated',
+  'short-page',
+  'empty-page',
+  'end-flag-early',
+  'end-flag-never',
+] as const satisfies readonly FaultKind[]
 
 export function isAfter([stamp, id]: KeysetCursor, [thanStamp, thanId]: KeysetCursor): boolean {
   return stamp > thanStamp || (stamp === thanStamp && id > thanId)

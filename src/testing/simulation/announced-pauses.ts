@@ -49,8 +49,14 @@ export class AnnouncedPauses {
   /** Called when a cycle has ended normally: by then the store must know every pause the runner received. */
   onCycleEnd(process: SimulatedProcess): void {
     const { now, reportViolation: violate } = this.#options
-    const forgotten = this.#announced.find((pause) => pause.by === process && pause.storedAt === null && pause.until > now())
-    if (forgotten !== undefined) violate('O18', `a cycle of ${process.name} ended without persisting the pause that the vendor had announced until ${forgotten.until}`)
+    const forgotten = this.#announced.find(
+      (pause) => pause.by === process && pause.storedAt === null && pause.until > now(),
+    )
+    if (forgotten !== undefined)
+      violate(
+        'O18',
+        `a cycle of ${process.name} ended without persisting the pause that the vendor had announced until ${forgotten.until}`,
+      )
   }
 
   /** When the last pause ends. */
@@ -63,8 +69,16 @@ export class AnnouncedPauses {
     const { now, toleranceMs, reportViolation: violate } = this.#options
     const at = now()
     this.#announced = this.#announced.filter(({ until }) => until > at)
-    const broken = this.#announced.find((pause) => at < pause.until - toleranceMs && (pause.by === process || (pause.storedAt !== null && pause.storedAt + STORE_READ_DELAY_MS < at)))
-    if (broken !== undefined) violate('O18', `${process.name} sent a request ${broken.until - at} ms before the end of the pause that the vendor had announced to ${broken.by.name}`)
+    const broken = this.#announced.find(
+      (pause) =>
+        at < pause.until - toleranceMs &&
+        (pause.by === process || (pause.storedAt !== null && pause.storedAt + STORE_READ_DELAY_MS < at)),
+    )
+    if (broken !== undefined)
+      violate(
+        'O18',
+        `${process.name} sent a request ${broken.until - at} ms before the end of the pause that the vendor had announced to ${broken.by.name}`,
+      )
   }
 }
 

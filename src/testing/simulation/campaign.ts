@@ -76,7 +76,11 @@ export interface Failure extends ShrinkResult {
  * Runs many worlds, one per seed. A finding consists of a seed, the invariant that broke, and the fewest faults that
  * break it.
  */
-export async function runCampaign(options: CampaignOptions, kinds: readonly FaultKind[], run: RunSeed): Promise<SimulationReport> {
+export async function runCampaign(
+  options: CampaignOptions,
+  kinds: readonly FaultKind[],
+  run: RunSeed,
+): Promise<SimulationReport> {
   const { seeds, firstSeed = 1, stopOnFailure = true, shrinks = true } = options
   const startedAt = performance.now()
   const faultsByPlace: Record<string, Record<string, number>> = {}
@@ -88,15 +92,28 @@ export async function runCampaign(options: CampaignOptions, kinds: readonly Faul
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
       if (options.seconds !== undefined && (performance.now() - startedAt) / 1_000 > options.seconds) break
       const verdict = await run(seed)
-      const violations = [...verdict.violations, ...wire.tripped().map((message) => ({ oracle: 'ports', message, atMs: 0 }))]
+      const violations = [
+        ...verdict.violations,
+        ...wire.tripped().map((message) => ({ oracle: 'ports', message, atMs: 0 })),
+      ]
       // One world in a hundred is run twice: a world that is not deterministic cannot be reproduced from its seed.
       if (hashOf(seed, 'repeat') % 100 === 0) {
         repeated++
         const again = await run(seed)
-        if (again.hash !== verdict.hash) violations.push({ oracle: 'determinism', message: `the hash was ${verdict.hash}, then ${again.hash}`, atMs: 0 })
+        if (again.hash !== verdict.hash)
+          violations.push({
+            oracle: 'determinism',
+            message: `the hash was ${verdict.hash}, then ${again.hash}`,
+            atMs: 0,
+          })
         // O15: without faults, the same world reaches the same final rows.
         const twin = await run(seed, new Set())
-        if (verdict.violations.length === 0 && twin.rows !== verdict.rows) violations.push({ oracle: 'O15', message: 'the final rows are not those of the same world without faults', atMs: 0 })
+        if (verdict.violations.length === 0 && twin.rows !== verdict.rows)
+          violations.push({
+            oracle: 'O15',
+            message: 'the final rows are not those of the same world without faults',
+            atMs: 0,
+          })
       }
       done++
       worldsByKind[verdict.kind] = (worldsByKind[verdict.kind] ?? 0) + 1
@@ -112,7 +129,15 @@ export async function runCampaign(options: CampaignOptions, kinds: readonly Faul
       }
       const [first] = violations
       if (first !== undefined) {
-        failures.push({ seed, kind: verdict.kind, oracle: first.oracle, message: first.message, ...(shrinks ? await shrink(run, verdict, first.oracle) : { faults: verdict.faults.map((fault) => fault.id), trail: verdict.trail }) })
+        failures.push({
+          seed,
+          kind: verdict.kind,
+          oracle: first.oracle,
+          message: first.message,
+          ...(shrinks
+            ? await shrink(run, verdict, first.oracle)
+            : { faults: verdict.faults.map((fault) => fault.id), trail: verdict.trail }),
+        })
         if (stopOnFailure) break
       }
       options.onProgress?.({ done, of: seeds, faults, failures: failures.length })
@@ -122,13 +147,26 @@ export async function runCampaign(options: CampaignOptions, kinds: readonly Faul
   }
   const seconds = (performance.now() - startedAt) / 1_000
   return {
-    seeds: done, firstSeed, perSecond: done / seconds, virtualHours: virtualMs / 3_600_000, steps, cycles, worldsByKind, requests, faults, faultsByPlace,
-    kindsNeverHit: kinds.filter((kind) => faultsByPlace[kind] === undefined), repeated, failures,
-    digest: digest.toString(16).padStart(8, '0'), sentence: summarizeEvidence(done, faults, failures),
+    seeds: done,
+    firstSeed,
+    perSecond: done / seconds,
+    virtualHours: virtualMs / 3_600_000,
+    steps,
+    cycles,
+    worldsByKind,
+    requests,
+    faults,
+    faultsByPlace,
+    kindsNeverHit: kinds.filter((kind) => faultsByPlace[kind] === undefined),
+    repeated,
+    failures,
+    digest: digest.toString(16).padStart(8, '0'),
+    sentence: summarizeEvidence(done, faults, failures),
   }
 }
 
 function summarizeEvidence(worlds: number, faults: number, failures: readonly Failure[]): string {
-  if (failures.length > 0) return `${failures.length} of ${worlds} worlds broke an invariant; the first is seed ${required(failures[0], 'the first failure').seed}.`
+  if (failures.length > 0)
+    return `${failures.length} of ${worlds} worlds broke an invariant; the first is seed ${required(failures[0], 'the first failure').seed}.`
   return `No invariant was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`
 }

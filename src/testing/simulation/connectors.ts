@@ -1,5 +1,12 @@
 import type { Change, Execute, JsonObject, Lookup } from '../../contract/index.ts'
-import { isAfter, sendRequest, type SourceConnection, type KeysetCursor, type SourceRow, type SourceVersion } from './adversarial-source.ts'
+import {
+  isAfter,
+  sendRequest,
+  type SourceConnection,
+  type KeysetCursor,
+  type SourceRow,
+  type SourceVersion,
+} from './adversarial-source.ts'
 
 /** Connectors that follow the source's contract, as a careful engineer would write them for the real API. */
 
@@ -18,13 +25,19 @@ export function listing(line: SourceConnection, options: { listing: string; stam
   const { source } = line
   return async (state, { cycle, signal }) => {
     const { token, after, empty } = state ?? { token: `${options.listing} ${cycle.id}`, after: null, empty: 0 }
-    const { rows } = await sendRequest(line, 'list', signal, (fault) => source.list({ listing: options.listing, token, after }, fault))
+    const { rows } = await sendRequest(line, 'list', signal, (fault) =>
+      source.list({ listing: options.listing, token, after }, fault),
+    )
     if (rows.length === 0) {
       if (isConfirmed(line, empty)) return { changes: [], hasMore: false }
       return { changes: [], hasMore: true, nextState: { token, after, empty: empty + 1 } }
     }
     const last = rows.reduce<string | null>((most, row) => (most === null || row.id > most ? row.id : most), after)
-    return { changes: rows.map((row) => toChange(row, options.stamped)), hasMore: true, nextState: { token, after: last, empty: 0 } }
+    return {
+      changes: rows.map((row) => toChange(row, options.stamped)),
+      hasMore: true,
+      nextState: { token, after: last, empty: 0 },
+    }
   }
 }
 
@@ -63,7 +76,9 @@ export function delta(line: SourceConnection, options: DeltaOptions): Execute<De
   return async (state, { cycle, signal }) => {
     let through = state?.through
     if (through === undefined) {
-      const now = options.usesSourceTime ? Math.min(cycle.startedAt, await sendRequest(line, 'time', signal, () => source.sourceTime())) : cycle.startedAt
+      const now = options.usesSourceTime
+        ? Math.min(cycle.startedAt, await sendRequest(line, 'time', signal, () => source.sourceTime()))
+        : cycle.startedAt
       through = now - options.windowMs
     }
     const phase = state?.phase ?? 'changes'
@@ -73,22 +88,40 @@ export function delta(line: SourceConnection, options: DeltaOptions): Execute<De
     let deletedSince = state?.deletedSince ?? null
     const which = phase === 'deletions' ? 'deleted' : options.deletions === 'inline' ? 'both' : 'live'
     const from = phase === 'deletions' ? deletedSince : since
-    const { rows } = await sendRequest(line, phase, signal, (fault) => source.changes({ from, after, through, which }, fault))
+    const { rows } = await sendRequest(line, phase, signal, (fault) =>
+      source.changes({ from, after, through, which }, fault),
+    )
 
     if (rows.length === 0) {
-      if (!isConfirmed(line, empty)) return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase, after, empty: empty + 1 } }
+      if (!isConfirmed(line, empty))
+        return {
+          changes: [],
+          hasMore: true,
+          nextState: { since, deletedSince, through, phase, after, empty: empty + 1 },
+        }
       // The frontier moves on evidence only: to the last timestamp seen, never to the horizon itself.
       if (after !== null) {
         if (phase === 'deletions') deletedSince = Math.max(deletedSince ?? 0, after[0])
         else since = Math.max(since ?? 0, after[0])
       }
       if (phase === 'changes' && options.deletions === 'apart') {
-        return { changes: [], hasMore: true, nextState: { since, deletedSince, through, phase: 'deletions', after: null, empty: 0 } }
+        return {
+          changes: [],
+          hasMore: true,
+          nextState: { since, deletedSince, through, phase: 'deletions', after: null, empty: 0 },
+        }
       }
       return { changes: [], hasMore: false, nextState: { since, deletedSince } }
     }
-    const last = rows.reduce<KeysetCursor | null>((most, { id, version }) => (most === null || isAfter([version.stamp, id], most) ? [version.stamp, id] : most), after)
-    return { changes: rows.map((row) => toChange(row, true)), hasMore: true, nextState: { since, deletedSince, through, phase, after: last, empty: 0 } }
+    const last = rows.reduce<KeysetCursor | null>(
+      (most, { id, version }) => (most === null || isAfter([version.stamp, id], most) ? [version.stamp, id] : most),
+      after,
+    )
+    return {
+      changes: rows.map((row) => toChange(row, true)),
+      hasMore: true,
+      nextState: { since, deletedSince, through, phase, after: last, empty: 0 },
+    }
   }
 }
 

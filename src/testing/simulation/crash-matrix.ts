@@ -31,7 +31,10 @@ export async function runCrashMatrix(options: { pairs: number; seed?: number }):
   const reference = await runWithCrashes(() => false)
   const failures: Array<{ crashes: string; difference: string }> = []
   let runs = 0
-  const compare = async (crashes: string, crashesAt: (wait: number, ofLife: number, life: number) => boolean): Promise<void> => {
+  const compare = async (
+    crashes: string,
+    crashesAt: (wait: number, ofLife: number, life: number) => boolean,
+  ): Promise<void> => {
     runs++
     const outcome = await runWithCrashes(crashesAt)
     const difference = outcome.violation ?? firstDifference(outcome.end, reference.end)
@@ -54,15 +57,37 @@ const WORKER = 'matrix'
 const DATABASE = 'records'
 const DAY_MS = 86_400_000
 
-async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: number) => boolean): Promise<{ end: string; labels: string[]; violation: string | null }> {
+async function runWithCrashes(
+  crashesAt: (wait: number, ofLife: number, life: number) => boolean,
+): Promise<{ end: string; labels: string[]; violation: string | null }> {
   const store = await openSqliteStore({ file: ':memory:' })
   try {
     const scheduler = new Scheduler(1, new Trace())
     const faults = new FaultInjector(1, {})
     const source = new AdversarialSource(
-      { lagMs: 0, skewMs: 0, granularityMs: 1, pageSize: 3, emptyPages: true, shuffled: false, monotonic: true, plain: false }, { now: () => scheduler.now, chance: new RandomStream(1, 'source'), faults },
+      {
+        lagMs: 0,
+        skewMs: 0,
+        granularityMs: 1,
+        pageSize: 3,
+        emptyPages: true,
+        shuffled: false,
+        monotonic: true,
+        plain: false,
+      },
+      { now: () => scheduler.now, chance: new RandomStream(1, 'source'), faults },
     )
-    const oracle = new SourceOracle({ store, source, now: () => scheduler.now, worker: WORKER, database: DATABASE, syncs: SYNCS, isSourceIncomplete: false, runnerSkewMs: 0, storeHasClock: false })
+    const oracle = new SourceOracle({
+      store,
+      source,
+      now: () => scheduler.now,
+      worker: WORKER,
+      database: DATABASE,
+      syncs: SYNCS,
+      isSourceIncomplete: false,
+      runnerSkewMs: 0,
+      storeHasClock: false,
+    })
     const labels: string[] = []
     let [life, ofLife, act] = [0, 0, 0]
     let process: SimulatedProcess = scheduler.start('fate')
@@ -74,14 +99,26 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
       const self = (process = scheduler.start(`life${life}`))
       const line: SourceConnection = { process: self, faults, source, latencyMs: () => 10, deadlineMs: 60_000 }
       const reached = createFaultyStore(store, {
-        process: self, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), runLater: () => {},
+        process: self,
+        faults,
+        latencyMs: () => 1,
+        observe: (method, args, answer) => oracle.observe(method, args, answer),
+        runLater: () => {},
       })
       const holder = `life${life}`
       while (act < STEPS.length) {
         const { sync } = required(STEPS[act], 'STEPS[act]')
         await runCycle(planOf(sync, line), {
-          store: reached, ports: { clock: new VirtualClock(self), random: new RandomStream(1, 'jitter'), log: { debug() {}, info() {}, warn() {}, error() {} } },
-          fetch: unreachable, secrets: { get: unreachable }, holder, trigger: 'matrix',
+          store: reached,
+          ports: {
+            clock: new VirtualClock(self),
+            random: new RandomStream(1, 'jitter'),
+            log: { debug() {}, info() {}, warn() {}, error() {} },
+          },
+          fetch: unreachable,
+          secrets: { get: unreachable },
+          holder,
+          trigger: 'matrix',
         })
         await self.idle(1_000)
       }
@@ -106,9 +143,21 @@ async function runWithCrashes(crashesAt: (wait: number, ofLife: number, life: nu
     await oracle.compareRows()
     await oracle.compareAudit()
     const rows = (await store.rows({ database: DATABASE, limit: 1_000 })).map((row) => [row.key, row.text])
-    const feed = (await store.changes({ after: 0, limit: 1_000 })).map((entry) => [entry.sequence, entry.key, entry.action, entry.text, entry.sync, entry.cycle, entry.page])
+    const feed = (await store.changes({ after: 0, limit: 1_000 })).map((entry) => [
+      entry.sequence,
+      entry.key,
+      entry.action,
+      entry.text,
+      entry.sync,
+      entry.cycle,
+      entry.page,
+    ])
     const checkpoints = await Promise.all(SYNCS.map(({ sync }) => store.readCheckpoint({ worker: WORKER, sync })))
-    const end = JSON.stringify([rows, feed, checkpoints.map(({ version, committed, inflight }) => [version, committed, inflight])])
+    const end = JSON.stringify([
+      rows,
+      feed,
+      checkpoints.map(({ version, committed, inflight }) => [version, committed, inflight]),
+    ])
     return { end, labels, violation: oracle.violations[0]?.message ?? null }
   } finally {
     await store.close()
@@ -129,10 +178,42 @@ interface MatrixStep {
 }
 
 const STEPS: readonly MatrixStep[] = [
-  { sync: 'list', count: 1, writeToSource: (source) => ['a', 'b', 'c', 'd', 'e', 'f', 'g'].forEach((id, index) => writeAtHour(source, id, 1 + index)) },
-  { sync: 'list', count: 2, writeToSource: (source) => (writeAtHour(source, 'b', 20), writeAtHour(source, 'd', 21, true), writeAtHour(source, 'h', 22), writeAtHour(source, 'g', 23, true)) },
-  { sync: 'delta', count: 1, writeToSource: (source) => (writeAtHour(source, 'a', 30), writeAtHour(source, 'h', 31, true), writeAtHour(source, 'd', 31), writeAtHour(source, 'i', 31), writeAtHour(source, 'j', 31)) },
-  { sync: 'delta', count: 2, writeToSource: (source) => (writeAtHour(source, 'j', 40, true), writeAtHour(source, 'h', 41), writeAtHour(source, 'c', 41)) },
+  {
+    sync: 'list',
+    count: 1,
+    writeToSource: (source) =>
+      ['a', 'b', 'c', 'd', 'e', 'f', 'g'].forEach((id, index) => writeAtHour(source, id, 1 + index)),
+  },
+  {
+    sync: 'list',
+    count: 2,
+    writeToSource: (source) => (
+      writeAtHour(source, 'b', 20),
+      writeAtHour(source, 'd', 21, true),
+      writeAtHour(source, 'h', 22),
+      writeAtHour(source, 'g', 23, true)
+    ),
+  },
+  {
+    sync: 'delta',
+    count: 1,
+    writeToSource: (source) => (
+      writeAtHour(source, 'a', 30),
+      writeAtHour(source, 'h', 31, true),
+      writeAtHour(source, 'd', 31),
+      writeAtHour(source, 'i', 31),
+      writeAtHour(source, 'j', 31)
+    ),
+  },
+  {
+    sync: 'delta',
+    count: 2,
+    writeToSource: (source) => (
+      writeAtHour(source, 'j', 40, true),
+      writeAtHour(source, 'h', 41),
+      writeAtHour(source, 'c', 41)
+    ),
+  },
 ]
 
 function writeAtHour(source: AdversarialSource, id: string, hour: number, deleted = false): void {
@@ -141,9 +222,21 @@ function writeAtHour(source: AdversarialSource, id: string, hour: number, delete
 
 function planOf(sync: string, line: SourceConnection): SyncPlan {
   return {
-    worker: WORKER, sync, mode: sync === 'list' ? 'replace' : 'incremental', databases: [{ name: DATABASE }], owner: 'owner',
-    execute: withPacing(sync === 'list' ? listing(line, { listing: 'a', stamped: true }) : delta(line, { windowMs: 1_000, deletions: 'apart', usesSourceTime: false })),
-    pacers: [{ name: 'budget', allowedRequests: 1_000, intervalMs: 1_000 }], limits: { ...DEFAULT_LIMITS, leaseTtlMs: 10_000 }, sweep: DEFAULT_SWEEP, scope: null, upstreamToleranceMs: 0,
+    worker: WORKER,
+    sync,
+    mode: sync === 'list' ? 'replace' : 'incremental',
+    databases: [{ name: DATABASE }],
+    owner: 'owner',
+    execute: withPacing(
+      sync === 'list'
+        ? listing(line, { listing: 'a', stamped: true })
+        : delta(line, { windowMs: 1_000, deletions: 'apart', usesSourceTime: false }),
+    ),
+    pacers: [{ name: 'budget', allowedRequests: 1_000, intervalMs: 1_000 }],
+    limits: { ...DEFAULT_LIMITS, leaseTtlMs: 10_000 },
+    sweep: DEFAULT_SWEEP,
+    scope: null,
+    upstreamToleranceMs: 0,
   }
 }
 

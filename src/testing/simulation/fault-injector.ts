@@ -2,23 +2,49 @@ import { hashOf } from './random-stream.ts'
 
 export const FAULT_KINDS = [
   // Process
-  'crash', 'freeze', 'terminate', 'clock-step',
+  'crash',
+  'freeze',
+  'terminate',
+  'clock-step',
   // Store
-  'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
+  'store-busy',
+  'store-unavailable',
+  'applied-unknown',
+  'applied-late',
+  'lost-unknown',
   // Source
-  'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
+  'rate-limited',
+  'server-error',
+  'truncated',
+  'timeout-before',
+  'timeout-after',
+  'late-answer',
   // Page
-  'page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never', 'listing-lie',
+  'page-repeated',
+  'rows-duplicated',
+  'short-page',
+  'empty-page',
+  'end-flag-early',
+  'end-flag-never',
+  'listing-lie',
 ] as const
 
 /** Further faults of a vendor's responses. */
 export const RESPONSE_FAULT_KINDS = [
-  'expired-token', 'partial-answer', 'login-page', 'auth-refused',
+  'expired-token',
+  'partial-answer',
+  'login-page',
+  'auth-refused',
   // Responses that are well formed and wrong
-  'wrong-date', 'wrong-total', 'cached-page', 'unsorted',
+  'wrong-date',
+  'wrong-total',
+  'cached-page',
+  'unsorted',
 ] as const
 
-export type FaultKind = (typeof FAULT_KINDS)[number] | (typeof RESPONSE_FAULT_KINDS)[number]
+export type FaultKind =
+  | (typeof FAULT_KINDS)[number]
+  | (typeof RESPONSE_FAULT_KINDS)[number]
   /** Only some vendors have nested pages, so a few hundred worlds may never reach it. */
   | 'cached-nested-page'
 
@@ -46,7 +72,11 @@ export class FaultInjector {
   readonly #only: ReadonlySet<string> | null
   readonly #visits = new Map<string, number>()
 
-  constructor(seed: number, rates: Readonly<Partial<Record<FaultKind, number>>>, only: ReadonlySet<string> | null = null) {
+  constructor(
+    seed: number,
+    rates: Readonly<Partial<Record<FaultKind, number>>>,
+    only: ReadonlySet<string> | null = null,
+  ) {
     this.#seed = seed
     this.#rates = rates
     this.#only = only

@@ -14,14 +14,29 @@ export interface FaultyStoreOptions {
 
 export type StoreMethod = Exclude<keyof Store, 'tenant' | 'forTenant' | 'close'>
 
-const WRITE_METHODS: ReadonlySet<StoreMethod> = new Set(['acquire', 'renew', 'release', 'beginCycle', 'commit', 'signalSync', 'compact', 'cursorSecrets', 'addApiKey', 'revokeApiKey'])
+const WRITE_METHODS: ReadonlySet<StoreMethod> = new Set([
+  'acquire',
+  'renew',
+  'release',
+  'beginCycle',
+  'commit',
+  'signalSync',
+  'compact',
+  'cursorSecrets',
+  'addApiKey',
+  'revokeApiKey',
+])
 
 /**
  * Any store behind an unreliable connection. Every call has latency before and after; it may be refused without effect,
  * take effect and return an error, take effect later, or never return because the caller crashed.
  */
 export function createFaultyStore(inner: Store, options: FaultyStoreOptions): Store {
-  const wrapped: Partial<Record<keyof Store, unknown>> = { tenant: inner.tenant, supportsSoftDeletes: inner.supportsSoftDeletes, close: () => inner.close() }
+  const wrapped: Partial<Record<keyof Store, unknown>> = {
+    tenant: inner.tenant,
+    supportsSoftDeletes: inner.supportsSoftDeletes,
+    close: () => inner.close(),
+  }
   wrapped.forTenant = (tenant: string) => createFaultyStore(inner.forTenant(tenant), options)
   for (const method of FAULTY_METHODS) {
     wrapped[method] = (...args: unknown[]) => callWithFaults(inner, options, method, args)
@@ -29,7 +44,12 @@ export function createFaultyStore(inner: Store, options: FaultyStoreOptions): St
   return wrapped as unknown as Store
 }
 
-async function callWithFaults(inner: Store, options: FaultyStoreOptions, method: StoreMethod, args: unknown[]): Promise<unknown> {
+async function callWithFaults(
+  inner: Store,
+  options: FaultyStoreOptions,
+  method: StoreMethod,
+  args: unknown[],
+): Promise<unknown> {
   const { process, faults, latencyMs, observe, runLater: later } = options
   const label = `store.${method}`
   const apply = async (): Promise<unknown> => {
@@ -67,7 +87,34 @@ const WRITE_FAULTS = ['store-busy', 'store-unavailable', 'applied-unknown', 'app
 const READ_FAULTS = ['store-busy', 'store-unavailable'] as const
 
 const FAULTY_METHODS: readonly StoreMethod[] = [
-  'acquire', 'renew', 'release', 'beginCycle', 'commit', 'readCheckpoint', 'syncs', 'signalSync', 'audit', 'cycles', 'takeSlots', 'lastSlotTimes', 'recordPause', 'pauses', 'headSequence',
-  'changes', 'rows', 'row', 'history', 'databases', 'databaseNames', 'quarantineEntries', 'feed', 'sequenceBefore', 'compact', 'cursorSecrets',
-  'apiKey', 'apiKeys', 'addApiKey', 'revokeApiKey',
+  'acquire',
+  'renew',
+  'release',
+  'beginCycle',
+  'commit',
+  'readCheckpoint',
+  'syncs',
+  'signalSync',
+  'audit',
+  'cycles',
+  'takeSlots',
+  'lastSlotTimes',
+  'recordPause',
+  'pauses',
+  'headSequence',
+  'changes',
+  'rows',
+  'row',
+  'history',
+  'databases',
+  'databaseNames',
+  'quarantineEntries',
+  'feed',
+  'sequenceBefore',
+  'compact',
+  'cursorSecrets',
+  'apiKey',
+  'apiKeys',
+  'addApiKey',
+  'revokeApiKey',
 ]

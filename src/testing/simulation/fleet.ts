@@ -79,7 +79,8 @@ export class Fleet {
   start(): void {
     const { scheduler, conditions, seed } = this.#options
     for (let i = 0; i < conditions.runners; i++) this.#startRunner(`runner${i + 1}`)
-    for (let i = 0; i < 2; i++) void this.#consume(scheduler.start(`consumer${i + 1}`), new RandomStream(seed, `consumer${i}`))
+    for (let i = 0; i < 2; i++)
+      void this.#consume(scheduler.start(`consumer${i + 1}`), new RandomStream(seed, `consumer${i}`))
   }
 
   crashAll(): void {
@@ -109,11 +110,17 @@ export class Fleet {
   async runExclusively(work: (store: Store) => Promise<void>): Promise<void> {
     const { supervisor: fate, oracle, faults, store: shared } = this.#options
     const store = createFaultyStore(shared.forTenant(shared.tenant), {
-      process: fate, faults, latencyMs: () => 1, observe: (method, args, answer) => oracle.observe(method, args, answer), runLater: () => {},
+      process: fate,
+      faults,
+      latencyMs: () => 1,
+      observe: (method, args, answer) => oracle.observe(method, args, answer),
+      runLater: () => {},
     })
     let isDone = false
     this.#isExclusive = true
-    void work(store).catch((error: unknown) => oracle.reportViolation('O13', String(error))).then(() => void (isDone = true))
+    void work(store)
+      .catch((error: unknown) => oracle.reportViolation('O13', String(error)))
+      .then(() => void (isDone = true))
     await this.runUntil(() => isDone, STEPS_MAX, 'the exclusive action did not end')
     this.#isExclusive = false
   }
@@ -136,42 +143,82 @@ export class Fleet {
     const process = scheduler.start(name)
     const clock = new VirtualClock(process, (ms) => oracle.reportViolation('O14', `a process slept ${ms} ms`))
     clock.errorMs = conditions.runnerSkewMs === 0 ? 0 : chance.int(-conditions.runnerSkewMs, conditions.runnerSkewMs)
-    const runner: FleetRunner = { name, process, clock, restarts: (this.#runners.get(name)?.restarts ?? 0) + 1, stopping: null, busy: false }
+    const runner: FleetRunner = {
+      name,
+      process,
+      clock,
+      restarts: (this.#runners.get(name)?.restarts ?? 0) + 1,
+      stopping: null,
+      busy: false,
+    }
     this.#runners.set(name, runner)
-    void this.#run(runner).catch((error: unknown) => oracle.reportViolation('O13', `a runner ended with ${String(error)}`))
+    void this.#run(runner).catch((error: unknown) =>
+      oracle.reportViolation('O13', `a runner ended with ${String(error)}`),
+    )
   }
 
   async #run(runner: FleetRunner): Promise<void> {
-    const { scheduler, conditions, random: chance, oracle, faults, supervisor: fate, store: shared, secrets, expectedErrors: expected, requests, pauses } = this.#options
+    const {
+      scheduler,
+      conditions,
+      random: chance,
+      oracle,
+      faults,
+      supervisor: fate,
+      store: shared,
+      secrets,
+      expectedErrors: expected,
+      requests,
+      pauses,
+    } = this.#options
     const { process, clock } = runner
     const store = createFaultyStore(shared.forTenant(shared.tenant), {
-      process, faults, latencyMs: () => this.latencyMs(conditions.storeLatencyMs),
+      process,
+      faults,
+      latencyMs: () => this.latencyMs(conditions.storeLatencyMs),
       observe: (method, args, answer) => {
         if (method === STORE_PAUSE_METHOD) pauses?.onPauseStored(process)
         return oracle.observe(method, args, answer)
       },
-      runLater: (ms, call) => void fate.idle(ms).then(call).catch((error: unknown) => oracle.reportViolation('O5', `a delayed call failed: ${String(error)}`)),
+      runLater: (ms, call) =>
+        void fate
+          .idle(ms)
+          .then(call)
+          .catch((error: unknown) => oracle.reportViolation('O5', `a delayed call failed: ${String(error)}`)),
     })
     const plans = this.#options.plans(process)
     const fetch = this.#options.fetch(process)
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     while (!this.ended) {
       await process.idle(chance.int(0, conditions.runnerGapMs))
-      while (this.#isExclusive || scheduler.now < this.#startsBlockedUntil) await process.idle(Math.max(1_000, this.#startsBlockedUntil - scheduler.now))
-      const plan = this.onlySync === null ? chance.pick(plans) : required(plans.find(({ sync }) => sync === this.onlySync), 'the match in plans')
+      while (this.#isExclusive || scheduler.now < this.#startsBlockedUntil)
+        await process.idle(Math.max(1_000, this.#startsBlockedUntil - scheduler.now))
+      const plan =
+        this.onlySync === null
+          ? chance.pick(plans)
+          : required(
+              plans.find(({ sync }) => sync === this.onlySync),
+              'the match in plans',
+            )
       runner.stopping = new AbortController()
       runner.busy = true
       const asked = requests()
       let result: CycleResult | null = null
       try {
         result = await runCycle(plan, {
-          store, ports: { clock, random: chance, log }, fetch, secrets,
-          holder: `${runner.name}.${runner.restarts}`, trigger: 'simulation', signal: runner.stopping.signal,
+          store,
+          ports: { clock, random: chance, log },
+          fetch,
+          secrets,
+          holder: `${runner.name}.${runner.restarts}`,
+          trigger: 'simulation',
+          signal: runner.stopping.signal,
           allowDeletes: this.#confirmed.has(plan.sync),
         })
       } catch (error) {
         // Acquiring the lease failed.
-        if (!isSyncError(error) || !expected.has(error.code)) oracle.reportViolation('O13', `a cycle threw ${String(error)}`)
+        if (!isSyncError(error) || !expected.has(error.code))
+          oracle.reportViolation('O13', `a cycle threw ${String(error)}`)
       }
       runner.busy = false
       this.cycles++
@@ -180,7 +227,10 @@ export class Fleet {
       if (result !== null && !isStoreFailure(result)) pauses?.onCycleEnd(process)
       // A source that asks for a pause is polled only as often as an impatient person would.
       if (result?.error?.code === 'RATE_LIMITED') await process.idle(chance.int(0, EARLY_RETRY_MS_MAX))
-      scheduler.trace.add(scheduler.now - TIME_ZERO, `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`)
+      scheduler.trace.add(
+        scheduler.now - TIME_ZERO,
+        `${runner.name} ${plan.sync} ${result?.stopReason ?? 'threw'} ${result?.error?.code ?? ''} ${result?.pages ?? 0}`,
+      )
       if (runner.stopping.signal.aborted) {
         process.crash()
         this.#restart(runner)
@@ -197,8 +247,10 @@ export class Fleet {
       oracle.checkResult(plan.sync, result.cycle)
     }
     if (code === 'MASS_DELETE' && confirmsDeletes()) this.#confirmed.add(plan.sync)
-    if (code === 'MASS_DELETE' && result.counts.swept > 0) oracle.reportViolation('O2', `${plan.sync} was refused its sweep but swept ${result.counts.swept} rows`)
-    if (code !== undefined && !expected.has(code)) oracle.reportViolation('O13', `${plan.sync} failed with ${code}: ${required(result.error, 'the error').message}`)
+    if (code === 'MASS_DELETE' && result.counts.swept > 0)
+      oracle.reportViolation('O2', `${plan.sync} was refused its sweep but swept ${result.counts.swept} rows`)
+    if (code !== undefined && !expected.has(code))
+      oracle.reportViolation('O13', `${plan.sync} failed with ${code}: ${required(result.error, 'the error').message}`)
   }
 
   #injectFault(process: SimulatedProcess, label: string): void {
@@ -240,16 +292,24 @@ export class Fleet {
   async #consume(process: SimulatedProcess, chance: RandomStream): Promise<void> {
     const { oracle, store, database, scheduler } = this.#options
     // The oracle knows under which conditions each entry was made; a consumer cannot.
-    const mirror = new FeedMirror((promise, message) => oracle.reportViolation(promise, `a consumer: ${message}`), () => true)
+    const mirror = new FeedMirror(
+      (promise, message) => oracle.reportViolation(promise, `a consumer: ${message}`),
+      () => true,
+    )
     for (;;) {
       await process.idle(Math.max(chance.int(10, 20_000), this.#startsBlockedUntil - scheduler.now))
       const limit = chance.int(1, 30)
       const entries = await store.changes({ after: mirror.lastSequence, limit })
       mirror.apply(entries)
-      if (entries.length < limit && mirror.lastSequence !== (await store.headSequence())) oracle.reportViolation('O7', `a consumer got a short page at ${mirror.lastSequence}, before the end of the feed`)
+      if (entries.length < limit && mirror.lastSequence !== (await store.headSequence()))
+        oracle.reportViolation(
+          'O7',
+          `a consumer got a short page at ${mirror.lastSequence}, before the end of the feed`,
+        )
       if (entries.length < limit && entries.length > 0) {
         const rows = await store.rows({ database, limit: 100_000 })
-        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text)) oracle.reportViolation('O7', 'a consumer that read the whole feed has different rows from the table')
+        if (rows.length !== mirror.rows.size || rows.some((row) => mirror.rows.get(row.key)?.text !== row.text))
+          oracle.reportViolation('O7', 'a consumer that read the whole feed has different rows from the table')
       }
     }
   }

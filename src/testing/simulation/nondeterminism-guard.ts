@@ -8,7 +8,8 @@ export function installNondeterminismGuard(): { tripped(): string[]; remove(): v
   for (const [owner, name, original] of originals) {
     owner[name] = function watched(this: unknown, ...args: unknown[]): unknown {
       const culprit = new Error().stack?.split('\n')[2] ?? ''
-      if (/[/\\](engine|registry|strategies|sources|stores)[/\\]/.test(culprit)) found.add(`${name} was called ${culprit.trim()}`)
+      if (/[/\\](engine|registry|strategies|sources|stores)[/\\]/.test(culprit))
+        found.add(`${name} was called ${culprit.trim()}`)
       return Reflect.apply(original as (...args: unknown[]) => unknown, this, args)
     }
   }

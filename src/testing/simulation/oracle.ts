@@ -3,15 +3,33 @@ import type { AdversarialSource, SourceVersion } from './adversarial-source.ts'
 import { recordOf, type DeltaState } from './connectors.ts'
 import { parseVersion, type MirrorRow } from './feed-mirror.ts'
 import { isSameRecord } from './same-record.ts'
-import { StoreOracle, type StoreOracleOptions, type SyncModel, type UnfinishedCycle, type Violation } from './store-oracle.ts'
+import {
+  StoreOracle,
+  type StoreOracleOptions,
+  type SyncModel,
+  type UnfinishedCycle,
+  type Violation,
+} from './store-oracle.ts'
 import { required } from '../../values/required.ts'
 
 export type { Violation }
 
 /** Facts about a sync that the oracle cannot observe. */
 export type SyncFacts =
-  | { readonly sync: string; readonly mode: 'replace'; readonly listing: string; readonly soleOwner: boolean; readonly lagMs: number }
-  | { readonly sync: string; readonly mode: 'incremental'; readonly windowMs: number; readonly usesSourceTime: boolean; readonly deletions: 'none' | 'inline' | 'apart' }
+  | {
+      readonly sync: string
+      readonly mode: 'replace'
+      readonly listing: string
+      readonly soleOwner: boolean
+      readonly lagMs: number
+    }
+  | {
+      readonly sync: string
+      readonly mode: 'incremental'
+      readonly windowMs: number
+      readonly usesSourceTime: boolean
+      readonly deletions: 'none' | 'inline' | 'apart'
+    }
 
 export interface OracleOptions extends StoreOracleOptions<SyncFacts> {
   readonly source: AdversarialSource
@@ -65,16 +83,28 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     if (entry.action !== 'deleted') {
       const v = parseVersion(required(entry.text, 'entry.text'))
       const isRestated = row?.text === entry.text && this.mayRelog(entry)
-      if (row !== undefined && v <= row.v && !isRestated) this.reportViolation('O4', `${key} went from version ${row.v} back to ${v}`)
+      if (row !== undefined && v <= row.v && !isRestated)
+        this.reportViolation('O4', `${key} went from version ${row.v} back to ${v}`)
       const dead = this.#deletedVersions.get(key)
-      if (row === undefined && dead !== undefined && v < dead) this.reportViolation('O4', `${key} was restored as version ${v} although it was known to be deleted at version ${dead}`)
+      if (row === undefined && dead !== undefined && v < dead)
+        this.reportViolation(
+          'O4',
+          `${key} was restored as version ${v} although it was known to be deleted at version ${dead}`,
+        )
       return
     }
     const landing = commit.landings.find((other) => other.type === 'delete' && other.key === key)
     if (landing === undefined) return this.#checkSweep(model, entry, row)
-    const told = this.#options.source.versions(key).findLast((version) => version.deleted && new Date(version.stamp).toISOString().slice(0, 23) === landing.upstreamAt?.slice(0, 23))
-    if (told === undefined) return this.reportViolation('O2', `${key} was deleted, but the source never deleted it at ${landing.upstreamAt}`)
-    if (row !== undefined && row.v > told.v) this.reportViolation('O4', `${key} was deleted as of version ${told.v}, but version ${row.v} had landed`)
+    const told = this.#options.source
+      .versions(key)
+      .findLast(
+        (version) =>
+          version.deleted && new Date(version.stamp).toISOString().slice(0, 23) === landing.upstreamAt?.slice(0, 23),
+      )
+    if (told === undefined)
+      return this.reportViolation('O2', `${key} was deleted, but the source never deleted it at ${landing.upstreamAt}`)
+    if (row !== undefined && row.v > told.v)
+      this.reportViolation('O4', `${key} was deleted as of version ${told.v}, but version ${row.v} had landed`)
     this.#deletedVersions.set(key, Math.max(told.v, this.#deletedVersions.get(key) ?? 0))
   }
 
@@ -82,43 +112,83 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     const { source, now } = this.#options
     const { facts, inflight } = model
     const { key } = entry
-    if (facts.mode !== 'replace' || inflight === null) return this.reportViolation('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
-    if (row !== undefined && row.sequence > inflight.startSequence) this.reportViolation('O3', `${key} was swept by cycle ${inflight.cycle}, which began at sequence ${inflight.startSequence}, though it landed at ${row.sequence}`)
+    if (facts.mode !== 'replace' || inflight === null)
+      return this.reportViolation('O2', `${key} was swept by ${facts.sync}, which does not sweep`)
+    if (row !== undefined && row.sequence > inflight.startSequence)
+      this.reportViolation(
+        'O3',
+        `${key} was swept by cycle ${inflight.cycle}, which began at sequence ${inflight.startSequence}, though it landed at ${row.sequence}`,
+      )
     const seen = source.versionsDuring(key, this.beganAt(inflight.cycle) - this.#behindMs, now())
-    const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
-    if (seen.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it throughout`)
+    const isListed = (version: SourceVersion | undefined): boolean =>
+      version !== undefined && !version.deleted && version.listings.includes(facts.listing)
+    if (seen.every(isListed))
+      this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source listed it throughout`)
     // Invariant 5: a lagging listing does not show the newest rows yet.
-    const sinceLanded = row === undefined ? [] : source.versionsDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
-    if (sinceLanded.length > 0 && sinceLanded.every(isListed)) this.reportViolation('O2', `${key} was swept by cycle ${inflight.cycle} although the source has listed it since it landed`)
+    const sinceLanded =
+      row === undefined ? [] : source.versionsDuring(key, row.committedAt - this.#options.runnerSkewMs, now())
+    if (sinceLanded.length > 0 && sinceLanded.every(isListed))
+      this.reportViolation(
+        'O2',
+        `${key} was swept by cycle ${inflight.cycle} although the source has listed it since it landed`,
+      )
     const first = seen[0]
-    if (first !== undefined && !isListed(first) && first.deleted) this.#deletedVersions.set(key, Math.max(first.v, this.#deletedVersions.get(key) ?? 0))
+    if (first !== undefined && !isListed(first) && first.deleted)
+      this.#deletedVersions.set(key, Math.max(first.v, this.#deletedVersions.get(key) ?? 0))
   }
 
   // ── O1, O6, O9: every completed cycle ──────────────────────────────────────────────────────────────────────────────
 
-  protected override checkCompletedCycle(facts: SyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void {
+  protected override checkCompletedCycle(
+    facts: SyncFacts,
+    inflight: UnfinishedCycle,
+    beganAt: number,
+    state: StateText,
+  ): void {
     const { source, now, isSourceIncomplete: lies, timesGoBack = false } = this.#options
     if (lies) return
     if (facts.mode === 'replace') {
       for (const id of source.ids()) {
         const seen = source.versionsDuring(id, beganAt - this.#behindMs, now())
-        const isListed = (version: SourceVersion | undefined): boolean => version !== undefined && !version.deleted && version.listings.includes(facts.listing)
+        const isListed = (version: SourceVersion | undefined): boolean =>
+          version !== undefined && !version.deleted && version.listings.includes(facts.listing)
         const row = this.mirror.rows.get(id)
-        if (!timesGoBack && seen.length === 1 && isListed(seen[0]) && !required(seen[0], 'seen[0]').unstorable && !isRowOfVersion(row, id, required(seen[0], 'seen[0]'))) {
-          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${required(seen[0], 'the version').v} throughout`)
+        if (
+          !timesGoBack &&
+          seen.length === 1 &&
+          isListed(seen[0]) &&
+          !required(seen[0], 'seen[0]').unstorable &&
+          !isRowOfVersion(row, id, required(seen[0], 'seen[0]'))
+        ) {
+          this.reportViolation(
+            'O1',
+            `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; it was version ${required(seen[0], 'the version').v} throughout`,
+          )
         }
         // A row younger than the sync's declared lag is left to the next cycle.
-        const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (facts.lagMs === 0 || row.committedAt < inflight.startedAt - facts.lagMs)
+        const isSettled =
+          row !== undefined &&
+          row.sequence <= inflight.startSequence &&
+          (facts.lagMs === 0 || row.committedAt < inflight.startedAt - facts.lagMs)
         if (facts.soleOwner && isSettled && !seen.some(isListed) && !this.#isReportedSince(id, facts.sync, beganAt)) {
-          this.reportViolation('O1', `after a complete ${facts.sync}, ${id} still exists; it was deleted before the cycle began`)
+          this.reportViolation(
+            'O1',
+            `after a complete ${facts.sync}, ${id} still exists; it was deleted before the cycle began`,
+          )
         }
       }
       return
     }
     const { since, deletedSince } = JSON.parse(state ?? 'null') as DeltaState
-    const horizon = (facts.usesSourceTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) - facts.windowMs
+    const horizon =
+      (facts.usesSourceTime ? Math.min(inflight.startedAt, beganAt - source.contract.skewMs) : inflight.startedAt) -
+      facts.windowMs
     const before = JSON.parse(inflight.state ?? 'null') as DeltaState | null
-    if ((before?.since ?? 0) > (since ?? 0)) this.reportViolation('O5', `${facts.sync}: the frontier went back from ${required(before, 'before').since} to ${since}`)
+    if ((before?.since ?? 0) > (since ?? 0))
+      this.reportViolation(
+        'O5',
+        `${facts.sync}: the frontier went back from ${required(before, 'before').since} to ${since}`,
+      )
     for (const id of source.ids()) {
       const latest = required(source.latest(id), 'the result of latest')
       if (latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
@@ -128,7 +198,10 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
       const row = this.mirror.rows.get(id)
       const landed = latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)
       if (!landed) {
-        this.reportViolation(passed ? 'O6' : 'O9', `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`)
+        this.reportViolation(
+          passed ? 'O6' : 'O9',
+          `after a complete ${facts.sync}, ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${latest.stamp}, the horizon was ${horizon}, the frontier is ${frontier}`,
+        )
       }
     }
   }
@@ -148,7 +221,10 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
       if (latest.stamp > reachedMs || latest.unstorable || (latest.deleted && facts.deletions === 'none')) continue
       const row = this.mirror.rows.get(id)
       if (latest.deleted ? row === undefined : isRowOfVersion(row, id, latest)) continue
-      return this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${new Date(latest.stamp).toISOString()}`)
+      return this.reportViolation(
+        'O16',
+        `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${describeRow(row)}; version ${latest.v}${latest.deleted ? ' (deleted)' : ''} has the timestamp ${new Date(latest.stamp).toISOString()}`,
+      )
     }
   }
 
@@ -160,17 +236,33 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     for (const id of source.ids()) {
       const latest = required(source.latest(id), 'the result of latest')
       const row = this.mirror.rows.get(id)
-      const lives = !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
-      if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest)) this.reportViolation('O1', `in the final state, ${id} is ${describeRow(row)}; the source has version ${latest.v}`)
-      if (!lives && deletions && row !== undefined) this.reportViolation('O1', `in the final state, ${id} still exists as ${row.text}; the source deleted it at version ${latest.v}`)
+      const lives =
+        !latest.deleted && (listings === null || latest.listings.some((listing) => listings.includes(listing)))
+      if (lives && !latest.unstorable && !isRowOfVersion(row, id, latest))
+        this.reportViolation(
+          'O1',
+          `in the final state, ${id} is ${describeRow(row)}; the source has version ${latest.v}`,
+        )
+      if (!lives && deletions && row !== undefined)
+        this.reportViolation(
+          'O1',
+          `in the final state, ${id} still exists as ${row.text}; the source deleted it at version ${latest.v}`,
+        )
     }
-    for (const key of this.mirror.rows.keys()) if (source.latest(key) === undefined) this.reportViolation('O1', `in the final state, there is a row ${key} that the source never had`)
+    for (const key of this.mirror.rows.keys())
+      if (source.latest(key) === undefined)
+        this.reportViolation('O1', `in the final state, there is a row ${key} that the source never had`)
   }
 
   /** Excludes records that no database can store: which older version is kept depends on the pages that were read. */
   digest(): string {
     const { source } = this.#options
-    return JSON.stringify([...this.mirror.rows].filter(([key]) => source.latest(key)?.unstorable !== true).toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, row]) => [key, row.text]))
+    return JSON.stringify(
+      [...this.mirror.rows]
+        .filter(([key]) => source.latest(key)?.unstorable !== true)
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([key, row]) => [key, row.text]),
+    )
   }
 }
 

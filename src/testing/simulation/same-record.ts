@@ -4,9 +4,9 @@ export function isSameRecord(text: string, record: unknown): boolean {
 }
 
 function toCanonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) => (
+  return JSON.stringify(value, (_, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)
       ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : member
-  ))
+      : member,
+  )
 }

@@ -70,7 +70,14 @@ export class Scheduler {
   }
 
   schedule(process: SimulatedProcess, label: string, ms: number, resolve: () => void): { cancel(): void } {
-    const parked: PendingWait = { at: this.now + Math.ceil(ms), tie: this.#ties.next(), process, label, resolve, cancelled: false }
+    const parked: PendingWait = {
+      at: this.now + Math.ceil(ms),
+      tie: this.#ties.next(),
+      process,
+      label,
+      resolve,
+      cancelled: false,
+    }
     this.#heap.push(parked)
     return { cancel: () => void (parked.cancelled = true) }
   }
@@ -153,9 +160,14 @@ class WaitHeap {
     const last = items.pop()
     if (first === undefined || items.length === 0) return first
     items[0] = required(last, 'last')
-    for (let at = 0; ; ) {
+    for (let at = 0; ;) {
       let least = at
-      for (const child of [2 * at + 1, 2 * at + 2]) if (child < items.length && isBefore(required(items[child], 'items[child]'), required(items[least], 'items[least]'))) least = child
+      for (const child of [2 * at + 1, 2 * at + 2])
+        if (
+          child < items.length &&
+          isBefore(required(items[child], 'items[child]'), required(items[least], 'items[least]'))
+        )
+          least = child
       if (least === at) return first
       swap(items, at, least)
       at = least

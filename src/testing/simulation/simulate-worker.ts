@@ -53,14 +53,18 @@ export interface WorkerFailure {
  * Runs a user's own syncs under virtual time: first without faults, twice, to check that they are deterministic; then
  * repeatedly with crashes, lost responses, refusals and time-outs. The same rows must land every time.
  */
-export async function simulateWorker(plans: readonly SyncPlan[], options: SimulateWorkerOptions): Promise<WorkerReport> {
+export async function simulateWorker(
+  plans: readonly SyncPlan[],
+  options: SimulateWorkerOptions,
+): Promise<WorkerReport> {
   const syncs: SyncReport[] = []
   for (const plan of plans) syncs.push(await simulateSync(plan, options))
   const faults = syncs.reduce((sum, { faults: kinds }) => sum + Object.values(kinds).reduce((a, b) => a + b, 0), 0)
   const broken = syncs.filter(({ failure }) => failure !== null)
-  const sentence = broken.length === 0
-    ? `${syncs.length} syncs landed the same rows through ${faults} faults.`
-    : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${required(failure, 'failure').problem}`).join(', ')}.`
+  const sentence =
+    broken.length === 0
+      ? `${syncs.length} syncs landed the same rows through ${faults} faults.`
+      : `${broken.length} of ${syncs.length} syncs did not: ${broken.map(({ sync, failure }) => `${sync} ${required(failure, 'failure').problem}`).join(', ')}.`
   return { syncs, faults, sentence }
 }
 
@@ -70,17 +74,36 @@ async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Pro
   const counts: Record<string, number> = {}
   const first = await runSync(plan, options, tape, 0, NO_FAULTS)
   const report = (done: number, failure: WorkerFailure | null): SyncReport => ({
-    sync: plan.sync, rows: first.rows.at(-1)?.length ?? 0, pages: first.pages, requests: first.requests, seeds: done, faults: counts, failure,
+    sync: plan.sync,
+    rows: first.rows.at(-1)?.length ?? 0,
+    pages: first.pages,
+    requests: first.requests,
+    seeds: done,
+    faults: counts,
+    failure,
   })
   const explain = (run: SyncRun, seed: number): WorkerFailure | null => {
-    const fault = (problem: WorkerFailure['problem'], message: string): WorkerFailure => ({ seed, problem, message, faults: run.faults.map(({ id, kind }) => `${kind} at ${id}`) })
+    const fault = (problem: WorkerFailure['problem'], message: string): WorkerFailure => ({
+      seed,
+      problem,
+      message,
+      faults: run.faults.map(({ id, kind }) => `${kind} at ${id}`),
+    })
     if (run.error !== null) return fault(seed === 0 ? 'fails' : 'never completes', run.error)
     // A listing is compared after the cycle with faults as well. A delta is not: how far it may read depends on when it
     // ran.
-    const cycles = first.rows.map((rows, cycle) => [rows, required(run.rows[cycle], 'run.rows[cycle]')] as const).slice(plan.mode === 'replace' ? 0 : -1)
-    const difference = cycles.map(([expected, actual]) => describeRowDifference(expected, actual)).find((found) => found !== null)
+    const cycles = first.rows
+      .map((rows, cycle) => [rows, required(run.rows[cycle], 'run.rows[cycle]')] as const)
+      .slice(plan.mode === 'replace' ? 0 : -1)
+    const difference = cycles
+      .map(([expected, actual]) => describeRowDifference(expected, actual))
+      .find((found) => found !== null)
     if (difference !== undefined) return fault(seed === 0 ? 'differs by itself' : 'lands other rows', difference)
-    if (run.states.at(-1) !== first.states.at(-1)) return fault(seed === 0 ? 'differs by itself' : 'ends in another state', 'The committed state differs from that of the run without faults.')
+    if (run.states.at(-1) !== first.states.at(-1))
+      return fault(
+        seed === 0 ? 'differs by itself' : 'ends in another state',
+        'The committed state differs from that of the run without faults.',
+      )
     return null
   }
   const unaided = explain(first, 0) ?? explain(await runSync(plan, options, tape, 0, NO_FAULTS), 0)
@@ -90,13 +113,22 @@ async function simulateSync(plan: SyncPlan, options: SimulateWorkerOptions): Pro
     for (const { kind } of run.faults) counts[kind] = (counts[kind] ?? 0) + 1
     const failure = explain(run, seed)
     onProgress?.({ sync: plan.sync, done: seed - firstSeed + 1, of: seeds })
-    if (failure !== null) return report(seed - firstSeed + 1, await shrinkFaults(failure, run, (only) => runSync(plan, options, tape, seed, only), explain))
+    if (failure !== null)
+      return report(
+        seed - firstSeed + 1,
+        await shrinkFaults(failure, run, (only) => runSync(plan, options, tape, seed, only), explain),
+      )
   }
   return report(seeds, null)
 }
 
 /** Removes one fault after the other while the same problem remains. */
-async function shrinkFaults(failure: WorkerFailure, run: SyncRun, again: (only: ReadonlySet<string>) => Promise<SyncRun>, explain: (run: SyncRun, seed: number) => WorkerFailure | null): Promise<WorkerFailure> {
+async function shrinkFaults(
+  failure: WorkerFailure,
+  run: SyncRun,
+  again: (only: ReadonlySet<string>) => Promise<SyncRun>,
+  explain: (run: SyncRun, seed: number) => WorkerFailure | null,
+): Promise<WorkerFailure> {
   let kept = run.faults.map(({ id }) => id)
   let least = failure
   for (const id of run.faults.map((fault) => fault.id)) {
@@ -121,8 +153,17 @@ interface SyncRun {
 
 const NO_FAULTS: ReadonlySet<string> = new Set()
 const FAULT_RATES: Partial<Record<FaultKind, number>> = {
-  crash: 0.02, freeze: 0.005, 'store-busy': 0.03, 'store-unavailable': 0.01, 'applied-unknown': 0.03, 'lost-unknown': 0.02,
-  'rate-limited': 0.08, 'server-error': 0.08, 'timeout-before': 0.03, 'timeout-after': 0.03, truncated: 0.04,
+  crash: 0.02,
+  freeze: 0.005,
+  'store-busy': 0.03,
+  'store-unavailable': 0.01,
+  'applied-unknown': 0.03,
+  'lost-unknown': 0.02,
+  'rate-limited': 0.08,
+  'server-error': 0.08,
+  'timeout-before': 0.03,
+  'timeout-after': 0.03,
+  truncated: 0.04,
 }
 /** Number of cycles that must complete: the second shows whether the first left a usable state. */
 const CYCLES_REQUIRED = 2
@@ -134,7 +175,13 @@ const REAL_MS_MAX = 60_000
 /**
  * One run in a store of its own, until its cycles are complete. Faults strike until a third of the restarts are used.
  */
-async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map<string, RecordedResponse>, seed: number, only: ReadonlySet<string> | null): Promise<SyncRun> {
+async function runSync(
+  plan: SyncPlan,
+  options: SimulateWorkerOptions,
+  tape: Map<string, RecordedResponse>,
+  seed: number,
+  only: ReadonlySet<string> | null,
+): Promise<SyncRun> {
   const store = await openSqliteStore({ file: ':memory:' })
   const scheduler = new Scheduler(seed, new Trace())
   const faults = new FaultInjector(seed, FAULT_RATES, only)
@@ -147,7 +194,9 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
   const rows: Row[][] = []
   const states: Array<string | null> = []
   const landed = async (): Promise<void> => {
-    rows.push((await Promise.all(plan.databases.map(({ name }) => store.rows({ database: name, limit: 1_000_000 })))).flat())
+    rows.push(
+      (await Promise.all(plan.databases.map(({ name }) => store.rows({ database: name, limit: 1_000_000 })))).flat(),
+    )
     states.push((await store.readCheckpoint({ worker: plan.worker, sync: plan.sync })).committed)
     completed++
   }
@@ -158,16 +207,35 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
     const process = scheduler.start('runner')
     const clock = new VirtualClock(process)
     const own = (calls = new UserCalls())
-    const wrapped: SyncPlan = { ...plan, execute: (state, context) => own.run(() => plan.execute(state, trackContextCalls(context, own))) }
+    const wrapped: SyncPlan = {
+      ...plan,
+      execute: (state, context) => own.run(() => plan.execute(state, trackContextCalls(context, own))),
+    }
     while (!isOver()) {
       const result = await runCycle(wrapped, {
-        store: createFaultyStore(store, { process, faults, latencyMs: () => (completed < CYCLES_REQUIRED - 1 ? chance.int(1, 50) : 0), runLater: () => {} }),
-        ports: { clock, random: chance, log: SILENT_LOG }, secrets: options.secrets, holder: `life${lives}`, trigger: 'simulation', isHolderGone: () => true,
-        fetch: (input, init) => own.runWaiting(async () => {
-          requests++
-          return faultyFetch(process, faults, chance, input, init, () => own.runReal(() => recordOrReplay(tape, options.fetch, input, init)))
+        store: createFaultyStore(store, {
+          process,
+          faults,
+          latencyMs: () => (completed < CYCLES_REQUIRED - 1 ? chance.int(1, 50) : 0),
+          runLater: () => {},
         }),
-      }).catch((error: unknown): Pick<CycleResult, 'stopReason' | 'pages' | 'error'> => ({ stopReason: 'error', pages: 0, error: error instanceof SyncError ? { code: error.code, message: error.message, advice: '' } : null }))
+        ports: { clock, random: chance, log: SILENT_LOG },
+        secrets: options.secrets,
+        holder: `life${lives}`,
+        trigger: 'simulation',
+        isHolderGone: () => true,
+        fetch: (input, init) =>
+          own.runWaiting(async () => {
+            requests++
+            return faultyFetch(process, faults, chance, input, init, () =>
+              own.runReal(() => recordOrReplay(tape, options.fetch, input, init)),
+            )
+          }),
+      }).catch((error: unknown): Pick<CycleResult, 'stopReason' | 'pages' | 'error'> => ({
+        stopReason: 'error',
+        pages: 0,
+        error: error instanceof SyncError ? { code: error.code, message: error.message, advice: '' } : null,
+      }))
       pages += result.pages
       if (result.stopReason === 'complete') await landed()
       if (result.stopReason === 'complete' && completed === CYCLES_REQUIRED - 1) {
@@ -178,8 +246,10 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
         continue
       }
       if (result.stopReason === 'complete') continue
-      if (!faults.enabled && ++lives > RESTARTS_MAX) fatal = `${result.error?.code ?? result.stopReason}: ${result.error?.message ?? ''}`
-      else if (result.error !== null && FATAL_CODES.has(result.error.code)) fatal = `${result.error.code}: ${result.error.message}`
+      if (!faults.enabled && ++lives > RESTARTS_MAX)
+        fatal = `${result.error?.code ?? result.stopReason}: ${result.error?.message ?? ''}`
+      else if (result.error !== null && FATAL_CODES.has(result.error.code))
+        fatal = `${result.error.code}: ${result.error.message}`
       await process.idle(60_000)
     }
   }
@@ -196,7 +266,8 @@ async function runSync(plan: SyncPlan, options: SimulateWorkerOptions, tape: Map
   try {
     while (!isOver()) {
       if (!(await calls.settle(REAL_MS_MAX))) fatal = `\`execute\` did not return within ${REAL_MS_MAX / 1_000} s.`
-      else if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 400 * 24 * 3_600_000) fatal = 'The cycle makes no progress.'
+      else if (!(await scheduler.step()) || scheduler.now - TIME_ZERO > 400 * 24 * 3_600_000)
+        fatal = 'The cycle makes no progress.'
     }
     return { rows, states, pages, requests, faults: faults.injected, error: fatal }
   } finally {
@@ -208,8 +279,21 @@ const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** Errors that a retry cannot resolve. */
 const FATAL_CODES: ReadonlySet<string> = new Set([
-  'CONNECTOR_FAILED', 'PAGE_INVALID', 'STATE_MISSING', 'STATE_INVALID', 'STATE_TOO_LARGE', 'CURSOR_STALLED', 'CURSOR_CYCLE', 'EMPTY_PAGES', 'AUTH_REJECTED',
-  'SECRET_MISSING', 'DATABASE_UNKNOWN', 'PACER_UNKNOWN', 'MASS_DELETE', 'SCOPE_CHANGED', 'INTERNAL',
+  'CONNECTOR_FAILED',
+  'PAGE_INVALID',
+  'STATE_MISSING',
+  'STATE_INVALID',
+  'STATE_TOO_LARGE',
+  'CURSOR_STALLED',
+  'CURSOR_CYCLE',
+  'EMPTY_PAGES',
+  'AUTH_REJECTED',
+  'SECRET_MISSING',
+  'DATABASE_UNKNOWN',
+  'PACER_UNKNOWN',
+  'MASS_DELETE',
+  'SCOPE_CHANGED',
+  'INTERNAL',
 ])
 
 // ── the user's code, and real time ───────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +356,10 @@ class UserCalls {
 }
 
 function trackContextCalls(context: SyncContext, calls: UserCalls): SyncContext {
-  const clock: Clock = { now: () => context.clock.now(), sleep: (ms, signal) => calls.runWaiting(() => context.clock.sleep(ms, signal)) }
+  const clock: Clock = {
+    now: () => context.clock.now(),
+    sleep: (ms, signal) => calls.runWaiting(() => context.clock.sleep(ms, signal)),
+  }
   const pacer: Pacing = { wait: (name) => calls.runWaiting(() => context.pacer.wait(name)) }
   return { ...context, clock, pacer, fetch: (input, init) => calls.runWaiting(() => context.fetch(input, init)) }
 }
@@ -285,7 +372,12 @@ interface RecordedResponse {
   readonly body: string
 }
 
-async function recordOrReplay(tape: Map<string, RecordedResponse>, fetch: Fetch, input: string | URL, init: RequestInit = {}): Promise<RecordedResponse> {
+async function recordOrReplay(
+  tape: Map<string, RecordedResponse>,
+  fetch: Fetch,
+  input: string | URL,
+  init: RequestInit = {},
+): Promise<RecordedResponse> {
   const { signal: _, ...rest } = init
   const key = `${init.method ?? 'GET'} ${String(input)} ${typeof init.body === 'string' ? init.body : ''}`
   const known = tape.get(key)
@@ -296,18 +388,35 @@ async function recordOrReplay(tape: Map<string, RecordedResponse>, fetch: Fetch,
   return answer
 }
 
-async function faultyFetch(process: SimulatedProcess, faults: FaultInjector, chance: RandomStream, _input: string | URL, init: RequestInit | undefined, ask: () => Promise<RecordedResponse>): Promise<Response> {
+async function faultyFetch(
+  process: SimulatedProcess,
+  faults: FaultInjector,
+  chance: RandomStream,
+  _input: string | URL,
+  init: RequestInit | undefined,
+  ask: () => Promise<RecordedResponse>,
+): Promise<Response> {
   const signal = init?.signal ?? undefined
   await process.wait('fetch:before', chance.int(5, 500), signal)
-  const fault = faults.draw('runner', 'fetch', ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated'])
-  if (fault?.kind === 'rate-limited') return new Response('', { status: 429, headers: { 'retry-after': String(Math.ceil(fault.severity * 5)) } })
+  const fault = faults.draw('runner', 'fetch', [
+    'rate-limited',
+    'server-error',
+    'timeout-before',
+    'timeout-after',
+    'truncated',
+  ])
+  if (fault?.kind === 'rate-limited')
+    return new Response('', { status: 429, headers: { 'retry-after': String(Math.ceil(fault.severity * 5)) } })
   if (fault?.kind === 'server-error') return new Response('', { status: 503 })
   if (fault?.kind === 'timeout-before') await process.wait('fetch:hangs', NEVER_MS, signal)
   const { status, headers, body } = await ask()
   if (fault?.kind === 'timeout-after') await process.wait('fetch:hangs', NEVER_MS, signal)
   await process.wait('fetch:after', chance.int(5, 500), signal)
   const text = fault?.kind === 'truncated' ? body.slice(0, Math.floor(body.length * fault.severity)) : body
-  return new Response(NO_BODY_STATUSES.has(status) ? null : text, { status, headers: headers.filter(([name]) => name !== 'content-length' && name !== 'content-encoding') })
+  return new Response(NO_BODY_STATUSES.has(status) ? null : text, {
+    status,
+    headers: headers.filter(([name]) => name !== 'content-length' && name !== 'content-encoding'),
+  })
 }
 
 const NEVER_MS = 400 * 24 * 3_600_000
@@ -322,5 +431,7 @@ function describeRowDifference(expected: readonly Row[], actual: readonly Row[])
     rows.delete(name)
   }
   const [left] = rows.keys()
-  return left === undefined ? null : `${left.slice(left.indexOf(' ') + 1)} of ${left.slice(0, left.indexOf(' '))} should not exist.`
+  return left === undefined
+    ? null
+    : `${left.slice(left.indexOf(' ') + 1)} of ${left.slice(0, left.indexOf(' '))} should not exist.`
 }

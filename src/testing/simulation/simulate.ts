@@ -16,7 +16,13 @@ export function simulate(options: SimulateOptions): Promise<SimulationReport> {
   const { firstSeed = 1, worlds, overrides, store } = options
   return runCampaign(options, FAULT_KINDS, (seed, only) => {
     const kind = worlds?.[(seed - firstSeed) % worlds.length]
-    return runWorld({ seed, ...(kind && { kind }), ...(overrides && { overrides }), ...(store && { store }), ...(only && { only }) })
+    return runWorld({
+      seed,
+      ...(kind && { kind }),
+      ...(overrides && { overrides }),
+      ...(store && { store }),
+      ...(only && { only }),
+    })
   })
 }
 

@@ -1,5 +1,17 @@
 import type {
-  LeaseAcquired, AcquireRequest, BeginRequest, BeginResult, Commit, CommitOutcome, LeaseHeld, Inflight, Lease, LogEntry, StateText, Store, SyncRef,
+  LeaseAcquired,
+  AcquireRequest,
+  BeginRequest,
+  BeginResult,
+  Commit,
+  CommitOutcome,
+  LeaseHeld,
+  Inflight,
+  Lease,
+  LogEntry,
+  StateText,
+  Store,
+  SyncRef,
 } from '../../contract/index.ts'
 import type { StoreMethod } from './faulty-store.ts'
 import { FeedMirror } from './feed-mirror.ts'
@@ -50,7 +62,10 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** True time at which each cycle began. */
   readonly #beganAt = new Map<number, number>()
   readonly #models = new Map<string, SyncModel<Facts>>()
-  protected readonly mirror = new FeedMirror((oracle, message) => this.reportViolation(oracle, message), (entry) => this.mayRelog(entry))
+  protected readonly mirror = new FeedMirror(
+    (oracle, message) => this.reportViolation(oracle, message),
+    (entry) => this.mayRelog(entry),
+  )
   readonly #finished = new Set<number>()
   readonly #options: StoreOracleOptions<Facts>
   /** Commit outcomes, counted. */
@@ -61,7 +76,18 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   constructor(options: StoreOracleOptions<Facts>) {
     this.#options = options
     for (const facts of options.syncs) {
-      this.#models.set(facts.sync, { facts, epoch: 0, holder: null, heldUntil: 0, version: 0, committed: null, committedBy: null, inflight: null, listedAt: 0, tidemark: null })
+      this.#models.set(facts.sync, {
+        facts,
+        epoch: 0,
+        holder: null,
+        heldUntil: 0,
+        version: 0,
+        committed: null,
+        committedBy: null,
+        inflight: null,
+        listedAt: 0,
+        tidemark: null,
+      })
     }
   }
 
@@ -70,14 +96,21 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   /** Called with one change before it is applied to `mirror`. */
   protected abstract checkEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
   /** Called with a completed cycle, as of when it began. */
-  protected abstract checkCompletedCycle(facts: Facts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void | Promise<void>
+  protected abstract checkCompletedCycle(
+    facts: Facts,
+    inflight: UnfinishedCycle,
+    beganAt: number,
+    state: StateText,
+  ): void | Promise<void>
   /** O16, after every commit of any sync: the claim of a sync's `tidemark` is true. */
   protected checkTidemark(_facts: Facts, _tidemark: string): void {}
 
   /** Commit.forceLogSince: what changes nothing may be put on record by a delta whose cycle and that of a listing overlap. */
   protected mayRelog({ sync, cycle }: LogEntry): boolean {
     if (this.#models.get(sync)?.inflight?.mode === 'replace') return false
-    return [...this.#models.values()].some(({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle))
+    return [...this.#models.values()].some(
+      ({ inflight, listedAt }) => inflight?.mode === 'replace' || listedAt >= this.beganAt(cycle),
+    )
   }
 
   reportViolation(oracle: string, message: string): void {
@@ -112,11 +145,16 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const at = this.#leaseClock(request.at)
     const isFree = model.holder === null || model.heldUntil <= at || model.holder === request.evictHolder
     if (answer.kind === 'held') {
-      if (isFree) this.reportViolation('O13', `${ref.sync} is free, but ${request.holder} was answered that ${answer.holder} holds it`)
+      if (isFree)
+        this.reportViolation(
+          'O13',
+          `${ref.sync} is free, but ${request.holder} was answered that ${answer.holder} holds it`,
+        )
       return
     }
     if (!isFree) this.reportViolation('O5', `${request.holder} took ${ref.sync} while ${model.holder} held it`)
-    if (answer.lease.epoch !== model.epoch + 1) this.reportViolation('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
+    if (answer.lease.epoch !== model.epoch + 1)
+      this.reportViolation('O5', `${ref.sync}: epoch ${answer.lease.epoch} after ${model.epoch}`)
     model.epoch = answer.lease.epoch
     model.holder = request.holder
     model.heldUntil = at + request.ttlMs
@@ -126,7 +164,11 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   #onRenew([lease, { ttlMs, at }]: [Lease, { ttlMs: number; at: number }], kept: boolean): void {
     const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
-    if (kept !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`)
+    if (kept !== isOurs)
+      this.reportViolation(
+        'O5',
+        `${lease.ref.sync}: a lease of epoch ${lease.epoch} was ${kept ? '' : 'not '}renewed; the newest is ${model.epoch}`,
+      )
     if (isOurs) model.heldUntil = Math.max(model.heldUntil, this.#leaseClock(at) + ttlMs)
   }
 
@@ -143,14 +185,30 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   async #onBegin([lease, request]: [Lease, BeginRequest], begun: BeginResult | null): Promise<void> {
     const model = required(this.#models.get(lease.ref.sync), 'an entry of models')
     const isOurs = this.#holds(model, lease)
-    if ((begun !== null) !== isOurs) this.reportViolation('O5', `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`)
+    if ((begun !== null) !== isOurs)
+      this.reportViolation(
+        'O5',
+        `${lease.ref.sync}: a lease of epoch ${lease.epoch} could ${begun === null ? 'not ' : ''}begin a cycle; the newest is ${model.epoch}`,
+      )
     if (begun === null) return
-    if (begun.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `begin returned sequence ${begun.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
+    if (begun.headSequence !== this.mirror.lastSequence)
+      this.reportViolation(
+        'O7',
+        `begin returned sequence ${begun.headSequence}, the feed ends at ${this.mirror.lastSequence}`,
+      )
     const mayResume = model.inflight !== null && !request.fresh && model.inflight.mode === request.mode
-    if (begun.resumed !== mayResume) this.reportViolation('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
+    if (begun.resumed !== mayResume)
+      this.reportViolation('O5', `${lease.ref.sync}: the unfinished cycle was ${begun.resumed ? '' : 'not '}resumed`)
     if (!mayResume) {
       const state = request.mode === 'replace' ? null : model.committed
-      model.inflight = { cycle: begun.inflight.cycle, mode: request.mode, page: 0, state, startedAt: request.at, startSequence: this.mirror.lastSequence }
+      model.inflight = {
+        cycle: begun.inflight.cycle,
+        mode: request.mode,
+        page: 0,
+        state,
+        startedAt: request.at,
+        startSequence: this.mirror.lastSequence,
+      }
       this.#beganAt.set(begun.inflight.cycle, this.#options.now())
     }
     await this.#compareRegistry(model)
@@ -161,11 +219,15 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   }
 
   async #compareRegistry(model: SyncModel<Facts>): Promise<void> {
-    const { version, committed, committedBy, inflight, tidemark } = await this.#options.store.readCheckpoint({ worker: this.#options.worker, sync: model.facts.sync })
+    const { version, committed, committedBy, inflight, tidemark } = await this.#options.store.readCheckpoint({
+      worker: this.#options.worker,
+      sync: model.facts.sync,
+    })
     model.tidemark = tidemark
     const actual = JSON.stringify([version, committed, committedBy, inflight && pickUnfinishedCycle(inflight)])
     const expected = JSON.stringify([model.version, model.committed, model.committedBy, model.inflight])
-    if (actual !== expected) this.reportViolation('O5', `${model.facts.sync}: the registry holds ${actual}; the commits imply ${expected}`)
+    if (actual !== expected)
+      this.reportViolation('O5', `${model.facts.sync}: the registry holds ${actual}; the commits imply ${expected}`)
   }
 
   // ── every commit ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,29 +240,49 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     if (move.kind === 'replay') return
     this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
-    const expected = model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1
+    const expected =
+      model.version === commit.version && model.inflight?.cycle === move.cycle && model.inflight.page === move.page - 1
     if (outcome.kind === 'landed') {
-      if (!held) this.reportViolation('O5', `${commit.lease.ref.sync}: epoch ${commit.lease.epoch} of ${commit.lease.holder} landed a page; the newest is ${model.epoch} of ${model.holder}`)
-      else if (!expected) this.reportViolation('O5', `${commit.lease.ref.sync}: page ${move.page} of cycle ${move.cycle} on version ${commit.version} landed on ${JSON.stringify([model.version, model.inflight?.cycle, model.inflight?.page])}`)
+      if (!held)
+        this.reportViolation(
+          'O5',
+          `${commit.lease.ref.sync}: epoch ${commit.lease.epoch} of ${commit.lease.holder} landed a page; the newest is ${model.epoch} of ${model.holder}`,
+        )
+      else if (!expected)
+        this.reportViolation(
+          'O5',
+          `${commit.lease.ref.sync}: page ${move.page} of cycle ${move.cycle} on version ${commit.version} landed on ${JSON.stringify([model.version, model.inflight?.cycle, model.inflight?.page])}`,
+        )
     } else if ((outcome.kind === 'fenced') === held || (held && (outcome.kind === 'conflict') === expected)) {
-      this.reportViolation('O5', `${commit.lease.ref.sync}: a commit with ${held ? 'the newest' : 'an old'} lease, ${expected ? 'as' : 'not as'} expected, was answered ${outcome.kind}`)
+      this.reportViolation(
+        'O5',
+        `${commit.lease.ref.sync}: a commit with ${held ? 'the newest' : 'an old'} lease, ${expected ? 'as' : 'not as'} expected, was answered ${outcome.kind}`,
+      )
     }
 
     const entries = await this.#options.store.changes({ after: this.mirror.lastSequence, limit: 100_000 })
     if (outcome.kind !== 'landed') {
-      if (entries.length > 0) this.reportViolation('O7', `a commit answered ${outcome.kind} left ${entries.length} entries in the feed`)
+      if (entries.length > 0)
+        this.reportViolation('O7', `a commit answered ${outcome.kind} left ${entries.length} entries in the feed`)
       return this.#compareRegistry(model)
     }
     const inflight = model.inflight
     this.checkLandings(model, commit)
     for (const entry of entries) {
       if (entry.cycle !== move.cycle || entry.page !== move.page || entry.sync !== model.facts.sync) {
-        this.reportViolation('O8', `${entry.key}: the entry names ${entry.sync} cycle ${entry.cycle} page ${entry.page}, the commit was another`)
+        this.reportViolation(
+          'O8',
+          `${entry.key}: the entry names ${entry.sync} cycle ${entry.cycle} page ${entry.page}, the commit was another`,
+        )
       }
       this.checkEntry(model, commit, entry)
     }
     this.mirror.apply(entries)
-    if (outcome.headSequence !== this.mirror.lastSequence) this.reportViolation('O7', `the commit returned sequence ${outcome.headSequence}, the feed ends at ${this.mirror.lastSequence}`)
+    if (outcome.headSequence !== this.mirror.lastSequence)
+      this.reportViolation(
+        'O7',
+        `the commit returned sequence ${outcome.headSequence}, the feed ends at ${this.mirror.lastSequence}`,
+      )
     this.#compareCounts(outcome, entries)
 
     if (move.kind !== 'continue' && inflight?.mode === 'replace') model.listedAt = this.#options.now()
@@ -228,7 +310,10 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const beganAt = this.#beganAt.get(move.cycle) ?? 0
     const completed = this.completed.get(model.facts.sync)
     // Its horizon follows the clock it began by, and its response may have been delayed for long.
-    this.completed.set(model.facts.sync, { beganAt: Math.min(beganAt, inflight.startedAt), count: (completed?.count ?? 0) + 1 })
+    this.completed.set(model.facts.sync, {
+      beganAt: Math.min(beganAt, inflight.startedAt),
+      count: (completed?.count ?? 0) + 1,
+    })
     await this.checkCompletedCycle(model.facts, inflight, beganAt, move.state)
     await this.compareRows()
   }
@@ -237,9 +322,14 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
   async #onStateSet(model: SyncModel<Facts>, commit: Commit, state: StateText, outcome: CommitOutcome): Promise<void> {
     const { sync } = model.facts
     const may = this.#holds(model, commit.lease) && model.version === commit.version
-    if ((outcome.kind === 'landed') !== may) this.reportViolation('O5', `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`)
+    if ((outcome.kind === 'landed') !== may)
+      this.reportViolation(
+        'O5',
+        `${sync}: a state set on version ${commit.version} was answered ${outcome.kind}; the version is ${model.version}`,
+      )
     if (outcome.kind === 'landed' && model.inflight?.mode === 'replace') model.listedAt = this.#options.now()
-    if (outcome.kind === 'landed') Object.assign(model, { version: model.version + 1, committed: state, committedBy: null, inflight: null })
+    if (outcome.kind === 'landed')
+      Object.assign(model, { version: model.version + 1, committed: state, committedBy: null, inflight: null })
     await this.#compareRegistry(model)
   }
 
@@ -247,13 +337,17 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const count = (action: string): number => entries.filter((entry) => entry.action === action).length
     const { created, updated, deleted, swept } = outcome.counts
     if (created !== count('created') || updated !== count('updated') || deleted + swept !== count('deleted')) {
-      this.reportViolation('O7', `the commit counts ${JSON.stringify(outcome.counts)}, the feed has ${count('created')}, ${count('updated')}, ${count('deleted')}`)
+      this.reportViolation(
+        'O7',
+        `the commit counts ${JSON.stringify(outcome.counts)}, the feed has ${count('created')}, ${count('updated')}, ${count('deleted')}`,
+      )
     }
   }
 
   /** XB5: a reported cycle result has really happened. */
   checkResult(sync: string, cycle: number | null): void {
-    if (cycle === null || !this.#finished.has(cycle)) this.reportViolation('O5', `${sync}: cycle ${cycle} is reported as complete; it was never committed`)
+    if (cycle === null || !this.#finished.has(cycle))
+      this.reportViolation('O5', `${sync}: cycle ${cycle} is reported as complete; it was never committed`)
   }
 
   // ── at any time ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -266,18 +360,32 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     for (const row of rows) {
       const known = fromFeed.get(row.key)
       if (known === undefined) this.reportViolation('O7', `${row.key} is a row, but the feed deleted it`)
-      else if (known.text !== row.text || known.sequence !== row.sequence) this.reportViolation('O7', `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`)
+      else if (known.text !== row.text || known.sequence !== row.sequence)
+        this.reportViolation(
+          'O7',
+          `${row.key} is ${row.text} at ${row.sequence}; by the feed it is ${known.text} at ${known.sequence}`,
+        )
     }
-    if (rows.length < fromFeed.size) this.reportViolation('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
+    if (rows.length < fromFeed.size)
+      this.reportViolation('O7', `${fromFeed.size} rows by the feed, ${rows.length} in the table`)
   }
 
   /** O11: exactly one audit entry for every version. */
   async compareAudit(): Promise<void> {
     for (const model of this.#models.values()) {
-      const entries = await this.#options.store.audit({ worker: this.#options.worker, sync: model.facts.sync }, { limit: 100_000 })
-      const moves = entries.filter((entry) => entry.action === 'complete' || entry.action === 'set').map((entry) => entry.version)
+      const entries = await this.#options.store.audit(
+        { worker: this.#options.worker, sync: model.facts.sync },
+        { limit: 100_000 },
+      )
+      const moves = entries
+        .filter((entry) => entry.action === 'complete' || entry.action === 'set')
+        .map((entry) => entry.version)
       const expected = Array.from({ length: model.version }, (_, index) => model.version - index)
-      if (JSON.stringify(moves) !== JSON.stringify(expected)) this.reportViolation('O11', `${model.facts.sync}: version ${model.version}, audited checkpoint versions ${moves.join()}`)
+      if (JSON.stringify(moves) !== JSON.stringify(expected))
+        this.reportViolation(
+          'O11',
+          `${model.facts.sync}: version ${model.version}, audited checkpoint versions ${moves.join()}`,
+        )
     }
   }
 

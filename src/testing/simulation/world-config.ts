@@ -82,8 +82,17 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
     unstorableShare: chance.pick([0, 0, 0.05]),
     runners: chance.int(1, 3),
     runnerGapMs: chance.pick([500, 3_000, 10_000]),
-    sourceLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000], [500, 12_000]]),
-    storeLatencyMs: chance.pick([[1, 5], [5, 100], [50, 4_000]]),
+    sourceLatencyMs: chance.pick([
+      [2, 30],
+      [20, 400],
+      [50, 3_000],
+      [500, 12_000],
+    ]),
+    storeLatencyMs: chance.pick([
+      [1, 5],
+      [5, 100],
+      [50, 4_000],
+    ]),
     leaseTtlMs: chance.pick([2_000, 10_000]),
     deadlineMs: chance.pick([15_000, 60_000]),
     retriesMax: chance.int(1, 5),
@@ -96,13 +105,23 @@ export function drawConfig(seed: number, kind?: WorldKind, overrides: Partial<Wo
   }
   // A change without a log entry leaves no sequence of when it was read: a tombstone whose time rises, a row found
   // unchanged. Where two syncs overlap, timestamps alone must then decide.
-  const told = { ...(drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }), ...(config.plain && { stamped: true }) }
+  const told = {
+    ...(drawn === 'pair' && config.deletions !== 'none' && { skewMs: 0 }),
+    ...(config.plain && { stamped: true }),
+  }
   const behind = chance.chance(0.15) && (drawn === 'pair' || drawn === 'replace')
   return { ...config, ...told, ...(behind && LAGGING_REPLICA), ...overrides }
 }
 
 /** Listings from a lagging replica: only distinct timestamps reveal which of two versions is newer. */
-const LAGGING_REPLICA = { monotonic: false, lagMs: 3_000, skewMs: 0, granularityMs: 1, stamped: true, plain: false } as const
+const LAGGING_REPLICA = {
+  monotonic: false,
+  lagMs: 3_000,
+  skewMs: 0,
+  granularityMs: 1,
+  stamped: true,
+  plain: false,
+} as const
 
 const KIND_WEIGHTS: readonly WorldKind[] = ['replace', 'delta', 'delta', 'pair', 'pair', 'pair', 'owners', 'lie']
 
@@ -117,10 +136,23 @@ function drawRates(chance: RandomStream): Partial<Record<FaultKind, number>> {
   for (const kind of FAULT_KINDS) {
     if (kind === 'listing-lie') continue
     const on = chance.chance(0.7)
-    const share = PROCESS_FAULTS.has(kind) ? process / 3 : kind.startsWith('store-') || kind.endsWith('-unknown') || kind === 'applied-late' ? store / 3 : PAGE_FAULTS.has(kind) ? page / 4 : source / 4
+    const share = PROCESS_FAULTS.has(kind)
+      ? process / 3
+      : kind.startsWith('store-') || kind.endsWith('-unknown') || kind === 'applied-late'
+        ? store / 3
+        : PAGE_FAULTS.has(kind)
+          ? page / 4
+          : source / 4
     if (on && share > 0) rates[kind] = share
   }
   return rates
 }
 
-const PAGE_FAULTS: ReadonlySet<FaultKind> = new Set(['page-repeated', 'rows-duplicated', 'short-page', 'empty-page', 'end-flag-early', 'end-flag-never'])
+const PAGE_FAULTS: ReadonlySet<FaultKind> = new Set([
+  'page-repeated',
+  'rows-duplicated',
+  'short-page',
+  'empty-page',
+  'end-flag-early',
+  'end-flag-never',
+])

@@ -23,7 +23,13 @@ export { ChainView } from './indexers/chain-view.ts'
 export { EtherscanSimulator } from './indexers/etherscan-simulator.ts'
 export type { EtherscanOptions } from './indexers/etherscan-simulator.ts'
 export { FakeChain } from './indexers/fake-chain.ts'
-export type { ChainBlock, ChainTransaction, InternalTransfer, TokenTransfer, TransactionDraft } from './indexers/fake-chain.ts'
+export type {
+  ChainBlock,
+  ChainTransaction,
+  InternalTransfer,
+  TokenTransfer,
+  TransactionDraft,
+} from './indexers/fake-chain.ts'
 export { IndexerSimulator } from './indexers/indexer-simulator.ts'
 export type { IndexerOptions } from './indexers/indexer-simulator.ts'
 export { MoralisSimulator } from './indexers/moralis-simulator.ts'

@@ -28,18 +28,35 @@ const WRITES_MAX = 400
  *
  * `const simulated = realOrSimulated('stripe', { unless: 'STRIPE_KEY', since: '2026-01-31T12:00:00Z' })`, then `simulated(account.customers)`
  */
-export function realOrSimulated(name: SimulatedSystemName | 'kafka', { unless, since }: RealOrSimulatedOptions): <Source extends object>(source: Source) => Source {
-  const open = (context: SyncContext): Partial<SyncContext> | Promise<Partial<SyncContext>> => (name === 'kafka' ? openKafkaTopics(Date.parse(since), context) : openAccount(name, Date.parse(since), context))
+export function realOrSimulated(
+  name: SimulatedSystemName | 'kafka',
+  { unless, since }: RealOrSimulatedOptions,
+): <Source extends object>(source: Source) => Source {
+  const open = (context: SyncContext): Partial<SyncContext> | Promise<Partial<SyncContext>> =>
+    name === 'kafka' ? openKafkaTopics(Date.parse(since), context) : openAccount(name, Date.parse(since), context)
   let opened: ReturnType<typeof open> | undefined
   return replaceContextUnless(unless, (context) => (opened ??= open(context)))
 }
 
 /** The arguments a source receives instead of the real ones, on every call while the secret is not set. */
-export function replaceContextUnless(unless: string, instead: (context: SyncContext) => Partial<SyncContext> | Promise<Partial<SyncContext>>): <Source extends object>(source: Source) => Source {
-  const contextFor = async (context: SyncContext): Promise<SyncContext> => (isSecretSet(unless, context) ? context : { ...context, ...(await instead(context)) })
+export function replaceContextUnless(
+  unless: string,
+  instead: (context: SyncContext) => Partial<SyncContext> | Promise<Partial<SyncContext>>,
+): <Source extends object>(source: Source) => Source {
+  const contextFor = async (context: SyncContext): Promise<SyncContext> =>
+    isSecretSet(unless, context) ? context : { ...context, ...(await instead(context)) }
   // The context is the last argument of every source method.
-  const wrapped = (ask: (...given: unknown[]) => unknown) => async (...given: unknown[]): Promise<unknown> => ask(...given.slice(0, -1), await contextFor(given.at(-1) as SyncContext))
-  return (source) => Object.fromEntries(Object.entries(source).map(([part, value]) => [part, typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value])) as typeof source
+  const wrapped =
+    (ask: (...given: unknown[]) => unknown) =>
+    async (...given: unknown[]): Promise<unknown> =>
+      ask(...given.slice(0, -1), await contextFor(given.at(-1) as SyncContext))
+  return (source) =>
+    Object.fromEntries(
+      Object.entries(source).map(([part, value]) => [
+        part,
+        typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value,
+      ]),
+    ) as typeof source
 }
 
 /** Number of writes by now of an account opened at `sinceMs`; and the time of the nth. */
@@ -59,7 +76,11 @@ function isSecretSet(secret: string, { secrets }: SyncContext): boolean {
   }
 }
 
-function openAccount(name: SimulatedSystemName, sinceMs: number, { clock }: SyncContext): Pick<SyncContext, 'fetch' | 'secrets'> {
+function openAccount(
+  name: SimulatedSystemName,
+  sinceMs: number,
+  { clock }: SyncContext,
+): Pick<SyncContext, 'fetch' | 'secrets'> {
   const { world, catchUp } = openCaughtUp(name, sinceMs, clock, (ports) => openSimulatedSystem(name, ports))
   const ask = createSimulatorFetch(world)
   return {
@@ -86,7 +107,12 @@ interface WritableSystem {
  * A simulated system that can be brought up to date: `catchUp` makes the writes due since the last call, each at its
  * own time.
  */
-function openCaughtUp<World extends WritableSystem>(name: string, sinceMs: number, real: Clock, open: (ports: SimulatorPorts, catchUp: () => void) => World): { world: World; catchUp: () => void } {
+function openCaughtUp<World extends WritableSystem>(
+  name: string,
+  sinceMs: number,
+  real: Clock,
+  open: (ports: SimulatorPorts, catchUp: () => void) => World,
+): { world: World; catchUp: () => void } {
   const clock = new ManualClock(sinceMs - FILLED_AGO_MS)
   // Every write has its own random draws: interleaved requests must not change later writes.
   let chances = new RandomStream(0, name)
@@ -101,6 +127,9 @@ function openCaughtUp<World extends WritableSystem>(name: string, sinceMs: numbe
     }
     clock.advance(Math.max(0, nowMs - clock.now()))
   }
-  const world = open({ clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random }, catchUp)
+  const world = open(
+    { clock: { now: () => clock.now(), sleep: (ms, signal) => real.sleep(ms, signal) }, random },
+    catchUp,
+  )
   return { world, catchUp }
 }

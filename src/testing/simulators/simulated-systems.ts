@@ -20,5 +20,9 @@ export function openSimulatedSystem(name: SimulatedSystemName, ports: SimulatorP
   const account = ACCOUNTS[name]
   const vendor = account.createSimulator(ports)
   fillAccount(vendor, account)
-  return { handle: (request) => vendor.handle(request), write: (n) => applyWrite(vendor, account, n, ports.random), ...(account.secret !== undefined && { secret: account.secret }) }
+  return {
+    handle: (request) => vendor.handle(request),
+    write: (n) => applyWrite(vendor, account, n, ports.random),
+    ...(account.secret !== undefined && { secret: account.secret }),
+  }
 }

@@ -19,7 +19,10 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.create(trial.multiPageCount)
     await trial.loadInitially()
     await trial.assertRowsMatchSource('After the first run')
-    assert.deepEqual((await trial.log()).map(({ action }) => action), Array.from({ length: trial.multiPageCount }, () => 'created'))
+    assert.deepEqual(
+      (await trial.log()).map(({ action }) => action),
+      Array.from({ length: trial.multiPageCount }, () => 'created'),
+    )
   }),
   rule('an unchanged system causes no writes', [], async (trial) => {
     await trial.create(7)
@@ -28,7 +31,11 @@ export const sourceCases: readonly SourceCase[] = [
     const { length } = await trial.log()
     for (const half of trial.syncKinds) await trial.complete(half)
     await trial.catchUp()
-    assert.deepEqual((await trial.log()).slice(length).map(({ key, action }) => `${key} ${action}`), [], 'An unchanged record was written again.')
+    assert.deepEqual(
+      (await trial.log()).slice(length).map(({ key, action }) => `${key} ${action}`),
+      [],
+      'An unchanged record was written again.',
+    )
   }),
   rule('new and changed records arrive by the delta alone', ['delta'], async (trial) => {
     const [first, ...others] = await trial.create(9)
@@ -56,7 +63,11 @@ export const sourceCases: readonly SourceCase[] = [
   rule('a write between two pages of a listing is not missed', ['listing'], async (trial) => {
     const keys = await trial.create(trial.multiPageCount)
     await trial.settle()
-    await trial.completeInRuns('listing', () => ({ pagesMax: 1 }), (run) => writeMixedChanges(trial, keys, run))
+    await trial.completeInRuns(
+      'listing',
+      () => ({ pagesMax: 1 }),
+      (run) => writeMixedChanges(trial, keys, run),
+    )
     await trial.catchUp()
     await trial.assertRowsMatchSource('After a listing with concurrent writes')
   }),
@@ -66,27 +77,44 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.catchUp()
     await trial.change(keys)
     await trial.settle()
-    for (let cycle = 0; cycle < trial.cyclesPerRound; cycle++) await trial.completeInRuns('delta', () => ({ pagesMax: 1 }), (run) => writeMixedChanges(trial, keys, run))
+    for (let cycle = 0; cycle < trial.cyclesPerRound; cycle++)
+      await trial.completeInRuns(
+        'delta',
+        () => ({ pagesMax: 1 }),
+        (run) => writeMixedChanges(trial, keys, run),
+      )
     await trial.catchUp()
     await trial.assertRowsMatchSource('After a delta with concurrent writes')
   }),
-  rule('a listing and a delta that run concurrently converge, whichever of them ends last', ['listing', 'delta'], async (trial) => {
-    const keys = await trial.create(trial.multiPageCount)
-    await trial.loadInitially()
-    await trial.catchUp()
-    await trial.completeInRuns('listing', () => ({ pagesMax: 1 }), async (run) => {
-      await writeMixedChanges(trial, keys, run)
-      await trial.settle()
-      await trial.run('delta', { pagesMax: 1 })
-    })
-    await trial.completeInRuns('delta', () => ({}))
-    await trial.catchUp()
-    await trial.assertRowsMatchSource('After both')
-  }),
+  rule(
+    'a listing and a delta that run concurrently converge, whichever of them ends last',
+    ['listing', 'delta'],
+    async (trial) => {
+      const keys = await trial.create(trial.multiPageCount)
+      await trial.loadInitially()
+      await trial.catchUp()
+      await trial.completeInRuns(
+        'listing',
+        () => ({ pagesMax: 1 }),
+        async (run) => {
+          await writeMixedChanges(trial, keys, run)
+          await trial.settle()
+          await trial.run('delta', { pagesMax: 1 })
+        },
+      )
+      await trial.completeInRuns('delta', () => ({}))
+      await trial.catchUp()
+      await trial.assertRowsMatchSource('After both')
+    },
+  ),
   rule('deleted records are removed by the next listing, and no others', ['listing', 'deletes'], async (trial) => {
     const keys = await trial.create(trial.multiPageCount)
     await trial.loadInitially()
-    await trial.remove([required(keys[0], 'keys[0]'), required(keys[trial.multiPageCount >> 1], 'keys[…]'), required(keys.at(-1), 'an entry of keys')])
+    await trial.remove([
+      required(keys[0], 'keys[0]'),
+      required(keys[trial.multiPageCount >> 1], 'keys[…]'),
+      required(keys.at(-1), 'an entry of keys'),
+    ])
     await trial.settle()
     await trial.complete('listing')
     await trial.assertRowsMatchSource('After a listing')
@@ -95,7 +123,11 @@ export const sourceCases: readonly SourceCase[] = [
     const keys = await trial.create(trial.multiPageCount)
     await trial.loadInitially()
     await trial.catchUp()
-    await trial.remove([required(keys[0], 'keys[0]'), required(keys[trial.multiPageCount >> 1], 'keys[…]'), required(keys.at(-1), 'an entry of keys')])
+    await trial.remove([
+      required(keys[0], 'keys[0]'),
+      required(keys[trial.multiPageCount >> 1], 'keys[…]'),
+      required(keys.at(-1), 'an entry of keys'),
+    ])
     await trial.catchUp()
     await trial.assertRowsMatchSource('After a delta')
   }),
@@ -103,8 +135,13 @@ export const sourceCases: readonly SourceCase[] = [
     const keys = await trial.create(trial.multiPageCount)
     await trial.settle()
     // Each time a little later, for sources that need many requests for one page.
-    const cut = (run: number): { wrapFetch: ReturnType<typeof disconnectFrom> } => ({ wrapFetch: disconnectFrom(1 + run) })
-    const [first, then] = [required(trial.syncKinds[0], 'trial.syncKinds[0]'), required(trial.syncKinds.at(-1), 'an entry of trial.syncKinds')]
+    const cut = (run: number): { wrapFetch: ReturnType<typeof disconnectFrom> } => ({
+      wrapFetch: disconnectFrom(1 + run),
+    })
+    const [first, then] = [
+      required(trial.syncKinds[0], 'trial.syncKinds[0]'),
+      required(trial.syncKinds.at(-1), 'an entry of trial.syncKinds'),
+    ]
     await trial.completeInRuns(first, cut)
     if (then !== first) await trial.catchUp()
     await trial.assertRowsMatchSource('After an interrupted run')
@@ -115,7 +152,11 @@ export const sourceCases: readonly SourceCase[] = [
     await trial.assertRowsMatchSource('After a second interrupted run')
     const counts = new Map<string, number>()
     for (const { key } of await trial.log()) counts.set(key, (counts.get(key) ?? 0) + 1)
-    assert.deepEqual([...counts].filter(([, count]) => count > 2), [], 'Records that were created once and changed once were written more often.')
+    assert.deepEqual(
+      [...counts].filter(([, count]) => count > 2),
+      [],
+      'Records that were created once and changed once were written more often.',
+    )
   }),
   rule('a failed response is never taken for data', ['fetch'], async (trial) => {
     const keys = await trial.create(trial.multiPageCount)
@@ -138,10 +179,15 @@ export const sourceCases: readonly SourceCase[] = [
           const [rows, truth] = [await trial.rows(), await trial.truth()]
           for (const key of keys) {
             assert.ok(Object.hasOwn(rows, key), `${where}, ${key} was deleted; the source still has it.`)
-            assert.ok(required(seen.get(key), 'an entry of seen').some((record) => isDeepStrictEqual(record, rows[key])), `${where}, ${key} has a content it never had.`)
+            assert.ok(
+              required(seen.get(key), 'an entry of seen').some((record) => isDeepStrictEqual(record, rows[key])),
+              `${where}, ${key} has a content it never had.`,
+            )
           }
-          if (hit() && stopReason === 'complete') assert.deepEqual(rows, truth, `${where}, the cycle is reported as complete, and is not.`)
-          if (hit() && stopReason !== 'complete' && fault.code !== undefined) assert.equal(error?.code, fault.code, `${where}, the error has a different code.`)
+          if (hit() && stopReason === 'complete')
+            assert.deepEqual(rows, truth, `${where}, the cycle is reported as complete, and is not.`)
+          if (hit() && stopReason !== 'complete' && fault.code !== undefined)
+            assert.equal(error?.code, fault.code, `${where}, the error has a different code.`)
         }
       }
       await trial.catchUp()
@@ -162,7 +208,11 @@ export const sourceCases: readonly SourceCase[] = [
           await trial.run(half, { wrapFetch: line, allowDeletes: false })
           const where = `After ${wrong.name} to request ${at} of a ${half}`
           const rows = await trial.rows()
-          assert.deepEqual(keys.filter((key) => !Object.hasOwn(rows, key)), [], `${where}, these were deleted; the source still has them.`)
+          assert.deepEqual(
+            keys.filter((key) => !Object.hasOwn(rows, key)),
+            [],
+            `${where}, these were deleted; the source still has them.`,
+          )
           if (!hit()) continue
           await trial.catchUp()
           await trial.assertRowsMatchSource(where)

@@ -16,7 +16,10 @@ export const corruptResponses: readonly CorruptResponse[] = [
 ]
 
 /** A fetch that corrupts the response to the request with this number; `hit` returns whether that changed anything. */
-export function injectCorruptResponseAt(wrong: CorruptResponse, at: number): { line: (ask: Fetch) => Fetch; hit: () => boolean } {
+export function injectCorruptResponseAt(
+  wrong: CorruptResponse,
+  at: number,
+): { line: (ask: Fetch) => Fetch; hit: () => boolean } {
   let requests = 0
   let isHit = false
   return {
@@ -50,12 +53,14 @@ function corruptText(text: string, wrong: CorruptResponse): string {
 function corruptValue(value: unknown, wrong: CorruptResponse): unknown {
   if (Array.isArray(value)) return wrong.keepsRecords || !value.every((item) => typeof item === 'object') ? value : []
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).filter(([name]) => !NEXT_PAGE.test(name)).map(([name, member]): [string, unknown] => {
-    if (typeof member === 'boolean' && HAS_MORE.test(name)) return [name, false]
-    if (member === false && name === 'done') return [name, true]
-    if (typeof member === 'number' && COUNT.test(name)) return [name, wrong.keepsCounts ? member : 0]
-    return [name, corruptValue(member, wrong)]
-  })
+  const members = Object.entries(value)
+    .filter(([name]) => !NEXT_PAGE.test(name))
+    .map(([name, member]): [string, unknown] => {
+      if (typeof member === 'boolean' && HAS_MORE.test(name)) return [name, false]
+      if (member === false && name === 'done') return [name, true]
+      if (typeof member === 'number' && COUNT.test(name)) return [name, wrong.keepsCounts ? member : 0]
+      return [name, corruptValue(member, wrong)]
+    })
   return Object.fromEntries(members)
 }
 

@@ -12,12 +12,27 @@ export interface NetworkFault {
 const JSON_HEADERS = { 'content-type': 'application/json' }
 
 export const networkFaults: readonly NetworkFault[] = [
-  { name: 'an authentication failure', code: 'AUTH_REJECTED', apply: async () => new Response('{}', { status: 401, headers: JSON_HEADERS }) },
-  { name: 'a rate limit', code: 'RATE_LIMITED', apply: async () => new Response('{}', { status: 429, headers: { ...JSON_HEADERS, 'retry-after': '1' } }) },
+  {
+    name: 'an authentication failure',
+    code: 'AUTH_REJECTED',
+    apply: async () => new Response('{}', { status: 401, headers: JSON_HEADERS }),
+  },
+  {
+    name: 'a rate limit',
+    code: 'RATE_LIMITED',
+    apply: async () => new Response('{}', { status: 429, headers: { ...JSON_HEADERS, 'retry-after': '1' } }),
+  },
   { name: 'a server error', code: 'SOURCE_UNAVAILABLE', apply: async () => new Response('', { status: 503 }) },
   { name: 'a response that breaks off', apply: async (ask) => truncateBody(await ask()) },
   { name: 'an empty body', apply: async () => new Response('', { status: 200, headers: JSON_HEADERS }) },
-  { name: 'an HTML page from a proxy', apply: async () => new Response('<html><body>Please log in</body></html>', { status: 200, headers: { 'content-type': 'text/html' } }) },
+  {
+    name: 'an HTML page from a proxy',
+    apply: async () =>
+      new Response('<html><body>Please log in</body></html>', {
+        status: 200,
+        headers: { 'content-type': 'text/html' },
+      }),
+  },
 ]
 
 /** A fetch that fails the request with this number; `hit` returns whether it was reached. */
@@ -32,7 +47,8 @@ export function injectFaultAt(fault: NetworkFault, at: number): { line: (ask: Fe
 /** A fetch that fails from this request on. */
 export function disconnectFrom(from: number): (ask: Fetch) => Fetch {
   let requests = 0
-  return (ask) => (input, init) => (++requests >= from ? Promise.reject(new TypeError('the connection is cut')) : ask(input, init))
+  return (ask) => (input, init) =>
+    ++requests >= from ? Promise.reject(new TypeError('the connection is cut')) : ask(input, init)
 }
 
 async function truncateBody(response: Response): Promise<Response> {

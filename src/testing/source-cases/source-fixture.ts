@@ -56,8 +56,11 @@ export class SourceFixture {
   async findUnmetNeed(needs: readonly SourceNeed[]): Promise<SourceNeed | undefined> {
     const { remove } = this.#harness
     const has: Record<SourceNeed, boolean> = {
-      listing: this.#plans.listing !== undefined, delta: this.#plans.delta !== undefined,
-      deletes: remove !== undefined, reported: remove !== undefined && this.#deltaReportsDeletes, fetch: true,
+      listing: this.#plans.listing !== undefined,
+      delta: this.#plans.delta !== undefined,
+      deletes: remove !== undefined,
+      reported: remove !== undefined && this.#deltaReportsDeletes,
+      fetch: true,
     }
     if (needs.includes('fetch')) {
       await this.loadInitially()
@@ -100,34 +103,53 @@ export class SourceFixture {
   }
 
   /** One run without retries: any error ends it. */
-  async run(half: SyncKind, { pagesMax = 10_000, wrapFetch: line = (ask) => ask, allowDeletes = true }: RunOverrides = {}): Promise<CycleResult> {
+  async run(
+    half: SyncKind,
+    { pagesMax = 10_000, wrapFetch: line = (ask) => ask, allowDeletes = true }: RunOverrides = {},
+  ): Promise<CycleResult> {
     const { clock = systemClock, secrets = {}, fetch = globalThis.fetch } = this.#harness
     const plan = required(this.#plans[half], 'plans[half]')
     const ask = line(fetch as Fetch)
-    return runCycle({ ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax } }, {
-      store: this.#store, ports: { clock, random: systemRandom, log: SILENT_LOG }, holder: `run ${++this.#runs}`, isHolderGone: () => true, trigger: 'trial', allowDeletes,
-      secrets: {
-        get(name) {
-          if (Object.hasOwn(secrets, name)) return required(secrets[name], 'secrets[name]')
-          throw new SyncError('SECRET_MISSING', `The harness gives no secret ${name}.`)
+    return runCycle(
+      { ...plan, limits: { ...plan.limits, retriesMax: 0, pagesMax } },
+      {
+        store: this.#store,
+        ports: { clock, random: systemRandom, log: SILENT_LOG },
+        holder: `run ${++this.#runs}`,
+        isHolderGone: () => true,
+        trigger: 'trial',
+        allowDeletes,
+        secrets: {
+          get(name) {
+            if (Object.hasOwn(secrets, name)) return required(secrets[name], 'secrets[name]')
+            throw new SyncError('SECRET_MISSING', `The harness gives no secret ${name}.`)
+          },
+        },
+        fetch: (input, init) => {
+          this.#requestCount++
+          return ask(input, init)
         },
       },
-      fetch: (input, init) => {
-        this.#requestCount++
-        return ask(input, init)
-      },
-    })
+    )
   }
 
   /** One whole cycle; an unfinished one is completed first, because it need not include later writes. */
   async complete(half: SyncKind): Promise<void> {
     const { stopReason, error, resumed } = await this.run(half)
     if (stopReason === 'complete' && resumed) return this.complete(half)
-    assert.equal(stopReason, 'complete', `The ${half} did not complete: ${error?.code ?? stopReason}${error === null ? '' : `, ${error.message}`}`)
+    assert.equal(
+      stopReason,
+      'complete',
+      `The ${half} did not complete: ${error?.code ?? stopReason}${error === null ? '' : `, ${error.message}`}`,
+    )
   }
 
   /** Runs repeatedly until the cycle is complete. */
-  async completeInRuns(half: SyncKind, choices: (run: number) => RunOverrides, between: (run: number) => Promise<void> = async () => {}): Promise<void> {
+  async completeInRuns(
+    half: SyncKind,
+    choices: (run: number) => RunOverrides,
+    between: (run: number) => Promise<void> = async () => {},
+  ): Promise<void> {
     for (let run = 1; run <= RUNS_MAX; run++) {
       if ((await this.run(half, choices(run))).stopReason === 'complete') return
       await between(run)
@@ -170,9 +192,18 @@ export class SourceFixture {
 
   async assertRowsMatchSource(when: string): Promise<void> {
     const [rows, truth] = [await this.rows(), await this.truth()]
-    assert.deepEqual(Object.keys(truth).filter((key) => !Object.hasOwn(rows, key)), [], `${when}, these are missing.`)
-    assert.deepEqual(Object.keys(rows).filter((key) => !Object.hasOwn(truth, key)), [], `${when}, these still exist.`)
-    for (const [key, row] of Object.entries(rows)) assert.deepEqual(row, truth[key], `${when}, ${key} differs from the record in the system.`)
+    assert.deepEqual(
+      Object.keys(truth).filter((key) => !Object.hasOwn(rows, key)),
+      [],
+      `${when}, these are missing.`,
+    )
+    assert.deepEqual(
+      Object.keys(rows).filter((key) => !Object.hasOwn(truth, key)),
+      [],
+      `${when}, these still exist.`,
+    )
+    for (const [key, row] of Object.entries(rows))
+      assert.deepEqual(row, truth[key], `${when}, ${key} differs from the record in the system.`)
   }
 }
 
@@ -189,5 +220,7 @@ function plansOf(source: SourceHarness['source']): Partial<Record<SyncKind, Sync
 
 /** As JSON represents it: numbers outside the double range become text, undefined fields are dropped. */
 function toPlainJson<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? String(member) : member))) as T
+  return JSON.parse(
+    JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? String(member) : member)),
+  ) as T
 }

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict'
 import type { StateTransition } from '../../contract/index.ts'
-import { counts, readLiveRows, makeQuarantined, remove, readSnapshot, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import {
+  counts,
+  readLiveRows,
+  makeQuarantined,
+  remove,
+  readSnapshot,
+  type StoreCase,
+  type StoreHarness,
+  SyncDriver,
+  upsert,
+  rule,
+} from './harness.ts'
 import { required } from '../../values/required.ts'
 
 export const atomicityCases: readonly StoreCase[] = [
@@ -12,9 +23,13 @@ export const atomicityCases: readonly StoreCase[] = [
     const impossible = upsert('c', { n: 2 })
     const before = await readSnapshot(store)
     for (const move of [driver.nextPage(), driver.lastPage()]) {
-      const commit = await driver.draft(move, [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible], {
-        quarantined: [makeQuarantined('q')],
-      })
+      const commit = await driver.draft(
+        move,
+        [upsert('a', { n: 2 }), remove('b'), upsert('c', { n: 1, extra: true }), impossible],
+        {
+          quarantined: [makeQuarantined('q')],
+        },
+      )
       await assert.rejects(store.commit(commit))
       assert.deepEqual(await readSnapshot(store), before)
       assert.deepEqual(await readSnapshot(await reopen()), before)
@@ -29,31 +44,49 @@ export const atomicityCases: readonly StoreCase[] = [
       const stranger = await SyncDriver.acquire(store, { sync: 'stranger', mode: 'replace' })
       await stranger.cycle([upsert('shared', { n: 1 })])
       const driver = await SyncDriver.acquire(store, { mode: 'replace' })
-      await driver.cycle(['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })), { quarantined: [makeQuarantined('a'), makeQuarantined('f')] })
+      await driver.cycle(
+        ['a', 'b', 'c', 'd', 'e'].map((key) => upsert(key, { n: 1 }, { at: 1 })),
+        { quarantined: [makeQuarantined('a'), makeQuarantined('f')] },
+      )
       await driver.begin()
       await driver.page([upsert('e', { n: 1 }, { at: 1 })], {})
 
-      const commit = await driver.draft(transitionOf(driver, kind), kind === 'set' ? [] : [
-        upsert('a', { n: 2 }, { at: 2 }), // updated, and removed from quarantine
-        upsert('b', { n: 1 }, { at: 2 }), // touched
-        remove('c', { at: 2 }), // deleted
-        remove('never', { at: 2 }), // a tombstone
-        upsert('shared', { n: 1 }), // listed by a second owner
-        ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
-      ], { quarantined: kind === 'set' ? [] : [makeQuarantined('g')] })
+      const commit = await driver.draft(
+        transitionOf(driver, kind),
+        kind === 'set'
+          ? []
+          : [
+              upsert('a', { n: 2 }, { at: 2 }), // updated, and removed from quarantine
+              upsert('b', { n: 1 }, { at: 2 }), // touched
+              remove('c', { at: 2 }), // deleted
+              remove('never', { at: 2 }), // a tombstone
+              upsert('shared', { n: 1 }), // listed by a second owner
+              ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
+            ],
+        { quarantined: kind === 'set' ? [] : [makeQuarantined('g')] },
+      )
       await crashEverywhere(harness, commit)
-      assert.equal((await readLiveRows(store)).some(([key]) => key === 'd'), kind !== 'complete')
+      assert.equal(
+        (await readLiveRows(store)).some(([key]) => key === 'd'),
+        kind !== 'complete',
+      )
     },
   })),
 ]
 
-async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit: Parameters<StoreHarness['store']['commit']>[0]): Promise<void> {
+async function crashEverywhere(
+  { store, reopen, supports }: StoreHarness,
+  commit: Parameters<StoreHarness['store']['commit']>[0],
+): Promise<void> {
   const before = await readSnapshot(store)
   for (let statement = 0; ; statement++) {
     const outcome = await required(supports, 'supports').crashDuringCommit!(commit, statement)
     if (outcome !== 'crashed') {
       assert.equal(outcome.kind, 'landed')
-      assert.ok(statement >= 3, `a commit of ${statement} statements cannot update rows, log and checkpoint in a transaction`)
+      assert.ok(
+        statement >= 3,
+        `a commit of ${statement} statements cannot update rows, log and checkpoint in a transaction`,
+      )
       assert.notDeepEqual(await readSnapshot(await reopen()), before)
       return
     }
@@ -65,10 +98,15 @@ async function crashEverywhere({ store, reopen, supports }: StoreHarness, commit
 function transitionOf(driver: SyncDriver, kind: StateTransition['kind']): StateTransition {
   const { cycle, page } = required(driver.inflight, 'driver.inflight')
   switch (kind) {
-    case 'continue': return driver.nextPage()
-    case 'complete': return driver.lastPage({ state: '"done"' })
-    case 'abandon': return { kind, cycle, page: page + 1, reason: 'given up' }
-    case 'set': return { kind, state: '"by hand"', actor: 'ana', reason: 'because' }
-    case 'replay': return { kind, actor: 'ana', reason: 'because', superseded: [] }
+    case 'continue':
+      return driver.nextPage()
+    case 'complete':
+      return driver.lastPage({ state: '"done"' })
+    case 'abandon':
+      return { kind, cycle, page: page + 1, reason: 'given up' }
+    case 'set':
+      return { kind, state: '"by hand"', actor: 'ana', reason: 'because' }
+    case 'replay':
+      return { kind, actor: 'ana', reason: 'because', superseded: [] }
   }
 }

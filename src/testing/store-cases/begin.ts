@@ -5,8 +5,23 @@ import { required } from '../../values/required.ts'
 export const beginCases: readonly StoreCase[] = [
   rule('a sync that never ran has version 0 and nothing else, and reading it creates nothing', async ({ store }) => {
     assert.deepEqual(await store.readCheckpoint({ worker: 'crm', sync: 'delta' }), {
-      version: 0, committed: null, committedBy: null, inflight: null, scope: null, tidemark: null, paused: false, triggeredAt: null,
-      failures: 0, lastError: null, retryAt: null, lastSuccessAt: null, completeSince: null, backfillNeeded: null, heldBy: null, heldSince: null, heldUntil: null,
+      version: 0,
+      committed: null,
+      committedBy: null,
+      inflight: null,
+      scope: null,
+      tidemark: null,
+      paused: false,
+      triggeredAt: null,
+      failures: 0,
+      lastError: null,
+      retryAt: null,
+      lastSuccessAt: null,
+      completeSince: null,
+      backfillNeeded: null,
+      heldBy: null,
+      heldSince: null,
+      heldUntil: null,
     })
     assert.deepEqual(await store.syncs(), [])
     assert.deepEqual(await store.audit({ worker: 'crm', sync: 'delta' }), [])
@@ -19,7 +34,17 @@ export const beginCases: readonly StoreCase[] = [
     const { inflight, resumed, headSequence: position } = await driver.begin({ at: START + 5 })
     assert.equal(resumed, false)
     assert.equal(position, 0)
-    assert.deepEqual(inflight, { cycle: inflight.cycle, mode: 'incremental', page: 0, state: null, startedAt: START + 5, scope: null, tidemark: null, guardState: null, startSequence: 0 })
+    assert.deepEqual(inflight, {
+      cycle: inflight.cycle,
+      mode: 'incremental',
+      page: 0,
+      state: null,
+      startedAt: START + 5,
+      scope: null,
+      tidemark: null,
+      guardState: null,
+      startSequence: 0,
+    })
     const checkpoint = await store.readCheckpoint(driver.ref)
     assert.deepEqual(checkpoint.inflight, inflight)
     assert.deepEqual([checkpoint.version, checkpoint.committed, checkpoint.committedBy], [0, null, null])
@@ -40,8 +65,17 @@ export const beginCases: readonly StoreCase[] = [
     await backfill.begin()
     await backfill.page([upsert('a', { n: 1 })], { state: '"of the backfill"' })
     await delta.begin()
-    assert.deepEqual([(await store.readCheckpoint(delta.ref)).committed, (await store.readCheckpoint(delta.ref)).inflight?.state], ['"of the delta"', '"of the delta"'])
-    assert.deepEqual([(await store.readCheckpoint(backfill.ref)).committed, (await store.readCheckpoint(backfill.ref)).inflight?.state], [null, '"of the backfill"'])
+    assert.deepEqual(
+      [(await store.readCheckpoint(delta.ref)).committed, (await store.readCheckpoint(delta.ref)).inflight?.state],
+      ['"of the delta"', '"of the delta"'],
+    )
+    assert.deepEqual(
+      [
+        (await store.readCheckpoint(backfill.ref)).committed,
+        (await store.readCheckpoint(backfill.ref)).inflight?.state,
+      ],
+      [null, '"of the backfill"'],
+    )
   }),
   rule('an unfinished cycle is resumed after its last page, by any runner', async ({ store, reopen }) => {
     const first = await SyncDriver.acquire(store, { mode: 'replace' })
@@ -63,13 +97,28 @@ export const beginCases: readonly StoreCase[] = [
     const driver = await SyncDriver.acquire(store)
     const { inflight } = await driver.begin()
     await driver.page([upsert('a', { n: 1 })])
-    await driver.release({ cycle: inflight.cycle, stopReason: 'error', endedAt: START + 1, error: { code: 'SOURCE_UNAVAILABLE', message: 'away' } })
+    await driver.release({
+      cycle: inflight.cycle,
+      stopReason: 'error',
+      endedAt: START + 1,
+      error: { code: 'SOURCE_UNAVAILABLE', message: 'away' },
+    })
     const [ended] = await store.cycles(driver.ref)
-    assert.deepEqual([required(ended, 'ended').endedAt, required(ended, 'ended').stopReason, required(ended, 'ended').error?.code], [START + 1, 'error', 'SOURCE_UNAVAILABLE'])
+    assert.deepEqual(
+      [required(ended, 'ended').endedAt, required(ended, 'ended').stopReason, required(ended, 'ended').error?.code],
+      [START + 1, 'error', 'SOURCE_UNAVAILABLE'],
+    )
     const again = await SyncDriver.acquire(store)
     assert.equal((await again.begin()).resumed, true)
     const [running] = await store.cycles(driver.ref)
-    assert.deepEqual([required(running, 'running').endedAt, required(running, 'running').stopReason, required(running, 'running').error], [null, null, null])
+    assert.deepEqual(
+      [
+        required(running, 'running').endedAt,
+        required(running, 'running').stopReason,
+        required(running, 'running').error,
+      ],
+      [null, null, null],
+    )
   }),
   rule('a fresh begin abandons the unfinished cycle and starts over from committed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -79,7 +128,10 @@ export const beginCases: readonly StoreCase[] = [
     const { inflight, resumed } = await driver.begin({ fresh: true })
     assert.equal(resumed, false)
     assert.notEqual(inflight.cycle, abandoned.inflight.cycle)
-    assert.deepEqual([inflight.page, inflight.state, inflight.startSequence, inflight.guardState], [0, '"committed"', 1, null])
+    assert.deepEqual(
+      [inflight.page, inflight.state, inflight.startSequence, inflight.guardState],
+      [0, '"committed"', 1, null],
+    )
   }),
   rule('a cycle of the other mode is not resumed', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -101,10 +153,13 @@ export const beginCases: readonly StoreCase[] = [
     const driver = await SyncDriver.acquire(store)
     await driver.begin({ databases: [DATABASE, 'people'] })
     const databases = (await store.databases()).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    assert.deepEqual(databases.map(({ name, rows, columns }) => ({ name, rows, columns })), [
-      { name: 'people', rows: 0, columns: [] },
-      { name: DATABASE, rows: 0, columns: [] },
-    ])
+    assert.deepEqual(
+      databases.map(({ name, rows, columns }) => ({ name, rows, columns })),
+      [
+        { name: 'people', rows: 0, columns: [] },
+        { name: DATABASE, rows: 0, columns: [] },
+      ],
+    )
     if (supports?.select === undefined) return
     for (const { table, history } of databases) {
       assert.deepEqual([await supports.select(table), await supports.select(history)], [[], []])
@@ -118,14 +173,34 @@ export const beginCases: readonly StoreCase[] = [
     const second = await backfill.begin({ at: START + 2, trigger: 'manual' })
     const third = await delta.begin({ at: START + 3, trigger: 'webhook' })
 
-    assert.deepEqual((await store.cycles(null)).map(({ cycle }) => cycle), [third, second, first].map(({ inflight }) => inflight.cycle))
-    assert.deepEqual((await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle), [third.inflight.cycle])
+    assert.deepEqual(
+      (await store.cycles(null)).map(({ cycle }) => cycle),
+      [third, second, first].map(({ inflight }) => inflight.cycle),
+    )
+    assert.deepEqual(
+      (await store.cycles(null, { limit: 1 })).map(({ cycle }) => cycle),
+      [third.inflight.cycle],
+    )
     const [newest, oldest] = await store.cycles(delta.ref)
     assert.equal(required(newest, 'newest').cycle, third.inflight.cycle)
     assert.deepEqual(
-      [required(oldest, 'oldest').worker, required(oldest, 'oldest').sync, required(oldest, 'oldest').mode, required(oldest, 'oldest').trigger, required(oldest, 'oldest').startedAt, required(oldest, 'oldest').startSequence],
+      [
+        required(oldest, 'oldest').worker,
+        required(oldest, 'oldest').sync,
+        required(oldest, 'oldest').mode,
+        required(oldest, 'oldest').trigger,
+        required(oldest, 'oldest').startedAt,
+        required(oldest, 'oldest').startSequence,
+      ],
       ['crm', 'delta', 'incremental', 'schedule', START + 1, 0],
     )
-    assert.deepEqual([required(newest, 'newest').startSequence, required(newest, 'newest').endedAt, required(newest, 'newest').stopReason], [1, null, null])
+    assert.deepEqual(
+      [
+        required(newest, 'newest').startSequence,
+        required(newest, 'newest').endedAt,
+        required(newest, 'newest').stopReason,
+      ],
+      [1, null, null],
+    )
   }),
 ]

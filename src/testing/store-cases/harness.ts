@@ -1,8 +1,28 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import type {
-  BeginResult, BeginRequest, Checkpoint, Column, ColumnKind, Commit, CommitOutcome, CycleReport, Inflight, JsonObject, JsonValue, Landing,
-  LandingCounts, Lease, LogEntry, Mode, StateTransition, QuarantinedRecord, StateText, Store, Sweep, SyncRef,
+  BeginResult,
+  BeginRequest,
+  Checkpoint,
+  Column,
+  ColumnKind,
+  Commit,
+  CommitOutcome,
+  CycleReport,
+  Inflight,
+  JsonObject,
+  JsonValue,
+  Landing,
+  LandingCounts,
+  Lease,
+  LogEntry,
+  Mode,
+  StateTransition,
+  QuarantinedRecord,
+  StateText,
+  Store,
+  Sweep,
+  SyncRef,
 } from '../../contract/index.ts'
 import { parseJson, stringifyJson } from '../../values/json.ts'
 import { required } from '../../values/required.ts'
@@ -66,9 +86,21 @@ export interface LandingOptions {
 }
 
 /** A record may be given as JSON text, where the text itself matters. */
-export function upsert(key: string, record: JsonObject | string, { at, cursor, database = DATABASE }: LandingOptions = {}): Landing {
+export function upsert(
+  key: string,
+  record: JsonObject | string,
+  { at, cursor, database = DATABASE }: LandingOptions = {},
+): Landing {
   const text = typeof record === 'string' ? record : stringifyJson(record)
-  return { type: 'upsert', database, key, text, hash: hash('sha1', text, 'hex'), cursor: cursor ?? null, upstreamAt: at === undefined ? null : instant(at) }
+  return {
+    type: 'upsert',
+    database,
+    key,
+    text,
+    hash: hash('sha1', text, 'hex'),
+    cursor: cursor ?? null,
+    upstreamAt: at === undefined ? null : instant(at),
+  }
 }
 
 export function remove(key: string, { at, database = DATABASE }: LandingOptions = {}): Landing {
@@ -96,9 +128,12 @@ export function columnsOf(landings: readonly Landing[]): Record<string, Column[]
       if (kind !== null) kinds.add(kind)
     }
   }
-  return Object.fromEntries([...found].map(([database, members]) => [
-    database, [...members].map(([name, kinds]) => ({ name, kinds: [...kinds].toSorted() })),
-  ]))
+  return Object.fromEntries(
+    [...found].map(([database, members]) => [
+      database,
+      [...members].map(([name, kinds]) => ({ name, kinds: [...kinds].toSorted() })),
+    ]),
+  )
 }
 
 function kindOf(value: JsonValue | undefined): ColumnKind | null {
@@ -164,7 +199,9 @@ export class SyncDriver {
   static async acquire(store: Store, options: DriverOptions = {}): Promise<SyncDriver> {
     const ref = { worker: options.worker ?? 'crm', sync: options.sync ?? 'delta' }
     const acquired = await store.acquire(ref, {
-      holder: options.holder ?? 'runner-1', ttlMs: options.ttlMs ?? 3_600_000, at: START,
+      holder: options.holder ?? 'runner-1',
+      ttlMs: options.ttlMs ?? 3_600_000,
+      at: START,
       ...(options.evict === undefined ? {} : { evictHolder: options.evict }),
     })
     if (acquired.kind !== 'acquired') assert.fail(`${ref.worker}/${ref.sync} is held by ${acquired.holder}`)
@@ -173,7 +210,12 @@ export class SyncDriver {
 
   async begin(request: Partial<BeginRequest> = {}): Promise<BeginResult> {
     const begun = await this.store.beginCycle(this.lease, {
-      at: this.tick(), mode: this.mode, trigger: 'manual', fresh: false, databases: [DATABASE], ...request,
+      at: this.tick(),
+      mode: this.mode,
+      trigger: 'manual',
+      fresh: false,
+      databases: [DATABASE],
+      ...request,
     })
     if (begun === null) assert.fail('begin was refused although the lease is the newest')
     this.inflight = begun.inflight
@@ -208,8 +250,16 @@ export class SyncDriver {
   async release(report?: Partial<CycleReport>): Promise<void> {
     if (report === undefined) return await this.store.release(this.lease)
     await this.store.release(this.lease, {
-      cycle: this.inflight?.cycle ?? 0, stopReason: 'complete', endedAt: this.tick(), pages: 1, counts: counts({}), retries: 0, waitedMs: 0,
-      error: null, retryAt: null, ...report,
+      cycle: this.inflight?.cycle ?? 0,
+      stopReason: 'complete',
+      endedAt: this.tick(),
+      pages: 1,
+      counts: counts({}),
+      retries: 0,
+      waitedMs: 0,
+      error: null,
+      retryAt: null,
+      ...report,
     })
   }
 
@@ -222,15 +272,33 @@ export class SyncDriver {
   lastPage(given: Pick<CommitOverrides, 'state' | 'sweep' | 'tidemark' | 'scope' | 'endReason'> = {}): StateTransition {
     const { cycle, page } = required(this.inflight, 'inflight')
     const { state = null, tidemark = null, scope = null, sweep = this.mode === 'replace' ? SWEEP_ALL : null } = given
-    return { kind: 'complete', cycle, page: page + 1, state, tidemark, scope, sweep, ...(given.endReason !== undefined && { endReason: given.endReason }) }
+    return {
+      kind: 'complete',
+      cycle,
+      page: page + 1,
+      state,
+      tidemark,
+      scope,
+      sweep,
+      ...(given.endReason !== undefined && { endReason: given.endReason }),
+    }
   }
 
   /** The commit as the engine would send it: by default, read after everything that has landed. */
   async draft(move: StateTransition, landings: readonly Landing[], overrides: CommitOverrides = {}): Promise<Commit> {
     const { state: _, sweep: _s, tidemark: _t, scope: _c, guardState: _g, ...rest } = overrides
     return {
-      lease: this.lease, version: this.version, at: this.tick(), transition: move, owner: this.owner, landings, quarantined: [], columns: columnsOf(landings),
-      readAtSequence: await this.store.headSequence(), upstreamToleranceMs: 0, ...rest,
+      lease: this.lease,
+      version: this.version,
+      at: this.tick(),
+      transition: move,
+      owner: this.owner,
+      landings,
+      quarantined: [],
+      columns: columnsOf(landings),
+      readAtSequence: await this.store.headSequence(),
+      upstreamToleranceMs: 0,
+      ...rest,
     }
   }
 
@@ -241,7 +309,8 @@ export class SyncDriver {
     this.version = outcome.version
     const { transition: move } = commit
     if (move.kind === 'replay') return outcome
-    this.inflight = move.kind === 'continue' ? { ...required(this.inflight, 'inflight'), page: move.page, state: move.state } : null
+    this.inflight =
+      move.kind === 'continue' ? { ...required(this.inflight, 'inflight'), page: move.page, state: move.state } : null
     return outcome
   }
 
@@ -251,7 +320,8 @@ export class SyncDriver {
 }
 
 export function expectLanded(outcome: CommitOutcome): LandedOutcome {
-  if (outcome.kind !== 'landed') assert.fail(`the commit was expected to land; the store answered ${JSON.stringify(outcome)}`)
+  if (outcome.kind !== 'landed')
+    assert.fail(`the commit was expected to land; the store answered ${JSON.stringify(outcome)}`)
   return outcome
 }
 
@@ -283,7 +353,9 @@ export async function readSnapshot(store: Store): Promise<Record<string, unknown
     databases,
     rows: await Promise.all(databases.map(({ name }) => store.rows({ database: name, limit: ALL }))),
     quarantined: await store.quarantineEntries(),
-    checkpoints: await Promise.all(syncs.map(async (ref) => ({ ref, checkpoint: await store.readCheckpoint(ref), audit: await store.audit(ref) }))),
+    checkpoints: await Promise.all(
+      syncs.map(async (ref) => ({ ref, checkpoint: await store.readCheckpoint(ref), audit: await store.audit(ref) })),
+    ),
     cycles: await store.cycles(null),
   }
 }

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeaseAcquired, AcquireRequest, LeaseHeld, Store, SyncRef } from '../../contract/index.ts'
-import { readFeed, readLiveRows, readSnapshot, START, type StoreCase, type StoreHarness, SyncDriver, upsert, rule } from './harness.ts'
+import {
+  readFeed,
+  readLiveRows,
+  readSnapshot,
+  START,
+  type StoreCase,
+  type StoreHarness,
+  SyncDriver,
+  upsert,
+  rule,
+} from './harness.ts'
 import { required } from '../../values/required.ts'
 
 const REF = { worker: 'crm', sync: 'delta' }
@@ -24,11 +34,16 @@ export const leaseCases: readonly StoreCase[] = [
     assert.equal(checkpoint.heldBy, 'runner-1')
     assert.equal(checkpoint.heldUntil, second.expiresAt)
   }),
-  rule('XB1 of many runners that acquire at once, over two connections, exactly one gets the sync', async ({ store, reopen }) => {
-    const other = await reopen()
-    const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => acquire(n % 2 === 0 ? store : other, `runner-${n}`)))
-    assert.equal(answers.filter((answer) => answer.kind === 'acquired').length, 1)
-  }),
+  rule(
+    'XB1 of many runners that acquire at once, over two connections, exactly one gets the sync',
+    async ({ store, reopen }) => {
+      const other = await reopen()
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, n) => acquire(n % 2 === 0 ? store : other, `runner-${n}`)),
+      )
+      assert.equal(answers.filter((answer) => answer.kind === 'acquired').length, 1)
+    },
+  ),
   rule('the holder of a lease that acquires again is answered that the sync is held', async ({ store }) => {
     await acquire(store, 'runner-1')
     assert.equal((await acquire(store, 'runner-1')).kind, 'held')
@@ -40,15 +55,18 @@ export const leaseCases: readonly StoreCase[] = [
     assert.ok(second.lease.epoch > first.lease.epoch)
     assert.equal((await harness.store.readCheckpoint(REF)).heldBy, 'runner-2')
   }),
-  rule('XA11 expiry alone takes nothing away: a late holder can still renew, begin and commit until another acquires', async (harness) => {
-    const driver = await SyncDriver.acquire(harness.store, { ttlMs: 50 })
-    const at = await elapse(harness, 100)
-    await driver.begin({ at })
-    await driver.page([upsert('a', { n: 1 })], { at })
-    assert.equal(await harness.store.renew(driver.lease, { ttlMs: 60_000, at }), true)
-    assert.deepEqual(await readLiveRows(harness.store), [['a', { n: 1 }]])
-    assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
-  }),
+  rule(
+    'XA11 expiry alone takes nothing away: a late holder can still renew, begin and commit until another acquires',
+    async (harness) => {
+      const driver = await SyncDriver.acquire(harness.store, { ttlMs: 50 })
+      const at = await elapse(harness, 100)
+      await driver.begin({ at })
+      await driver.page([upsert('a', { n: 1 })], { at })
+      assert.equal(await harness.store.renew(driver.lease, { ttlMs: 60_000, at }), true)
+      assert.deepEqual(await readLiveRows(harness.store), [['a', { n: 1 }]])
+      assert.equal((await acquire(harness.store, 'runner-2', { at })).kind, 'held')
+    },
+  ),
   rule('a renewed lease is held beyond its first expiry', async (harness) => {
     const first = expectAcquired(await acquire(harness.store, 'runner-1', { ttlMs: 200 }))
     assert.equal(await harness.store.renew(first.lease, { ttlMs: 60_000, at: START + 100 }), true)
@@ -84,7 +102,9 @@ export const leaseCases: readonly StoreCase[] = [
     const { heldBy, heldUntil } = await store.readCheckpoint(REF)
     assert.deepEqual({ heldBy, heldUntil }, { heldBy: null, heldUntil: null })
     assert.equal(await store.renew(driver.lease, { ttlMs: 1_000, at: START }), false)
-    assert.deepEqual(await driver.send(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])), { kind: 'fenced' })
+    assert.deepEqual(await driver.send(await driver.draft(driver.nextPage(), [upsert('a', { n: 1 })])), {
+      kind: 'fenced',
+    })
     expectAcquired(await acquire(store, 'runner-2'))
   }),
   rule('XB1 invariant 3: the commit of a stale epoch is fenced and writes nothing', async ({ store, reopen }) => {
@@ -94,20 +114,37 @@ export const leaseCases: readonly StoreCase[] = [
     const other = await reopen()
     const heir = await SyncDriver.acquire(other, { holder: 'runner-2', evict: 'runner-1' })
     const before = await readSnapshot(other)
-    for (const move of [zombie.nextPage(), zombie.lastPage(), { kind: 'abandon', cycle: required(zombie.inflight, 'zombie.inflight').cycle, page: 2, reason: '' }, { kind: 'set', state: '1', actor: 'x', reason: '' }] as const) {
+    for (const move of [
+      zombie.nextPage(),
+      zombie.lastPage(),
+      { kind: 'abandon', cycle: required(zombie.inflight, 'zombie.inflight').cycle, page: 2, reason: '' },
+      { kind: 'set', state: '1', actor: 'x', reason: '' },
+    ] as const) {
       assert.deepEqual(await zombie.send(await zombie.draft(move, [upsert('b', { n: 2 })])), { kind: 'fenced' })
     }
     assert.deepEqual(await readSnapshot(other), before)
     await heir.begin()
     await heir.page([upsert('c', { n: 3 })])
-    assert.deepEqual((await readFeed(store)).map(({ key }) => key), ['a', 'c'])
+    assert.deepEqual(
+      (await readFeed(store)).map(({ key }) => key),
+      ['a', 'c'],
+    )
   }),
   rule('XA11 a stale epoch cannot begin, renew or release, even under the same holder name', async ({ store }) => {
     const zombie = await SyncDriver.acquire(store)
     await zombie.begin()
     const heir = await SyncDriver.acquire(store, { evict: 'runner-1' })
     const before = await readSnapshot(store)
-    assert.equal(await store.beginCycle(zombie.lease, { at: START, mode: 'incremental', trigger: 'manual', fresh: true, databases: ['elsewhere'] }), null)
+    assert.equal(
+      await store.beginCycle(zombie.lease, {
+        at: START,
+        mode: 'incremental',
+        trigger: 'manual',
+        fresh: true,
+        databases: ['elsewhere'],
+      }),
+      null,
+    )
     assert.equal(await store.renew(zombie.lease, { ttlMs: 9_000_000, at: START }), false)
     await zombie.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'late' } })
     assert.deepEqual(await readSnapshot(store), before)
@@ -116,7 +153,10 @@ export const leaseCases: readonly StoreCase[] = [
   rule('a lease that was never granted is invalid', async ({ store }) => {
     const forged = { ref: REF, holder: 'forged', epoch: 1 }
     assert.equal(await store.renew(forged, { ttlMs: 1_000, at: START }), false)
-    assert.equal(await store.beginCycle(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }), null)
+    assert.equal(
+      await store.beginCycle(forged, { at: START, mode: 'replace', trigger: 'manual', fresh: false, databases: [] }),
+      null,
+    )
     await store.release(forged)
     assert.equal((await store.readCheckpoint(REF)).version, 0)
   }),
@@ -127,7 +167,12 @@ export const leaseCases: readonly StoreCase[] = [
   }),
 ]
 
-async function acquire(store: Store, holder: string, request: Partial<AcquireRequest> = {}, ref: SyncRef = REF): Promise<LeaseAcquired | LeaseHeld> {
+async function acquire(
+  store: Store,
+  holder: string,
+  request: Partial<AcquireRequest> = {},
+  ref: SyncRef = REF,
+): Promise<LeaseAcquired | LeaseHeld> {
   return await store.acquire(ref, { holder, ttlMs: 60_000, at: START, ...request })
 }
 

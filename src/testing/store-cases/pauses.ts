@@ -9,7 +9,10 @@ export const pauseCases: readonly StoreCase[] = [
   rule('XD1 a pause is stored for every process, and ends automatically', async ({ store, reopen, supports }) => {
     await store.recordPause(API)
     const { now, pauses } = await (await reopen()).pauses({ worker: 'crm', at: START })
-    assert.deepEqual(pauses.map(({ pacer, origin }) => [pacer, origin]), [['api', API.origin]])
+    assert.deepEqual(
+      pauses.map(({ pacer, origin }) => [pacer, origin]),
+      [['api', API.origin]],
+    )
     assertNear(required(pauses[0], 'pauses[0]').until - now, 10 * MINUTE)
     // Where the store has its own clock, only that one ends it.
     if (supports?.ownClock === true) return
@@ -27,22 +30,44 @@ export const pauseCases: readonly StoreCase[] = [
     await store.recordPause({ ...API, pacers: [], origin: '' })
     await store.recordPause({ ...API, origin: 'https://other.example.com' })
     const { pauses } = await store.pauses({ worker: 'crm', at: START })
-    assert.deepEqual(pauses.map(({ pacer, origin }) => [pacer, origin]), [
-      ['', ''], ['api', API.origin], ['api', 'https://other.example.com'], ['search', API.origin],
-    ])
+    assert.deepEqual(
+      pauses.map(({ pacer, origin }) => [pacer, origin]),
+      [
+        ['', ''],
+        ['api', API.origin],
+        ['api', 'https://other.example.com'],
+        ['search', API.origin],
+      ],
+    )
     assert.deepEqual((await store.pauses({ worker: 'shop', at: START })).pauses, [])
     assert.deepEqual((await store.forTenant('acme').pauses({ worker: 'crm', at: START })).pauses, [])
   }),
-  rule('XD1 a cycle blocked by a pause does not count as a further failure, and has a retry time', async ({ store }) => {
-    const error = { code: 'RATE_LIMITED', message: 'asked for a pause' } as const
-    for (const [run, failures] of [[1, 1], [2, 1], [3, 1]] as const) {
-      const driver = await SyncDriver.acquire(store)
-      await driver.begin()
-      await driver.release({ stopReason: 'error', endedAt: START + run, error, retryAt: START + 60_000 + run, isBlockedByPause: true })
-      const checkpoint = await store.readCheckpoint(driver.ref)
-      assert.deepEqual([checkpoint.failures, checkpoint.lastError?.code, checkpoint.retryAt], [failures, 'RATE_LIMITED', START + 60_000 + run])
-    }
-  }),
+  rule(
+    'XD1 a cycle blocked by a pause does not count as a further failure, and has a retry time',
+    async ({ store }) => {
+      const error = { code: 'RATE_LIMITED', message: 'asked for a pause' } as const
+      for (const [run, failures] of [
+        [1, 1],
+        [2, 1],
+        [3, 1],
+      ] as const) {
+        const driver = await SyncDriver.acquire(store)
+        await driver.begin()
+        await driver.release({
+          stopReason: 'error',
+          endedAt: START + run,
+          error,
+          retryAt: START + 60_000 + run,
+          isBlockedByPause: true,
+        })
+        const checkpoint = await store.readCheckpoint(driver.ref)
+        assert.deepEqual(
+          [checkpoint.failures, checkpoint.lastError?.code, checkpoint.retryAt],
+          [failures, 'RATE_LIMITED', START + 60_000 + run],
+        )
+      }
+    },
+  ),
   rule('XC26 a clock that was set back makes no pause longer than announced', async ({ store, supports }) => {
     if (supports?.ownClock === true) return
     await store.recordPause(API)
@@ -50,7 +75,10 @@ export const pauseCases: readonly StoreCase[] = [
     const { now, pauses } = await store.pauses({ worker: 'crm', at: back })
     assert.equal(required(pauses[0], 'pauses[0]').until - now, 10 * MINUTE)
     await store.recordPause({ ...API, ms: MINUTE, at: back })
-    assert.equal(required((await store.pauses({ worker: 'crm', at: back })).pauses[0], 'pauses[0]').until, back + 10 * MINUTE)
+    assert.equal(
+      required((await store.pauses({ worker: 'crm', at: back })).pauses[0], 'pauses[0]').until,
+      back + 10 * MINUTE,
+    )
   }),
 ]
 

@@ -5,26 +5,42 @@ import { rule, START, type StoreCase, SyncDriver, upsert } from './harness.ts'
 import { required } from '../../values/required.ts'
 
 export const syncStatusCases: readonly StoreCase[] = [
-  rule('the status of all syncs is read at once, equals that of each one, and has the requested number of cycles', async ({ store }) => {
-    assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2 })).syncs, [])
-    for (const sync of ['a', 'b']) {
-      const driver = await SyncDriver.acquire(store, { sync })
-      for (let n = 0; n < 3; n++) await driver.cycle([upsert(`${sync}${n}`, { n })])
-      await driver.begin()
-      await driver.page([upsert(sync, { n: 1 })], { tidemark: '2026-01-01T00:00:00.000000Z' })
-      if (sync === 'a') await driver.release({ stopReason: 'error', error: { code: 'SOURCE_TIMEOUT', message: 'no answer' }, retryAt: START + 60_000 })
-    }
-    await store.signalSync({ worker: 'crm', sync: 'c' }, { kind: 'pause', actor: 'ana', at: START })
-    await store.signalSync({ worker: 'crm', sync: 'c' }, { kind: 'trigger', actor: 'ana', at: START + 1 })
-    const { syncs } = await store.listSyncStatus({ at: START, recent: 2 })
-    assert.deepEqual(syncs.map(({ sync }) => sync).toSorted(), ['a', 'b', 'c'])
-    for (const status of syncs) {
-      const { worker, sync } = status
-      assert.deepEqual(status, { worker, sync, checkpoint: outlineOf(await store.readCheckpoint({ worker, sync })), recent: await store.cycles({ worker, sync }, { limit: 2 }) })
-      assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2, ref: { worker, sync } })).syncs, [status])
-    }
-    assert.deepEqual((await store.listSyncStatus({ at: START, recent: 1, ref: { worker: 'crm', sync: 'd' } })).syncs, [])
-  }),
+  rule(
+    'the status of all syncs is read at once, equals that of each one, and has the requested number of cycles',
+    async ({ store }) => {
+      assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2 })).syncs, [])
+      for (const sync of ['a', 'b']) {
+        const driver = await SyncDriver.acquire(store, { sync })
+        for (let n = 0; n < 3; n++) await driver.cycle([upsert(`${sync}${n}`, { n })])
+        await driver.begin()
+        await driver.page([upsert(sync, { n: 1 })], { tidemark: '2026-01-01T00:00:00.000000Z' })
+        if (sync === 'a')
+          await driver.release({
+            stopReason: 'error',
+            error: { code: 'SOURCE_TIMEOUT', message: 'no answer' },
+            retryAt: START + 60_000,
+          })
+      }
+      await store.signalSync({ worker: 'crm', sync: 'c' }, { kind: 'pause', actor: 'ana', at: START })
+      await store.signalSync({ worker: 'crm', sync: 'c' }, { kind: 'trigger', actor: 'ana', at: START + 1 })
+      const { syncs } = await store.listSyncStatus({ at: START, recent: 2 })
+      assert.deepEqual(syncs.map(({ sync }) => sync).toSorted(), ['a', 'b', 'c'])
+      for (const status of syncs) {
+        const { worker, sync } = status
+        assert.deepEqual(status, {
+          worker,
+          sync,
+          checkpoint: outlineOf(await store.readCheckpoint({ worker, sync })),
+          recent: await store.cycles({ worker, sync }, { limit: 2 }),
+        })
+        assert.deepEqual((await store.listSyncStatus({ at: START, recent: 2, ref: { worker, sync } })).syncs, [status])
+      }
+      assert.deepEqual(
+        (await store.listSyncStatus({ at: START, recent: 1, ref: { worker: 'crm', sync: 'd' } })).syncs,
+        [],
+      )
+    },
+  ),
   rule('any change of a sync since the mark is reported, from any process', async ({ store, reopen }) => {
     const other = await reopen()
     const watch = new SyncStatusWatcher(store)
@@ -55,10 +71,17 @@ export const syncStatusCases: readonly StoreCase[] = [
     const writers = [await reopen(), await reopen()]
     const watch = new SyncStatusWatcher(store)
     const writing = new Set(writers)
-    const written = Promise.all(writers.map(async (writer, w) => {
-      for (let n = 0; n < 40; n++) await writer.signalSync(required(refs[(n * (w + 1)) % refs.length], 'refs[…]'), { kind: 'trigger', actor: 'ana', at: START + 2 * n + w })
-      writing.delete(writer)
-    }))
+    const written = Promise.all(
+      writers.map(async (writer, w) => {
+        for (let n = 0; n < 40; n++)
+          await writer.signalSync(required(refs[(n * (w + 1)) % refs.length], 'refs[…]'), {
+            kind: 'trigger',
+            actor: 'ana',
+            at: START + 2 * n + w,
+          })
+        writing.delete(writer)
+      }),
+    )
     while (writing.size > 0) await watch.poll()
     await written
     for (const ref of refs) await watch.expectCurrent(ref)
@@ -67,31 +90,39 @@ export const syncStatusCases: readonly StoreCase[] = [
     await SyncDriver.acquire(store)
     assert.deepEqual((await store.forTenant('another').listSyncStatus({ at: START, recent: 1 })).syncs, [])
   }),
-  rule('a signal and a released lease are notified at once, to the listeners of that tenant', async ({ store, reopen }) => {
-    const heard: string[] = []
-    let live = false
-    const listening = store.subscribe({ tenants: [store.tenant], onChange: (tenant) => heard.push(tenant), onConnected: (is) => (live = is) })
-    try {
-      await waitUntil('the listener to be connected', () => live)
-      const other = await reopen()
-      const driver = await SyncDriver.acquire(other.forTenant('second'))
-      listening.addTenant('second')
-      await other.forTenant('stranger').signalSync(driver.ref, { kind: 'trigger', actor: 'ana', at: START })
-      for (const [told, act] of [
-        [store.tenant, () => other.signalSync(driver.ref, { kind: 'trigger', actor: 'ana', at: START })],
-        [store.tenant, () => other.signalSync(driver.ref, { kind: 'resume', actor: 'ana', at: START })],
-        ['second', () => driver.release()],
-      ] as const) {
-        assert.deepEqual(heard.splice(0), [])
-        await act()
-        await waitUntil('the notification', () => heard.length > 0)
-        assert.deepEqual(heard, [told])
-        heard.length = 0
+  rule(
+    'a signal and a released lease are notified at once, to the listeners of that tenant',
+    async ({ store, reopen }) => {
+      const heard: string[] = []
+      let live = false
+      const listening = store.subscribe({
+        tenants: [store.tenant],
+        onChange: (tenant) => heard.push(tenant),
+        onConnected: (is) => (live = is),
+      })
+      try {
+        await waitUntil('the listener to be connected', () => live)
+        const other = await reopen()
+        const driver = await SyncDriver.acquire(other.forTenant('second'))
+        listening.addTenant('second')
+        await other.forTenant('stranger').signalSync(driver.ref, { kind: 'trigger', actor: 'ana', at: START })
+        for (const [told, act] of [
+          [store.tenant, () => other.signalSync(driver.ref, { kind: 'trigger', actor: 'ana', at: START })],
+          [store.tenant, () => other.signalSync(driver.ref, { kind: 'resume', actor: 'ana', at: START })],
+          ['second', () => driver.release()],
+        ] as const) {
+          assert.deepEqual(heard.splice(0), [])
+          await act()
+          await waitUntil('the notification', () => heard.length > 0)
+          assert.deepEqual(heard, [told])
+          heard.length = 0
+        }
+      } finally {
+        await listening.close()
       }
-    } finally {
-      await listening.close()
-    }
-  }, { needs: 'notifies' }),
+    },
+    { needs: 'notifies' },
+  ),
 ]
 
 /** Caches the reported status, as a runner does, and compares it with the store. */
@@ -105,7 +136,11 @@ class SyncStatusWatcher {
   }
 
   async poll(): Promise<void> {
-    const { changeToken: mark, syncs } = await this.#store.listSyncStatus({ at: START, recent: 1, ...(this.#mark !== undefined && { changedSince: this.#mark }) })
+    const { changeToken: mark, syncs } = await this.#store.listSyncStatus({
+      at: START,
+      recent: 1,
+      ...(this.#mark !== undefined && { changedSince: this.#mark }),
+    })
     this.#mark = mark
     for (const status of syncs) this.#known.set(status.sync, status)
   }
@@ -113,14 +148,51 @@ class SyncStatusWatcher {
   async expectCurrent(ref: SyncRef): Promise<void> {
     await this.poll()
     const { checkpoint, recent } = required(this.#known.get(ref.sync), 'an entry of known')
-    assert.deepEqual({ checkpoint, recent }, { checkpoint: outlineOf(await this.#store.readCheckpoint(ref)), recent: await this.#store.cycles(ref, { limit: 1 }) })
+    assert.deepEqual(
+      { checkpoint, recent },
+      {
+        checkpoint: outlineOf(await this.#store.readCheckpoint(ref)),
+        recent: await this.#store.cycles(ref, { limit: 1 }),
+      },
+    )
   }
 }
 
 function outlineOf(checkpoint: Checkpoint): CheckpointSummary {
-  const { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, completeSince, backfillNeeded, heldBy, heldSince, heldUntil, inflight } = checkpoint
-  const unfinished = inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt }
-  return { version, tidemark, paused, triggeredAt, failures, lastError, retryAt, lastSuccessAt, completeSince, backfillNeeded, heldBy, heldSince, heldUntil, inflight: unfinished }
+  const {
+    version,
+    tidemark,
+    paused,
+    triggeredAt,
+    failures,
+    lastError,
+    retryAt,
+    lastSuccessAt,
+    completeSince,
+    backfillNeeded,
+    heldBy,
+    heldSince,
+    heldUntil,
+    inflight,
+  } = checkpoint
+  const unfinished =
+    inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt }
+  return {
+    version,
+    tidemark,
+    paused,
+    triggeredAt,
+    failures,
+    lastError,
+    retryAt,
+    lastSuccessAt,
+    completeSince,
+    backfillNeeded,
+    heldBy,
+    heldSince,
+    heldUntil,
+    inflight: unfinished,
+  }
 }
 
 async function waitUntil(what: string, condition: () => boolean): Promise<void> {

@@ -1,5 +1,13 @@
 import { createHmac, hash } from 'node:crypto'
-import { SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, WebhookRefused, type SignatureOptions, type WebhookVerifier } from './verify.ts'
+import {
+  SIGNATURE_MISMATCH,
+  requireHeader,
+  timingSafeTextEqual,
+  findSecrets,
+  WebhookRefused,
+  type SignatureOptions,
+  type WebhookVerifier,
+} from './verify.ts'
 
 /**
  * `X-Hub-Signature-256: sha256=<hex>` over the body. GitHub signs neither a time nor the delivery id, so the body's
@@ -8,7 +16,9 @@ import { SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, We
 export function githubSignature(options: SignatureOptions): WebhookVerifier {
   return (delivery, context) => {
     const given = requireHeader(delivery, 'x-hub-signature-256')
-    const isValid = findSecrets(options, context).some((secret) => timingSafeTextEqual(given, `sha256=${createHmac('sha256', secret).update(delivery.rawBody).digest('hex')}`))
+    const isValid = findSecrets(options, context).some((secret) =>
+      timingSafeTextEqual(given, `sha256=${createHmac('sha256', secret).update(delivery.rawBody).digest('hex')}`),
+    )
     if (!isValid) throw new WebhookRefused(SIGNATURE_MISMATCH)
     return { id: hash('sha256', Buffer.from(delivery.rawBody), 'hex') }
   }

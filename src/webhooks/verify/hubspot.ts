@@ -1,5 +1,15 @@
 import { createHmac } from 'node:crypto'
-import { checkTimestamp, parseDigits, SIGNATURE_MISMATCH, requireHeader, timingSafeTextEqual, findSecrets, WebhookRefused, type SignatureOptions, type WebhookVerifier } from './verify.ts'
+import {
+  checkTimestamp,
+  parseDigits,
+  SIGNATURE_MISMATCH,
+  requireHeader,
+  timingSafeTextEqual,
+  findSecrets,
+  WebhookRefused,
+  type SignatureOptions,
+  type WebhookVerifier,
+} from './verify.ts'
 
 export interface HubspotSignatureOptions extends SignatureOptions {
   /**
@@ -15,12 +25,26 @@ export interface HubspotSignatureOptions extends SignatureOptions {
  */
 export function hubspotSignature(options: HubspotSignatureOptions): WebhookVerifier {
   const { url } = options
-  const signedUrl = (path: string): string => (typeof url === 'string' ? url : url(path)).replaceAll(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, (code) => decodeURIComponent(code))
+  const signedUrl = (path: string): string =>
+    (typeof url === 'string' ? url : url(path)).replaceAll(/%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)/gi, (code) =>
+      decodeURIComponent(code),
+    )
   return (delivery, context) => {
-    const [given, timestamp] = [requireHeader(delivery, 'x-hubspot-signature-v3'), requireHeader(delivery, 'x-hubspot-request-timestamp')]
+    const [given, timestamp] = [
+      requireHeader(delivery, 'x-hubspot-signature-v3'),
+      requireHeader(delivery, 'x-hubspot-request-timestamp'),
+    ]
     checkTimestamp(parseDigits(timestamp), context.now)
     const isValid = findSecrets(options, context).some((secret) =>
-      timingSafeTextEqual(given, createHmac('sha256', secret).update(`${delivery.method}${signedUrl(delivery.path)}`).update(delivery.rawBody).update(timestamp).digest('base64')))
+      timingSafeTextEqual(
+        given,
+        createHmac('sha256', secret)
+          .update(`${delivery.method}${signedUrl(delivery.path)}`)
+          .update(delivery.rawBody)
+          .update(timestamp)
+          .digest('base64'),
+      ),
+    )
     if (!isValid) throw new WebhookRefused(SIGNATURE_MISMATCH)
     return { id: given }
   }

@@ -23,7 +23,10 @@ export interface VerifiedMessage {
 }
 
 /** Throws WebhookRefused for a message with an invalid signature. */
-export type WebhookVerifier = (delivery: InboundDelivery, context: VerifyContext) => VerifiedMessage | Promise<VerifiedMessage>
+export type WebhookVerifier = (
+  delivery: InboundDelivery,
+  context: VerifyContext,
+) => VerifiedMessage | Promise<VerifiedMessage>
 
 /** Refuses a message permanently. The response omits the reason, which would help an attacker. */
 export class WebhookRefused extends Error {
@@ -52,7 +55,8 @@ export const TOLERANCE_MS = 300_000
  * known.
  */
 export function checkTimestamp(ms: number, now: number): void {
-  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS) throw new WebhookRefused('The timestamp of the message is more than 300 s off.')
+  if (!Number.isFinite(ms) || Math.abs(now - ms) > TOLERANCE_MS)
+    throw new WebhookRefused('The timestamp of the message is more than 300 s off.')
 }
 
 export function requireHeader({ headers }: InboundDelivery, name: string): string {

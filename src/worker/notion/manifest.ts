@@ -11,7 +11,10 @@ export interface NotionManifest {
   readonly sdkVersion: string
   readonly credentials?: readonly { readonly key: string }[]
   readonly databases: readonly NotionDatabase[]
-  readonly pacers: readonly { readonly key: string; readonly config: { readonly allowedRequests: number; readonly intervalMs: number } }[]
+  readonly pacers: readonly {
+    readonly key: string
+    readonly config: { readonly allowedRequests: number; readonly intervalMs: number }
+  }[]
   readonly capabilities: readonly NotionCapability[]
 }
 
@@ -55,7 +58,10 @@ export function isNotionWorker(value: unknown): value is NotionWorker {
   if (![run, tool, sync].every((method) => typeof method === 'function')) return false
   const version = (manifest as Partial<NotionManifest> | undefined)?.sdkVersion
   if (typeof version === 'string' && isSupportedVersion(version)) return true
-  throw new SyncError('PACKAGE_UNFIT', `The worker uses ${NOTION_PACKAGE} ${version === undefined ? 'in an unknown release' : describeValue(version)}, but only ${SUPPORTED_SERIES.map((series) => `${series}.x`).join(', ')} are supported. Run \`npm install ${NOTION_PACKAGE}@${TESTED_VERSION}\`.`)
+  throw new SyncError(
+    'PACKAGE_UNFIT',
+    `The worker uses ${NOTION_PACKAGE} ${version === undefined ? 'in an unknown release' : describeValue(version)}, but only ${SUPPORTED_SERIES.map((series) => `${series}.x`).join(', ')} are supported. Run \`npm install ${NOTION_PACKAGE}@${TESTED_VERSION}\`.`,
+  )
 }
 
 function isSupportedVersion(version: string): boolean {

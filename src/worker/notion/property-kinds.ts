@@ -14,21 +14,52 @@ const TEXT_LIST_SCHEMA = { type: ['array', 'null'], items: { type: 'string' } }
 const PROPERTY_KINDS: Readonly<Record<string, PropertyKind>> = {
   title: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, textOf) },
   text: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, textOf) },
-  url: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(linkOf(tokens[0]) ?? textOf(tokens))) },
+  url: {
+    schema: TEXT_SCHEMA,
+    toPlain: (value) => readTokens(value, (tokens) => emptyToNull(linkOf(tokens[0]) ?? textOf(tokens))),
+  },
   email: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(plainText(tokens))) },
-  phone_number: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(plainText(tokens))) },
+  phone_number: {
+    schema: TEXT_SCHEMA,
+    toPlain: (value) => readTokens(value, (tokens) => emptyToNull(plainText(tokens))),
+  },
   select: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(plainText(tokens))) },
   status: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(plainText(tokens))) },
   date: { schema: TEXT_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => emptyToNull(textOf(tokens))) },
-  checkbox: { schema: { type: ['boolean', 'null'] }, toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, (text) => CHECKBOX_VALUES.get(text))) },
-  number: { schema: { type: ['number', 'null'] }, toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, parseNumber)) },
+  checkbox: {
+    schema: { type: ['boolean', 'null'] },
+    toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, (text) => CHECKBOX_VALUES.get(text))),
+  },
+  number: {
+    schema: { type: ['number', 'null'] },
+    toPlain: (value) => readTokens(value, (tokens) => parseSingle(tokens, parseNumber)),
+  },
   // Option names contain no comma, because it is the separator.
-  multi_select: { schema: TEXT_LIST_SCHEMA, toPlain: (value) => readTokens(value, (tokens) => plainText(tokens).split(',').map((name) => name.trim()).filter((name) => name !== ''), []) },
-  file: { schema: { type: ['array', 'null'], items: { type: 'object' } }, toPlain: (value) => readTokens(value, filesOf, []) },
+  multi_select: {
+    schema: TEXT_LIST_SCHEMA,
+    toPlain: (value) =>
+      readTokens(
+        value,
+        (tokens) =>
+          plainText(tokens)
+            .split(',')
+            .map((name) => name.trim())
+            .filter((name) => name !== ''),
+        [],
+      ),
+  },
+  file: {
+    schema: { type: ['array', 'null'], items: { type: 'object' } },
+    toPlain: (value) => readTokens(value, filesOf, []),
+  },
   people: { schema: TEXT_LIST_SCHEMA, toPlain: (value) => pluckMember(value, 'email') },
   relation: { schema: TEXT_LIST_SCHEMA, toPlain: (value) => pluckMember(value, 'value') },
   place: {
-    schema: { type: ['object', 'null'], required: ['lat', 'lon'], properties: { lat: { type: 'number' }, lon: { type: 'number' } } },
+    schema: {
+      type: ['object', 'null'],
+      required: ['lat', 'lon'],
+      properties: { lat: { type: 'number' }, lon: { type: 'number' } },
+    },
     toPlain: (value) => (Array.isArray(value) && value.length === 0 ? null : (value ?? null)),
   },
 }
@@ -45,7 +76,11 @@ export function propertyKindOf(type: string): PropertyKind {
 type RichTextToken = readonly [text: string, marks?: readonly (readonly unknown[])[]]
 
 /** Undefined is null; the package writes an empty list for "no value". */
-function readTokens(value: unknown, of: (tokens: readonly RichTextToken[]) => unknown, empty: JsonValue = null): unknown {
+function readTokens(
+  value: unknown,
+  of: (tokens: readonly RichTextToken[]) => unknown,
+  empty: JsonValue = null,
+): unknown {
   if (value === undefined || value === null) return null
   if (!isTokens(value)) return value
   return value.length === 0 ? empty : of(value)
@@ -57,14 +92,19 @@ function isTokens(value: unknown): value is readonly RichTextToken[] {
 
 /** Drops formatting but keeps references: a link as Markdown, a date as ISO 8601. */
 function textOf(tokens: readonly RichTextToken[]): string {
-  return tokens.map((token) => {
-    const link = linkOf(token)
-    return dateOf(token) ?? (link === null || link === token[0] ? token[0] : `[${token[0]}](${link})`)
-  }).join('')
+  return tokens
+    .map((token) => {
+      const link = linkOf(token)
+      return dateOf(token) ?? (link === null || link === token[0] ? token[0] : `[${token[0]}](${link})`)
+    })
+    .join('')
 }
 
 function plainText(tokens: readonly RichTextToken[]): string {
-  return tokens.map(([text]) => text).join('').trim()
+  return tokens
+    .map(([text]) => text)
+    .join('')
+    .trim()
 }
 
 function linkOf(token: RichTextToken | undefined): string | null {
@@ -84,11 +124,15 @@ function dateOf(token: RichTextToken): string | null {
 
 function findMark(token: RichTextToken | undefined, mark: string): unknown {
   const marks = token?.[1]
-  return Array.isArray(marks) ? ((marks as readonly (readonly unknown[])[]).find(([name]) => name === mark)?.[1] ?? null) : null
+  return Array.isArray(marks)
+    ? ((marks as readonly (readonly unknown[])[]).find(([name]) => name === mark)?.[1] ?? null)
+    : null
 }
 
 function filesOf(tokens: readonly RichTextToken[]): JsonValue {
-  return tokens.filter(([text]) => !/^[\s,]*$/.test(text)).map((token) => ({ name: token[0], url: linkOf(token) ?? token[0] }))
+  return tokens
+    .filter(([text]) => !/^[\s,]*$/.test(text))
+    .map((token) => ({ name: token[0], url: linkOf(token) ?? token[0] }))
 }
 
 // ── Single values ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +143,10 @@ function parseSingle(tokens: readonly RichTextToken[], of: (text: string) => unk
   return text === '' ? null : (of(text) ?? tokens)
 }
 
-const CHECKBOX_VALUES: ReadonlyMap<string, boolean> = new Map([['Yes', true], ['No', false]])
+const CHECKBOX_VALUES: ReadonlyMap<string, boolean> = new Map([
+  ['Yes', true],
+  ['No', false],
+])
 
 function parseNumber(text: string): number | bigint | undefined {
   if (!/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text)) return undefined
@@ -114,5 +161,7 @@ function emptyToNull(text: string): string | null {
 function pluckMember(value: unknown, member: string): unknown {
   if (value === undefined || value === null) return null
   if (!Array.isArray(value)) return value
-  return value.map((item: unknown) => (typeof item === 'object' && item !== null && member in item ? (item as Record<string, unknown>)[member] : item))
+  return value.map((item: unknown) =>
+    typeof item === 'object' && item !== null && member in item ? (item as Record<string, unknown>)[member] : item,
+  )
 }

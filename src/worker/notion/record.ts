@@ -23,7 +23,8 @@ export function createRecordReader(properties: NotionProperties): (page: NotionP
     const record: Record<string, unknown> = {}
     for (const [name, plain] of columns) record[name] = plain(given[name])
     for (const name of Object.keys(given)) if (!Object.hasOwn(record, name)) record[name] = given[name]
-    for (const [name, value] of Object.entries(pageColumns(page))) if (value != null && !Object.hasOwn(record, name)) record[name] = value
+    for (const [name, value] of Object.entries(pageColumns(page)))
+      if (value != null && !Object.hasOwn(record, name)) record[name] = value
     return record as JsonObject
   }
 }
@@ -34,12 +35,19 @@ export function createRecordSchema(properties: NotionProperties): JsonSchema {
   return {
     type: 'object',
     additionalProperties: false,
-    properties: { ...Object.fromEntries(PAGE_COLUMNS.map((name) => [name, { type: 'string' }])), ...Object.fromEntries(columns) },
+    properties: {
+      ...Object.fromEntries(PAGE_COLUMNS.map((name) => [name, { type: 'string' }])),
+      ...Object.fromEntries(columns),
+    },
   }
 }
 
 function pageColumns({ icon, cover, pageContentMarkdown }: NotionPage): Record<(typeof PAGE_COLUMNS)[number], unknown> {
-  return { _icon: iconOf(icon), _cover: (cover as { url?: unknown } | null | undefined)?.url ?? cover, _content: pageContentMarkdown }
+  return {
+    _icon: iconOf(icon),
+    _cover: (cover as { url?: unknown } | null | undefined)?.url ?? cover,
+    _content: pageContentMarkdown,
+  }
 }
 
 function iconOf(icon: unknown): unknown {

@@ -24,8 +24,14 @@ export async function loadNotionModules(file: string): Promise<Record<string, un
   const [main, pacer] = [NOTION_PACKAGE, `${NOTION_PACKAGE}/pacer`].map((name) => resolveFrom(file, name))
   if (main == null || pacer == null) return {}
   try {
-    const [sdk, { Pacer }] = (await Promise.all([import(pathToFileURL(main).href), import(pathToFileURL(pacer).href)])) as [NotionSdk, { Pacer: NotionPacer }]
-    return { [NOTION_PACKAGE]: { ...sdk, Worker: wrapWorkerClass(sdk.Worker) }, [`${NOTION_PACKAGE}/pacer`]: { Pacer: { wait: (key: string) => waitForPacer(key, () => Pacer.wait(key)) } } }
+    const [sdk, { Pacer }] = (await Promise.all([
+      import(pathToFileURL(main).href),
+      import(pathToFileURL(pacer).href),
+    ])) as [NotionSdk, { Pacer: NotionPacer }]
+    return {
+      [NOTION_PACKAGE]: { ...sdk, Worker: wrapWorkerClass(sdk.Worker) },
+      [`${NOTION_PACKAGE}/pacer`]: { Pacer: { wait: (key: string) => waitForPacer(key, () => Pacer.wait(key)) } },
+    }
   } catch {
     // A worker that imports the package gets the same error from the loader; others do not need it.
     return {}
@@ -38,13 +44,16 @@ export async function loadNotionModules(file: string): Promise<Record<string, un
  */
 export function applyEnvFile(file: string, isNotion: boolean): void {
   const folder = dirname(file)
-  for (const envFolder of new Set([folder, ...(isNotion ? [findPackageFolder(folder)] : [])])) Object.assign(process.env, withEnvFile(process.env, envFolder))
+  for (const envFolder of new Set([folder, ...(isNotion ? [findPackageFolder(folder)] : [])]))
+    Object.assign(process.env, withEnvFile(process.env, envFolder))
 }
 
 /** The template names every Notion worker `src/index.ts`, so the package name distinguishes them in a store. */
 export function readPackageName(file: string): string | null {
   try {
-    const { name } = JSON.parse(readFileSync(join(findPackageFolder(dirname(file)), 'package.json'), 'utf8')) as { name?: unknown }
+    const { name } = JSON.parse(readFileSync(join(findPackageFolder(dirname(file)), 'package.json'), 'utf8')) as {
+      name?: unknown
+    }
     return typeof name === 'string' ? name : null
   } catch {
     return null
@@ -57,7 +66,11 @@ export function toMissingPackageError(error: unknown, shownFile: string, file: s
   const name = /'(@notionhq\/[\w-]+)/.exec(message)?.[1]
   if (name === undefined || (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND')) return null
   const wanted = name === NOTION_PACKAGE ? `${NOTION_PACKAGE}@${TESTED_VERSION} @notionhq/client` : name
-  return new SyncError('PACKAGE_UNFIT', `${shownFile} needs ${name}, which is not installed for it. Run \`npm install ${wanted}\` in ${findPackageFolder(dirname(file))}.`, { cause: error })
+  return new SyncError(
+    'PACKAGE_UNFIT',
+    `${shownFile} needs ${name}, which is not installed for it. Run \`npm install ${wanted}\` in ${findPackageFolder(dirname(file))}.`,
+    { cause: error },
+  )
 }
 
 interface NotionPacer {

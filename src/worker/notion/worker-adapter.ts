@@ -21,8 +21,11 @@ export class NotionWorkerAdapter implements WorkerLike {
     const { databases, pacers, capabilities, ...rest } = notion.manifest
     this.#syncs = capabilities.filter(isDatabaseSync)
     this.#notRun = listNotRun({ capabilities, ...rest })
-    const readers: RecordReaders = new Map(databases.map(({ key, config }) => [key, createRecordReader(config.schema.properties)]))
-    for (const { key, config } of databases) this.#declared.database(key, { schema: createRecordSchema(config.schema.properties) })
+    const readers: RecordReaders = new Map(
+      databases.map(({ key, config }) => [key, createRecordReader(config.schema.properties)]),
+    )
+    for (const { key, config } of databases)
+      this.#declared.database(key, { schema: createRecordSchema(config.schema.properties) })
     for (const { key, config } of pacers) this.#declared.pacer(key, toWholeNumbers(config))
     for (const { key, config } of this.#syncs) {
       this.#declared.sync(key, {
@@ -50,7 +53,11 @@ export class NotionWorkerAdapter implements WorkerLike {
     const manifest = this.#declared.manifest
     return {
       ...manifest,
-      syncs: manifest.syncs.map((sync) => ({ ...sync, databases: sync.databases.slice(0, 1), owner: this.#ownerOf(sync.name) })),
+      syncs: manifest.syncs.map((sync) => ({
+        ...sync,
+        databases: sync.databases.slice(0, 1),
+        owner: this.#ownerOf(sync.name),
+      })),
       notRun: this.#notRun,
     }
   }
@@ -72,10 +79,15 @@ export class NotionWorkerAdapter implements WorkerLike {
     const owner = this.#ownerOf(plan.sync)
     if (plan.mode === 'replace') return { ...plan, owner }
     return {
-      ...plan, owner,
+      ...plan,
+      owner,
       databases: plan.databases.map((database) => {
-        const [keeper, second] = this.#syncs.filter(({ config }) => config.databaseKey === database.name && config.mode !== 'incremental')
-        return keeper === undefined || second !== undefined ? database : { ...database, owner: this.#ownerOf(keeper.key) }
+        const [keeper, second] = this.#syncs.filter(
+          ({ config }) => config.databaseKey === database.name && config.mode !== 'incremental',
+        )
+        return keeper === undefined || second !== undefined
+          ? database
+          : { ...database, owner: this.#ownerOf(keeper.key) }
       }),
     }
   }
@@ -111,8 +123,14 @@ type RecordReaders = ReadonlyMap<string, ReturnType<typeof createRecordReader>>
 
 function createExecute(notion: NotionWorker, sync: string, readers: RecordReaders): Execute {
   return async (state, { pacer }) => {
-    const { changes, hasMore, nextUserContext } = await withPacing(pacer, () => notion.run(sync, { state }, { concreteOutput: true })).catch(rethrowFor(sync)) as NotionResult
-    return { changes: changes.map((change) => toChange(change, readers)), hasMore, nextState: toSerializable(nextUserContext) }
+    const { changes, hasMore, nextUserContext } = (await withPacing(pacer, () =>
+      notion.run(sync, { state }, { concreteOutput: true }),
+    ).catch(rethrowFor(sync))) as NotionResult
+    return {
+      changes: changes.map((change) => toChange(change, readers)),
+      hasMore,
+      nextState: toSerializable(nextUserContext),
+    }
   }
 }
 
@@ -130,14 +148,19 @@ function rethrowFor(sync: string): (error: unknown) => never {
     const { name, cause } = (error ?? {}) as { name?: unknown; cause?: unknown }
     if (name === 'ExecutionError') throw cause
     if (name === 'RateLimitError') throw error
-    throw new SyncError('PAGE_INVALID', `${sync}: \`execute\` returned a page whose \`changes\` is not an array of changes.`, { cause: error })
+    throw new SyncError(
+      'PAGE_INVALID',
+      `${sync}: \`execute\` returned a page whose \`changes\` is not an array of changes.`,
+      { cause: error },
+    )
   }
 }
 
 /** ISO 8601 allows missing seconds, zone and time. The defaults are midnight and UTC, as for a JavaScript date. */
 function normalizeInstant(text: string): string {
   if (typeof text !== 'string' || canonicalizeInstant(text) !== null) return text
-  const [, day, time = '00:00', seconds = ':00', zone = 'Z'] = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/.exec(text) ?? []
+  const [, day, time = '00:00', seconds = ':00', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/.exec(text) ?? []
   return day === undefined ? text : `${day}T${time}${seconds}${zone}`
 }
 
@@ -148,7 +171,11 @@ function toSerializable(value: unknown, depth = 0): unknown {
   if (Array.isArray(value)) return value.map((item) => toSerializable(item, depth + 1))
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) return value
-  return Object.fromEntries(Object.entries(value).flatMap(([name, member]) => (member === undefined ? [] : [[name, toSerializable(member, depth + 1)]])))
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, member]) =>
+      member === undefined ? [] : [[name, toSerializable(member, depth + 1)]],
+    ),
+  )
 }
 
 /** The engine rejects deeper state anyway. */
@@ -168,14 +195,28 @@ function toScheduleInput(schedule: NotionSchedule): ScheduleInput {
 }
 
 /** The package accepts fractions, such as 0.5 requests per second; converted to whole numbers, one per 2 seconds. */
-function toWholeNumbers(config: NotionManifest['pacers'][number]['config']): { allowedRequests: number; intervalMs: number } {
+function toWholeNumbers(config: NotionManifest['pacers'][number]['config']): {
+  allowedRequests: number
+  intervalMs: number
+} {
   const { allowedRequests, intervalMs } = config
-  return Number.isInteger(allowedRequests) && Number.isInteger(intervalMs) ? { allowedRequests, intervalMs } : { allowedRequests: 1, intervalMs: Math.ceil(intervalMs / allowedRequests) }
+  return Number.isInteger(allowedRequests) && Number.isInteger(intervalMs)
+    ? { allowedRequests, intervalMs }
+    : { allowedRequests: 1, intervalMs: Math.ceil(intervalMs / allowedRequests) }
 }
 
-function listNotRun({ capabilities, credentials = [] }: Pick<NotionManifest, 'capabilities' | 'credentials'>): NotRunDeclaration[] {
+function listNotRun({
+  capabilities,
+  credentials = [],
+}: Pick<NotionManifest, 'capabilities' | 'credentials'>): NotRunDeclaration[] {
   return [
-    ...capabilities.filter((capability) => !isDatabaseSync(capability)).map((capability) => ({ kind: capability._tag.replaceAll('_', ' '), name: capability.key, note: describeCapability(capability) })),
+    ...capabilities
+      .filter((capability) => !isDatabaseSync(capability))
+      .map((capability) => ({
+        kind: capability._tag.replaceAll('_', ' '),
+        name: capability.key,
+        note: describeCapability(capability),
+      })),
     ...credentials.map(({ key }) => ({ kind: 'credential', name: key, note: 'requests are sent without it' })),
   ]
 }
@@ -183,5 +224,9 @@ function listNotRun({ capabilities, credentials = [] }: Pick<NotionManifest, 'ca
 function describeCapability({ _tag, key, config }: NotionCapability): string | null {
   if (_tag === 'sync') return 'it does not write to a database'
   // The package reads the token from this variable, so it works here once the variable is set.
-  return _tag === 'oauth' ? `its token is read from OAUTH_${Buffer.from(config.name ?? key).toString('hex').toUpperCase()}_ACCESS_TOKEN` : null
+  return _tag === 'oauth'
+    ? `its token is read from OAUTH_${Buffer.from(config.name ?? key)
+        .toString('hex')
+        .toUpperCase()}_ACCESS_TOKEN`
+    : null
 }

@@ -21,8 +21,14 @@ const { createLog } = await import(`${input.dist}/platform/log.js`)
 /** One real cycle, reported to the caller only. */
 export async function run(store, plan, options = {}) {
   return runCycle(plan, {
-    store, ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'silent' }) }, fetch: globalThis.fetch,
-    secrets: { get: () => '' }, holder: holderName(), isHolderGone, trigger: 'test', ...options,
+    store,
+    ports: { clock: systemClock, random: systemRandom, log: createLog({ level: 'silent' }) },
+    fetch: globalThis.fetch,
+    secrets: { get: () => '' },
+    holder: holderName(),
+    isHolderGone,
+    trigger: 'test',
+    ...options,
   })
 }
 

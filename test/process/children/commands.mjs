@@ -3,16 +3,31 @@ import { dirname, join } from 'node:path'
 
 const [, , main, commands] = process.argv
 const load = (file) => import(join(dirname(main), file))
-const [{ createProgram }, { reportError }, { Terminal }] = await Promise.all(['program.js', 'report-error.js', 'terminal.js'].map(load))
+const [{ createProgram }, { reportError }, { Terminal }] = await Promise.all(
+  ['program.js', 'report-error.js', 'terminal.js'].map(load),
+)
 const answers = []
 for (const args of JSON.parse(commands)) {
   const answer = { status: 0, stdout: '', stderr: '' }
-  const streamOf = (name) => ({ on() {}, write(text, done) {
-    answer[name] += text
-    done?.()
-  } })
-  const terminal = new Terminal({ stdout: streamOf('stdout'), stderr: streamOf('stderr'), environment: process.env, json: args.includes('--json') })
-  const cli = { terminal, environment: process.env, folder: process.cwd(), listenForStop: () => new AbortController().signal }
+  const streamOf = (name) => ({
+    on() {},
+    write(text, done) {
+      answer[name] += text
+      done?.()
+    },
+  })
+  const terminal = new Terminal({
+    stdout: streamOf('stdout'),
+    stderr: streamOf('stderr'),
+    environment: process.env,
+    json: args.includes('--json'),
+  })
+  const cli = {
+    terminal,
+    environment: process.env,
+    folder: process.cwd(),
+    listenForStop: () => new AbortController().signal,
+  }
   try {
     await createProgram(cli, (code) => (answer.status = code)).parseAsync(['node', 'tidemark', ...args])
   } catch (error) {

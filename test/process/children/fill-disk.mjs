@@ -10,8 +10,15 @@ worker.sync('listing', {
   limits: { leaseTtlMs: 1_000 },
   async execute(state) {
     const from = state?.from ?? 0
-    const page = Array.from({ length: Math.min(pageSize, rows - from) }, (_, index) => `p-${String(from + index).padStart(6, '0')}`)
-    return { changes: page.map((key) => ({ type: 'upsert', key, record: { id: key, note: key.repeat(80) } })), hasMore: from + pageSize < rows, nextState: { from: from + pageSize } }
+    const page = Array.from(
+      { length: Math.min(pageSize, rows - from) },
+      (_, index) => `p-${String(from + index).padStart(6, '0')}`,
+    )
+    return {
+      changes: page.map((key) => ({ type: 'upsert', key, record: { id: key, note: key.repeat(80) } })),
+      hasMore: from + pageSize < rows,
+      nextState: { from: from + pageSize },
+    }
   },
 })
 
@@ -25,7 +32,12 @@ for (;;) {
     continue
   }
   const { inflight, lastError } = await store.readCheckpoint(ref)
-  const facts = { position: await store.headSequence(), landed: (await store.rows({ database: 'people', limit: rows })).length, page: inflight?.page ?? null, lastError: lastError?.code ?? null }
+  const facts = {
+    position: await store.headSequence(),
+    landed: (await store.rows({ database: 'people', limit: rows })).length,
+    page: inflight?.page ?? null,
+    lastError: lastError?.code ?? null,
+  }
   report('result', { stopReason, error, resumed, ...facts })
   if (stopReason === 'complete') break
   await waitForMessage()

@@ -3,7 +3,10 @@ import { input, openStore, run, report, waitForMessage, Worker } from './child-r
 
 const { urls, name } = input
 const worker = new Worker({ name: 'office' })
-worker.sync(name, { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: name, record: { id: name } }], hasMore: false }) })
+worker.sync(name, {
+  database: worker.database('people'),
+  execute: async () => ({ changes: [{ type: 'upsert', key: name, record: { id: name } }], hasMore: false }),
+})
 
 report('ready')
 await waitForMessage()

@@ -2,7 +2,10 @@
 import { input, openStore, run, report, Worker } from './child-runtime.mjs'
 
 const worker = new Worker({ name: 'office' })
-worker.sync('listing', { database: worker.database('people'), execute: async () => ({ changes: [{ type: 'upsert', key: 'a', record: { n: 1 } }], hasMore: false }) })
+worker.sync('listing', {
+  database: worker.database('people'),
+  execute: async () => ({ changes: [{ type: 'upsert', key: 'a', record: { n: 1 } }], hasMore: false }),
+})
 
 try {
   const store = await openStore(input.url)

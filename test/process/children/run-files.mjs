@@ -14,6 +14,8 @@ worker.sync('items', {
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), { onProgress: ({ kind, page }) => report(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('items'), {
+  onProgress: ({ kind, page }) => report(kind, { page }),
+})
 await store.close()
 report('result', { stopReason, resumed, counts, error })

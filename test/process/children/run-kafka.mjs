@@ -14,6 +14,8 @@ worker.sync('orders', {
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => report(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), {
+  onProgress: ({ kind, page }) => report(kind, { page }),
+})
 await store.close()
 report('result', { stopReason, resumed, counts, error })

@@ -10,7 +10,15 @@ worker.sync('listing', {
     const page = state?.page ?? 0
     const changes = Array.from({ length: pageSize }, (_, index) => {
       const key = `p-${String(page * pageSize + index).padStart(9, '0')}`
-      const record = { id: key, name: `Person ${page} of ${index}`, email: `${key}@example.org`, amount: page * index, active: index % 2 === 0, tags: ['a', 'b', `t${index % 7}`], note: `${key} `.repeat(15) }
+      const record = {
+        id: key,
+        name: `Person ${page} of ${index}`,
+        email: `${key}@example.org`,
+        amount: page * index,
+        active: index % 2 === 0,
+        tags: ['a', 'b', `t${index % 7}`],
+        note: `${key} `.repeat(15),
+      }
       return { type: 'upsert', key, record, upstreamUpdatedAt: '2026-01-01T00:00:00Z' }
     })
     return { changes, hasMore: page + 1 < pages, nextState: { page: page + 1 } }
@@ -22,10 +30,17 @@ for (let cycle = 1; cycle <= cycles; cycle++) {
   const startedAt = performance.now()
   const { stopReason, counts, error } = await run(store, worker.plan('listing'), {
     onProgress: (progress) => {
-      if (progress.kind === 'landed' && progress.page % 100 === 0) report('at', { page: progress.page, megabytes: megabytes('VmRSS') })
+      if (progress.kind === 'landed' && progress.page % 100 === 0)
+        report('at', { page: progress.page, megabytes: megabytes('VmRSS') })
     },
   })
-  report('cycle', { stopReason, counts, error, seconds: Math.round((performance.now() - startedAt) / 100) / 10, peakMegabytes: megabytes('VmHWM') })
+  report('cycle', {
+    stopReason,
+    counts,
+    error,
+    seconds: Math.round((performance.now() - startedAt) / 100) / 10,
+    peakMegabytes: megabytes('VmHWM'),
+  })
 }
 await store.close()
 report('done', { peakMegabytes: megabytes('VmHWM') })

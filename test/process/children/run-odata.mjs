@@ -4,7 +4,9 @@ import { input, openStore, run, report, waitForMessage, Worker } from './child-r
 const { url, service, pageSize, isTracked = false, holdAt = 0 } = input
 const { odata } = await import(`${input.dist}/sources/odata/source.js`)
 const source = odata({ url: service })
-const { delta } = isTracked ? source.tracked('Orders', { pageSize }) : source.entitySet('Orders', { cursor: 'At', lagMs: 0, pageSize })
+const { delta } = isTracked
+  ? source.tracked('Orders', { pageSize })
+  : source.entitySet('Orders', { cursor: 'At', lagMs: 0, pageSize })
 const worker = new Worker({ name: 'office' })
 worker.sync('orders', {
   database: worker.database('orders'),
@@ -15,6 +17,8 @@ worker.sync('orders', {
   },
 })
 const store = await openStore(url)
-const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), { onProgress: ({ kind, page }) => report(kind, { page }) })
+const { stopReason, resumed, counts, error } = await run(store, worker.plan('orders'), {
+  onProgress: ({ kind, page }) => report(kind, { page }),
+})
 await store.close()
 report('result', { stopReason, resumed, counts, error })

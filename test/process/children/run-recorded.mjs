@@ -14,7 +14,11 @@ const worker = new Worker({ name: 'world' })
 let step = 0
 worker.database('items')
 worker.sync('backfill', { database: 'items', mode: 'replace', execute: (state) => world.list(step, pageSize)(state) })
-worker.sync('delta', { database: 'items', mode: 'incremental', execute: (state) => world.changes(step, pageSize)(state) })
+worker.sync('delta', {
+  database: 'items',
+  mode: 'incremental',
+  execute: (state) => world.changes(step, pageSize)(state),
+})
 
 let store = await openStore(`sqlite:${file}`)
 for (; step < steps; step++) {

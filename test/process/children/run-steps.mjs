@@ -13,13 +13,20 @@ function workerNow() {
   const worker = new Worker({ name: 'world' })
   worker.database('items', { deletes: changesDeletes && step % 5 < 3 ? 'soft' : 'hard' })
   worker.sync('backfill', { database: 'items', mode: 'replace', execute: (state) => world.list(step, pageSize)(state) })
-  worker.sync('delta', { database: 'items', mode: 'incremental', execute: (state) => world.changes(step, pageSize)(state) })
+  worker.sync('delta', {
+    database: 'items',
+    mode: 'incremental',
+    execute: (state) => world.changes(step, pageSize)(state),
+  })
   return worker
 }
 
 report('open')
 for (;;) {
-  const [backfill, delta] = [await store.readCheckpoint({ worker: 'world', sync: 'backfill' }), await store.readCheckpoint({ worker: 'world', sync: 'delta' })]
+  const [backfill, delta] = [
+    await store.readCheckpoint({ worker: 'world', sync: 'backfill' }),
+    await store.readCheckpoint({ worker: 'world', sync: 'delta' }),
+  ]
   step = backfill.version + delta.version
   if (step >= steps) break
   const sync = step % 3 === 0 ? 'backfill' : 'delta'

@@ -4,7 +4,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { blockUntilMessage, input, openStore, run, report, waitForMessage, Worker } from './child-runtime.mjs'
 
-const { url, name, sync = 'listing', rows = 60, pageSize = 10, leaseTtlMs = 60_000, pageMs = 0, holdAt = 0, blocks = false, again = false, listen = false } = input
+const {
+  url,
+  name,
+  sync = 'listing',
+  rows = 60,
+  pageSize = 10,
+  leaseTtlMs = 60_000,
+  pageMs = 0,
+  holdAt = 0,
+  blocks = false,
+  again = false,
+  listen = false,
+} = input
 let landed = 0
 const isLanded = (page) => landed >= page
 const worker = new Worker({ name: 'office' })
@@ -16,10 +28,14 @@ worker.sync(sync, {
     const from = state?.from ?? 0
     await sleep(pageMs, undefined, { signal })
     if (cycle.page === holdAt) await standStill(signal)
-    const page = Array.from({ length: Math.min(pageSize, rows - from) }, (_, index) => `p-${String(from + index).padStart(6, '0')}`)
+    const page = Array.from(
+      { length: Math.min(pageSize, rows - from) },
+      (_, index) => `p-${String(from + index).padStart(6, '0')}`,
+    )
     return {
       changes: page.map((key) => ({ type: 'upsert', key, record: { id: key, by: name } })),
-      hasMore: from + pageSize < rows, nextState: { from: from + pageSize },
+      hasMore: from + pageSize < rows,
+      nextState: { from: from + pageSize },
     }
   },
 })

@@ -15,12 +15,18 @@ worker.sync('listing', {
     if (page === 2) void sleep(20).then(() => Promise.reject(new Error('stray later')))
     if (page === 3) void sleep(300).then(() => Promise.reject(new Error('stray after the end')))
     if (page === 1 || page === 2) await sleep(40)
-    return { changes: [{ type: 'upsert', key: `p-${page}`, record: { page } }], hasMore: page < 5, nextState: { page: page + 1 } }
+    return {
+      changes: [{ type: 'upsert', key: `p-${page}`, record: { page } }],
+      hasMore: page < 5,
+      nextState: { page: page + 1 },
+    }
   },
 })
 
 const store = await openStore(url)
-const { stopReason, pages, error } = await run(store, worker.plan('listing'), { onProgress: (progress) => report(progress.kind, { page: progress.page }) })
+const { stopReason, pages, error } = await run(store, worker.plan('listing'), {
+  onProgress: (progress) => report(progress.kind, { page: progress.page }),
+})
 await sleep(400)
 report('result', { stopReason, pages, error, strays, position: await store.headSequence() })
 await store.close()

@@ -41,7 +41,9 @@ export class World {
 
   /** All live records, as { key, record }. */
   truth(step) {
-    return [...this.at(step)].filter(([, entry]) => entry.alive).map(([key, entry]) => ({ key, record: recordOf(key, entry) }))
+    return [...this.at(step)]
+      .filter(([, entry]) => entry.alive)
+      .map(([key, entry]) => ({ key, record: recordOf(key, entry) }))
   }
 
   /** A full listing of the live records at `step`. */
@@ -50,7 +52,11 @@ export class World {
       const from = state?.from ?? 0
       const live = [...this.at(step)].filter(([, entry]) => entry.alive)
       const page = live.slice(from, from + pageSize)
-      return { changes: page.map(([key, entry]) => changeOf(key, entry)), hasMore: from + pageSize < live.length, nextState: { from: from + pageSize } }
+      return {
+        changes: page.map(([key, entry]) => changeOf(key, entry)),
+        hasMore: from + pageSize < live.length,
+        nextState: { from: from + pageSize },
+      }
     }
   }
 
@@ -61,7 +67,11 @@ export class World {
       const changed = [...this.at(step)].filter(([, entry]) => entry.changedAt > since)
       const page = changed.slice(from, from + pageSize)
       const hasMore = from + pageSize < changed.length
-      return { changes: page.map(([key, entry]) => changeOf(key, entry)), hasMore, nextState: hasMore ? { since, from: from + pageSize } : { since: step } }
+      return {
+        changes: page.map(([key, entry]) => changeOf(key, entry)),
+        hasMore,
+        nextState: hasMore ? { since, from: from + pageSize } : { since: step },
+      }
     }
   }
 }
@@ -73,5 +83,10 @@ function changeOf(key, entry) {
 }
 
 function recordOf(key, entry) {
-  return { id: key, revision: entry.revision, note: `${key} as of ${entry.revision} `.repeat(6), nested: { step: entry.changedAt } }
+  return {
+    id: key,
+    revision: entry.revision,
+    note: `${key} as of ${entry.revision} `.repeat(6),
+    nested: { step: entry.changedAt },
+  }
 }

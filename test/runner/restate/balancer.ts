@@ -18,7 +18,10 @@ export class Balancer {
       const url = known[turn++ % known.length]
       if (url === undefined) return incoming.destroy()
       const outgoing = connect(Number(new URL(url).port), '127.0.0.1')
-      for (const [one, other] of [[incoming, outgoing], [outgoing, incoming]] as const) {
+      for (const [one, other] of [
+        [incoming, outgoing],
+        [outgoing, incoming],
+      ] as const) {
         this.#sockets.add(one)
         one.on('error', () => {})
         one.once('close', () => {

@@ -27,7 +27,11 @@ export class RestateCluster {
 
   static async start(count: 1 | 3, settings: Readonly<Record<string, string>> = {}): Promise<RestateCluster> {
     const ports = await findFreePorts(Array.from({ length: count * 3 }))
-    const each = Array.from({ length: count }, (_, index) => ({ ingress: ports[3 * index]!, admin: ports[3 * index + 1]!, node: ports[3 * index + 2]! }))
+    const each = Array.from({ length: count }, (_, index) => ({
+      ingress: ports[3 * index]!,
+      admin: ports[3 * index + 1]!,
+      node: ports[3 * index + 2]!,
+    }))
     const cluster = new RestateCluster(each, settings)
     try {
       // Concurrently: the first node waits for a second before it responds.
@@ -56,6 +60,10 @@ export class RestateCluster {
 
   #open(index: number): Promise<RestateServer> {
     const cluster = this.#ports.length === 1 ? {} : settingsOf(index, this.#ports)
-    return RestateServer.start({ folder: join(this.folder, String(index + 1)), ports: this.#ports[index]!, settings: { ...cluster, ...this.#settings } })
+    return RestateServer.start({
+      folder: join(this.folder, String(index + 1)),
+      ports: this.#ports[index]!,
+      settings: { ...cluster, ...this.#settings },
+    })
   }
 }

@@ -32,7 +32,13 @@ export class FakeRestate {
     this.#process?.die()
     this.#process = process
     const definition = createSyncObject({
-      sdk: this.#sdk, worker: syncs[0]?.plan.worker ?? 'shop', findJob: (key) => process.jobs.get(key), turns: process.turns, clock: process.clock, pauseMs: 1_000, turnMaxMs: 60_000,
+      sdk: this.#sdk,
+      worker: syncs[0]?.plan.worker ?? 'shop',
+      findJob: (key) => process.jobs.get(key),
+      turns: process.turns,
+      clock: process.clock,
+      pauseMs: 1_000,
+      turnMaxMs: 60_000,
     }) as unknown as { handlers: Record<string, Handler> }
     this.#handlers = definition.handlers
     for (const call of this.calls) if (call.isRunning) this.#attempt(call)
@@ -64,8 +70,23 @@ export class FakeRestate {
     return state
   }
 
-  #add({ key, method, input, at, idempotencyKey }: { key: string; method: string; input: unknown; at: number; idempotencyKey?: string }): Call {
-    const same = idempotencyKey === undefined ? undefined : this.calls.find((call) => call.key === key && call.idempotencyKey === idempotencyKey)
+  #add({
+    key,
+    method,
+    input,
+    at,
+    idempotencyKey,
+  }: {
+    key: string
+    method: string
+    input: unknown
+    at: number
+    idempotencyKey?: string
+  }): Call {
+    const same =
+      idempotencyKey === undefined
+        ? undefined
+        : this.calls.find((call) => call.key === key && call.idempotencyKey === idempotencyKey)
     if (same !== undefined) return same
     const call = new Call(`inv_${this.calls.length}`, key, method, input, at, idempotencyKey)
     this.calls.push(call)
@@ -76,10 +97,13 @@ export class FakeRestate {
   }
 
   #startNext(key: string): void {
-    const own = this.calls.filter((call) => call.key === key && !call.isEnded && !call.isRunning && call.at <= this.#scene.time.now())
+    const own = this.calls.filter(
+      (call) => call.key === key && !call.isEnded && !call.isRunning && call.at <= this.#scene.time.now(),
+    )
     for (const call of own) {
       if (call.method !== 'run') this.#attempt(call)
-      else if (!this.calls.some((other) => other.key === key && other.isRunning && other.method === 'run')) this.#attempt(call)
+      else if (!this.calls.some((other) => other.key === key && other.isRunning && other.method === 'run'))
+        this.#attempt(call)
     }
   }
 
@@ -96,11 +120,14 @@ export class FakeRestate {
       settle()
       this.#startNext(call.key)
     }
-    handler(this.#context(call, attempt.signal), call.input).then((value) => end(() => call.resolve(value)), (error: unknown) => {
-      if (error instanceof Terminal) end(() => call.reject(error))
-      // Not terminal: retried shortly after.
-      else if (!attempt.signal.aborted) void this.#scene.time.sleep(100).then(() => this.#attempt(call))
-    })
+    handler(this.#context(call, attempt.signal), call.input).then(
+      (value) => end(() => call.resolve(value)),
+      (error: unknown) => {
+        if (error instanceof Terminal) end(() => call.reject(error))
+        // Not terminal: retried shortly after.
+        else if (!attempt.signal.aborted) void this.#scene.time.sleep(100).then(() => this.#attempt(call))
+      },
+    )
   }
 
   #context(call: Call, attempt: AbortSignal): object {
@@ -124,7 +151,10 @@ export class FakeRestate {
         if (attempt.aborted) return never
         const at = index++
         if (at >= call.journal.length) {
-          const outcome = await Promise.race([Promise.resolve(act()).then((value) => ({ value })), call.cancelled.then(() => ({ cancelled: true as const }))])
+          const outcome = await Promise.race([
+            Promise.resolve(act()).then((value) => ({ value })),
+            call.cancelled.then(() => ({ cancelled: true as const })),
+          ])
           if (attempt.aborted) return never
           call.journal[at] = outcome
         }
@@ -132,8 +162,28 @@ export class FakeRestate {
         if ('cancelled' in outcome) throw new Cancelled('cancelled')
         return structuredClone(outcome.value)
       },
-      genericSend: ({ key, method, parameter, delay = 0, idempotencyKey }: { key: string; method: string; parameter: unknown; delay?: number; idempotencyKey?: string }) => {
-        const sent = entry(() => this.#add({ key, method, input: structuredClone(parameter), at: this.#scene.time.now() + delay, ...(idempotencyKey !== undefined && { idempotencyKey }) }))
+      genericSend: ({
+        key,
+        method,
+        parameter,
+        delay = 0,
+        idempotencyKey,
+      }: {
+        key: string
+        method: string
+        parameter: unknown
+        delay?: number
+        idempotencyKey?: string
+      }) => {
+        const sent = entry(() =>
+          this.#add({
+            key,
+            method,
+            input: structuredClone(parameter),
+            at: this.#scene.time.now() + delay,
+            ...(idempotencyKey !== undefined && { idempotencyKey }),
+          }),
+        )
         return { invocationId: sent instanceof Promise ? never : Promise.resolve(sent.id) }
       },
       invocation: (id: string) => ({ cancel: () => void entry(() => this.#cancel(id)) }),
@@ -156,8 +206,16 @@ export class FakeProcess {
     this.clock = new StoreClock(scene.time)
     this.jobs = new Map(syncs.map((sync) => new Job(scene.store, sync, 0.5)).map((job) => [objectKey(job.ref), job]))
     this.turns = new TurnRunner({
-      clock: this.clock, ports: scene.ports(), fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name }, holder: `host:${++processes}:ab`,
-      concurrency: 4, pollMs: 1_000, sliceMs: 60_000, onEvent: (event) => scene.events.push(event), ...options,
+      clock: this.clock,
+      ports: scene.ports(),
+      fetch: () => Promise.reject(new Error('no network here')),
+      secrets: { get: (name) => name },
+      holder: `host:${++processes}:ab`,
+      concurrency: 4,
+      pollMs: 1_000,
+      sliceMs: 60_000,
+      onEvent: (event) => scene.events.push(event),
+      ...options,
     })
   }
 
@@ -205,7 +263,11 @@ class Cancelled extends Terminal {}
 function fakeSdk(): Sdk {
   const take = (...given: unknown[]): unknown => given.at(-1)
   return {
-    object: (definition: object) => definition, handlers: { object: { exclusive: take, shared: take } }, serde: { json: null },
-    TerminalError: Terminal, CancelledError: Cancelled, InvocationIdParser: { fromString: (id: string) => id },
+    object: (definition: object) => definition,
+    handlers: { object: { exclusive: take, shared: take } },
+    serde: { json: null },
+    TerminalError: Terminal,
+    CancelledError: Cancelled,
+    InvocationIdParser: { fromString: (id: string) => id },
   } as unknown as Sdk
 }

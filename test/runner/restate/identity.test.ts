@@ -22,7 +22,10 @@ describe('authentication of calls from Restate', () => {
   beforeAll(async () => {
     const pem = join(folder, 'identity.pem')
     writeFileSync(pem, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
-    server = await RestateServer.start({ folder: join(folder, 'restate'), settings: { RESTATE_REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE: pem } })
+    server = await RestateServer.start({
+      folder: join(folder, 'restate'),
+      settings: { RESTATE_REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE: pem },
+    })
     own = /publickeyv1_\w+/.exec(server.logTail(1_000))![0]
     scene = await RunnerFixture.open()
   })
@@ -34,8 +37,14 @@ describe('authentication of calls from Restate', () => {
 
   async function serve(identityKeys?: readonly string[]): Promise<RestateService> {
     const served = await serveRestate({
-      store: scene.store, syncs: declare({ one: { schedule: 'manual' } }), ports: scene.ports(), fetch: () => Promise.reject(new Error('no network here')), secrets: { get: (name) => name },
-      holder: 'here', ingress: server.ingress, ...(identityKeys !== undefined && { identityKeys }),
+      store: scene.store,
+      syncs: declare({ one: { schedule: 'manual' } }),
+      ports: scene.ports(),
+      fetch: () => Promise.reject(new Error('no network here')),
+      secrets: { get: (name) => name },
+      holder: 'here',
+      ingress: server.ingress,
+      ...(identityKeys !== undefined && { identityKeys }),
     })
     onTestFinished(() => served.close())
     return served
@@ -44,13 +53,18 @@ describe('authentication of calls from Restate', () => {
   test('a call signed with the key of its Restate server is accepted', async () => {
     const { url } = await serve([STRANGER, own])
     expect((await registerService(server.admin, url)).services).toEqual(['tidemark.shop'])
-    const status = await fetch(`${server.ingress}/tidemark.shop/${encodeURIComponent('default/one')}/status`, { method: 'POST' })
+    const status = await fetch(`${server.ingress}/tidemark.shop/${encodeURIComponent('default/one')}/status`, {
+      method: 'POST',
+    })
     expect([status.status, await status.json()]).toEqual([200, expect.objectContaining({ sync: 'one' })])
   })
 
   test('a call signed with another key, or unsigned, is rejected', async () => {
     const { url } = await serve([STRANGER])
-    await expect(registerService(server.admin, url)).rejects.toMatchObject({ code: 'RESTATE_REFUSED', message: expect.stringContaining('401') })
+    await expect(registerService(server.admin, url)).rejects.toMatchObject({
+      code: 'RESTATE_REFUSED',
+      message: expect.stringContaining('401'),
+    })
     for (const path of ['/discover', '/invoke/tidemark.shop/status']) expect(await statusOf(url, path)).toBe(401)
     // Without an identity key, every call is answered.
     expect(await statusOf((await serve()).url, '/discover')).not.toBe(401)

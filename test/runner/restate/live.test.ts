@@ -16,17 +16,28 @@ describe('on a real Restate server', () => {
     stage = await SourceServerFixture.open()
     harness = await RestateHarness.open((folder) => `sqlite:${join(folder, 'stage.db')}`, stage.url)
     scene = new RunnerCaseFixture(harness, stage)
-    await harness.start({ processes: 1, concurrency: 3, leaseMs: 30_000, tenants: ['default'], manual: 6, sliceMs: 400 })
+    await harness.start({
+      processes: 1,
+      concurrency: 3,
+      leaseMs: 30_000,
+      tenants: ['default'],
+      manual: 6,
+      sliceMs: 400,
+    })
   })
   afterAll(async () => {
     await harness.close()
     await stage.close()
   })
 
-  const timers = (sync: string): Promise<Array<Record<string, unknown>>> => harness.invocations(`target_service_key = 'default/${sync}' and status != 'completed'`)
+  const timers = (sync: string): Promise<Array<Record<string, unknown>>> =>
+    harness.invocations(`target_service_key = 'default/${sync}' and status != 'completed'`)
 
   test('a call is retried forever, and a turn may take long', async () => {
-    const service = (await (await fetch(`${harness.server.admin}/services/tidemark.stage`)).json()) as { retry_policy: { max_attempts: number }; handlers: Array<{ name: string; inactivity_timeout: string; public: boolean }> }
+    const service = (await (await fetch(`${harness.server.admin}/services/tidemark.stage`)).json()) as {
+      retry_policy: { max_attempts: number }
+      handlers: Array<{ name: string; inactivity_timeout: string; public: boolean }>
+    }
     expect(service.retry_policy.max_attempts).toBeGreaterThan(1e9)
     const run = service.handlers.find(({ name }) => name === 'run')!
     expect(run.public).toBe(false)
@@ -48,8 +59,13 @@ describe('on a real Restate server', () => {
       await harness.call('yearly', 'trigger')
       await scene.waitUntil('a cycle', async () => (await scene.version('yearly')) === round)
     }
-    await scene.waitUntil('one timer', async () => (await timers('yearly')).map(({ status }) => status).join() === 'scheduled')
-    expect((await harness.call<{ timer: number }>('yearly', 'status')).timer).toBe(Date.UTC(new Date().getUTCFullYear() + 1, 0, 1))
+    await scene.waitUntil(
+      'one timer',
+      async () => (await timers('yearly')).map(({ status }) => status).join() === 'scheduled',
+    )
+    expect((await harness.call<{ timer: number }>('yearly', 'status')).timer).toBe(
+      Date.UTC(new Date().getUTCFullYear() + 1, 0, 1),
+    )
     await scene.waitUntil('none', async () => (await timers('m0')).length === 0)
     // The time is later than the one it knows, so nothing happens.
     await harness.call('yearly', 'wake', { at: YEARS_AHEAD * 2 })

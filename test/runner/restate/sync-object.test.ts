@@ -16,29 +16,36 @@ const at = (): number => scene.time.now()
 const runs = (): number => restate.calls.filter(({ method }) => method === 'run').length
 
 describe('a schedule is a timer of the object', () => {
-  test.each([1, 2, 3])('XB18 every slot of a day runs once and on time, despite wake-ups, crashes and late cancellations (seed %i)', async (seed) => {
-    const random = seededRandom(seed)
-    restate.losesCancels = true
-    const syncs = declare({ tens: { schedule: { cron: '*/10 * * * *' }, execute: recordRequestTimes([], at(), 30 * SECOND) } })
-    restate.serve(syncs)
-    await restate.call('tens', 'wake', { at: at() })
-    const end = at() + 24 * HOUR
-    while (at() < end) {
-      await scene.time.advance(Math.round(random() * 5 * MINUTE))
-      const dice = random()
-      if (dice < 0.3) void restate.call('tens', 'wake', { at: at() - Math.round(random() * HOUR) })
-      else if (dice < 0.5) restate.crash('tens')
-      else if (dice < 0.55) restate.serve(syncs)
-    }
-    const starts = (await scene.store.cycles(ref('tens'), { limit: 1_000 })).map(({ startedAt }) => startedAt).toReversed()
-    const slots = starts.map((start) => Math.floor(start / (10 * MINUTE)))
-    expect(slots).toEqual(slots.map((_, index) => slots[0]! + index))
-    expect(slots.length).toBeGreaterThanOrEqual(144)
-    expect(Math.max(...starts.map((start) => start % (10 * MINUTE)))).toBeLessThan(5 * SECOND)
-    // Of all timers set on the way, one is left.
-    await scene.time.advance(10 * MINUTE)
-    expect(restate.pending('tens').length).toBe(1)
-  })
+  test.each([1, 2, 3])(
+    'XB18 every slot of a day runs once and on time, despite wake-ups, crashes and late cancellations (seed %i)',
+    async (seed) => {
+      const random = seededRandom(seed)
+      restate.losesCancels = true
+      const syncs = declare({
+        tens: { schedule: { cron: '*/10 * * * *' }, execute: recordRequestTimes([], at(), 30 * SECOND) },
+      })
+      restate.serve(syncs)
+      await restate.call('tens', 'wake', { at: at() })
+      const end = at() + 24 * HOUR
+      while (at() < end) {
+        await scene.time.advance(Math.round(random() * 5 * MINUTE))
+        const dice = random()
+        if (dice < 0.3) void restate.call('tens', 'wake', { at: at() - Math.round(random() * HOUR) })
+        else if (dice < 0.5) restate.crash('tens')
+        else if (dice < 0.55) restate.serve(syncs)
+      }
+      const starts = (await scene.store.cycles(ref('tens'), { limit: 1_000 }))
+        .map(({ startedAt }) => startedAt)
+        .toReversed()
+      const slots = starts.map((start) => Math.floor(start / (10 * MINUTE)))
+      expect(slots).toEqual(slots.map((_, index) => slots[0]! + index))
+      expect(slots.length).toBeGreaterThanOrEqual(144)
+      expect(Math.max(...starts.map((start) => start % (10 * MINUTE)))).toBeLessThan(5 * SECOND)
+      // Of all timers set on the way, one is left.
+      await scene.time.advance(10 * MINUTE)
+      expect(restate.pending('tens').length).toBe(1)
+    },
+  )
 
   test('XB18 a slot during an outage is made up for, also by a sync that never ran before', async () => {
     const asked: number[] = []
@@ -131,12 +138,18 @@ describe('a schedule is a timer of the object', () => {
 })
 
 describe('a cycle continues after any crash', () => {
-  const pages = (asked: number[], ms = 10 * SECOND) => async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
-    const page = (state?.page ?? 0) + 1
-    asked.push(page)
-    await clock.sleep(ms, signal)
-    return { changes: [{ type: 'upsert', key: String(page), record: { page } }], hasMore: page < 6, nextState: { page } }
-  }
+  const pages =
+    (asked: number[], ms = 10 * SECOND) =>
+    async (state: { page: number } | undefined, { clock, signal }: SyncContext): Promise<Page> => {
+      const page = (state?.page ?? 0) + 1
+      asked.push(page)
+      await clock.sleep(ms, signal)
+      return {
+        changes: [{ type: 'upsert', key: String(page), record: { page } }],
+        hasMore: page < 6,
+        nextState: { page },
+      }
+    }
 
   test('XA11 during a page: it is taken over at once, and no committed page is read again', async () => {
     const asked: number[] = []
@@ -152,12 +165,19 @@ describe('a cycle continues after any crash', () => {
 
   test('an attempt that Restate gave up stops reading', async () => {
     const aborted: boolean[] = []
-    restate.serve(declare({ deaf: { schedule: 'manual', execute: async (_, { clock, signal }) => {
-      const index = aborted.push(false) - 1
-      signal.addEventListener('abort', () => (aborted[index] = true))
-      await clock.sleep(MINUTE, signal)
-      return { changes: [], hasMore: false }
-    } } }))
+    restate.serve(
+      declare({
+        deaf: {
+          schedule: 'manual',
+          execute: async (_, { clock, signal }) => {
+            const index = aborted.push(false) - 1
+            signal.addEventListener('abort', () => (aborted[index] = true))
+            await clock.sleep(MINUTE, signal)
+            return { changes: [], hasMore: false }
+          },
+        },
+      }),
+    )
     await restate.call('deaf', 'trigger')
     await scene.time.advance(SECOND)
     restate.crash('deaf')
@@ -217,7 +237,10 @@ describe('a wait requested by the source occupies no process', () => {
     await restate.call('limited', 'trigger')
     await scene.time.advance(160 * SECOND)
     expect(asked).toEqual([0, 30, 60, 90, 120, 150])
-    expect(await scene.store.readCheckpoint(ref('limited'))).toMatchObject({ failures: 1, lastError: { code: 'RATE_LIMITED' } })
+    expect(await scene.store.readCheckpoint(ref('limited'))).toMatchObject({
+      failures: 1,
+      lastError: { code: 'RATE_LIMITED' },
+    })
     // The next cycle starts with no attempts.
     await scene.time.advance(MINUTE + 160 * SECOND)
     expect(asked.slice(6)).toEqual([210, 240, 270, 300, 330, 360])
@@ -268,7 +291,12 @@ describe('control through calls of the object', () => {
     await scene.time.advance(10 * SECOND)
     await restate.call('stuck', 'cancel')
     await scene.time.advance(2 * SECOND)
-    expect(await scene.store.readCheckpoint(ref('stuck'))).toMatchObject({ heldBy: null, paused: true, failures: 0, inflight: { page: 2 } })
+    expect(await scene.store.readCheckpoint(ref('stuck'))).toMatchObject({
+      heldBy: null,
+      paused: true,
+      failures: 0,
+      inflight: { page: 2 },
+    })
     await scene.time.advance(3 * HOUR)
     expect([asked, restate.pending('stuck')]).toEqual([[1, 2, 3], []])
     await restate.call('stuck', 'resume')
@@ -282,6 +310,11 @@ describe('control through calls of the object', () => {
     const start = at()
     await restate.call('hourly', 'wake', { at: start })
     await scene.time.advance(MINUTE)
-    expect(await restate.call('hourly', 'status')).toMatchObject({ sync: 'hourly', health: 'HEALTHY', timer: start + HOUR, due: { kind: 'at', at: start + HOUR } })
+    expect(await restate.call('hourly', 'status')).toMatchObject({
+      sync: 'hourly',
+      health: 'HEALTHY',
+      timer: start + HOUR,
+      due: { kind: 'at', at: start + HOUR },
+    })
   })
 })

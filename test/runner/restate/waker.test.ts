@@ -29,7 +29,15 @@ afterEach(async () => {
 async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
   process = new FakeProcess(scene, syncs, {})
   waker = new Waker([...process.jobs.values()], {
-    clock: process.clock, ports: { ...scene.ports(), log: { debug() {}, info() {}, warn: (message) => void warned.push(message), error() {} } }, pollMs: SECOND, pauseMs: SECOND, isDead: () => false, onStoreFailure: () => {},
+    clock: process.clock,
+    ports: {
+      ...scene.ports(),
+      log: { debug() {}, info() {}, warn: (message) => void warned.push(message), error() {} },
+    },
+    pollMs: SECOND,
+    pauseMs: SECOND,
+    isDead: () => false,
+    onStoreFailure: () => {},
     wake: async ({ ref: name }, at) => {
       if (isDown) throw new SyncError('RESTATE_UNAVAILABLE', 'down')
       if (isUnknown) throw new SyncError('RESTATE_REFUSED', 'no such service')
@@ -43,11 +51,17 @@ async function watch(syncs: readonly DeclaredSync[]): Promise<void> {
 
 /** Simulates a turn of an object that is due. */
 async function turn(sync: string): Promise<void> {
-  await process.turns.runTurn([...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!, { since: null, tries: 0, storeFailures: 0 }, new AbortController().signal)
+  await process.turns.runTurn(
+    [...process.jobs.values()].find(({ ref: name }) => name.sync === sync)!,
+    { since: null, tries: 0, storeFailures: 0 },
+    new AbortController().signal,
+  )
 }
 
 test('first every object gets its due time; one that is never due by itself is not woken', async () => {
-  await watch(declare({ hourly: { schedule: '1h' }, daily: { schedule: { cron: '0 6 * * *' } }, byHand: { schedule: 'manual' } }))
+  await watch(
+    declare({ hourly: { schedule: '1h' }, daily: { schedule: { cron: '0 6 * * *' } }, byHand: { schedule: 'manual' } }),
+  )
   expect(woken.map(({ sync }) => sync).toSorted()).toEqual(['daily', 'hourly'])
   expect(woken.find(({ sync }) => sync === 'daily')!.inMs).toBeGreaterThan(5 * HOUR)
 })
@@ -87,12 +101,16 @@ test('a trigger at the end of a cycle is not mistaken for the cycle’s own chan
 test('an overdue object is woken again, less and less often; one with a held lease is not', async () => {
   // A store may also return syncs that have not changed.
   const standings = scene.store.listSyncStatus.bind(scene.store)
-  vi.spyOn(scene.store, 'listSyncStatus').mockImplementation(({ at, recent, ref: one }) => standings({ at, recent, ...(one !== undefined && { ref: one }) }))
+  vi.spyOn(scene.store, 'listSyncStatus').mockImplementation(({ at, recent, ref: one }) =>
+    standings({ at, recent, ...(one !== undefined && { ref: one }) }),
+  )
   await watch(declare({ free: { schedule: 'manual' }, held: { schedule: 'manual' } }))
   await scene.store.acquire(ref('held'), { holder: 'elsewhere:7:ab#1', ttlMs: 10 * MINUTE, at: scene.time.now() })
   for (const sync of ['free', 'held']) await scene.trigger(sync)
   await scene.time.advance(110 * SECOND)
-  expect(woken.filter(({ sync }) => sync === 'free').map(({ inMs }) => Math.round(-inMs / 5_000) * 5)).toEqual([0, 10, 30, 60, 90])
+  expect(woken.filter(({ sync }) => sync === 'free').map(({ inMs }) => Math.round(-inMs / 5_000) * 5)).toEqual([
+    0, 10, 30, 60, 90,
+  ])
   expect(woken.some(({ sync }) => sync === 'held')).toBe(false)
   await scene.time.advance(10 * MINUTE)
   expect(woken.some(({ sync }) => sync === 'held')).toBe(true)

@@ -2,7 +2,16 @@ import { createRequire } from 'node:module'
 import { connect, type Socket } from 'node:net'
 
 const require = createRequire(import.meta.url)
-const { requests } = require('kafkajs/src/protocol/requests') as { requests: Record<string, { protocol(options: { version: number }): (given: object) => { request: { apiVersion: number }; response: { decode(bytes: Buffer): Promise<any> } } }> }
+const { requests } = require('kafkajs/src/protocol/requests') as {
+  requests: Record<
+    string,
+    {
+      protocol(options: {
+        version: number
+      }): (given: object) => { request: { apiVersion: number }; response: { decode(bytes: Buffer): Promise<any> } }
+    }
+  >
+}
 const encode = require('kafkajs/src/protocol/request') as (given: object) => Promise<{ buffer: Buffer }>
 
 export type WireApi = 'ApiVersions' | 'Metadata' | 'ListOffsets' | 'Fetch' | 'Produce'
@@ -22,10 +31,13 @@ export class WireClient implements Disposable {
     this.#socket = socket
     this.ended = new Promise((resolve) => void socket.once('close', () => resolve()))
     const wake = () => this.#waiting.forEach((one) => one())
-    socket.on('error', () => {}).on('close', wake).on('data', (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk])
-      wake()
-    })
+    socket
+      .on('error', () => {})
+      .on('close', wake)
+      .on('data', (chunk: Buffer) => {
+        this.#received = Buffer.concat([this.#received, chunk])
+        wake()
+      })
   }
 
   static async connect(address: string): Promise<WireClient> {
@@ -53,14 +65,19 @@ export class WireClient implements Disposable {
   async answer(correlationId: number): Promise<Buffer> {
     for (;;) {
       const length = this.#received.length >= 4 ? this.#received.readInt32BE() : Infinity
-      if (this.#received.length >= 8 && this.#received.readInt32BE(4) === correlationId && this.#received.length >= 4 + length) {
+      if (
+        this.#received.length >= 8 &&
+        this.#received.readInt32BE(4) === correlationId &&
+        this.#received.length >= 4 + length
+      ) {
         const answer = this.#received.subarray(8, 4 + length)
         this.#received = this.#received.subarray(4 + length)
         this.answered.push(correlationId)
         for (const wake of this.#waiting) wake()
         return answer
       }
-      if (this.#socket.destroyed) throw new Error(`The broker closed the connection after ${this.#received.length} bytes.`)
+      if (this.#socket.destroyed)
+        throw new Error(`The broker closed the connection after ${this.#received.length} bytes.`)
       await new Promise<void>((resolve) => {
         const wake = () => {
           this.#waiting.delete(wake)

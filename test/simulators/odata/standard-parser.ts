@@ -1,10 +1,17 @@
 import { defaultParser, TokenType, type Token } from '@odata/parser'
-import { BadQueryError, type Condition, type Operand, type Operator, type QueryParser } from '../../../src/testing/simulators/odata/query.ts'
+import {
+  BadQueryError,
+  type Condition,
+  type Operand,
+  type Operator,
+  type QueryParser,
+} from '../../../src/testing/simulators/odata/query.ts'
 import type { EdmClass } from '../../../src/testing/simulators/odata/values.ts'
 
 /** Parses queries with a third-party parser of the whole standard: its errors are those of a real service. */
 export const standardParser: QueryParser = {
-  filter: (text, version) => conditionOf(parsed(() => defaultParser.filter(version === 2 ? withoutV2Literals(text) : text), `$filter=${text}`)),
+  filter: (text, version) =>
+    conditionOf(parsed(() => defaultParser.filter(version === 2 ? withoutV2Literals(text) : text), `$filter=${text}`)),
   orderBy(text) {
     const options = parsed(() => defaultParser.query(`$orderby=${text.replaceAll(' ', '%20')}`), `$orderby=${text}`)
     const items = (options.value as { options: Array<{ value: { items: Token[] } }> }).options[0]!.value.items
@@ -66,7 +73,8 @@ const COMPARISONS: Partial<Record<TokenType, Operator>> = {
 }
 
 function operandOf(token: Token, negated: boolean): Condition {
-  if (token.type === TokenType.BoolParenExpression || token.type === TokenType.ParenExpression) return conditionOf(token.value as Token)
+  if (token.type === TokenType.BoolParenExpression || token.type === TokenType.ParenExpression)
+    return conditionOf(token.value as Token)
   if (token.type === TokenType.MethodCallExpression) {
     const { method, parameters } = token.value as { method: string; parameters: Token[] }
     return { kind: 'call', method, args: parameters.map(valueOf) }
@@ -79,28 +87,46 @@ function operandOf(token: Token, negated: boolean): Condition {
 }
 
 const LITERALS: Readonly<Record<string, EdmClass>> = {
-  'Edm.String': 'text', 'Edm.Boolean': 'truth', 'Edm.SByte': 'number', 'Edm.Byte': 'number', 'Edm.Int16': 'number', 'Edm.Int32': 'number', 'Edm.Int64': 'number',
-  'Edm.Decimal': 'number', 'Edm.Double': 'number', 'Edm.Single': 'number', 'Edm.Guid': 'guid', 'Edm.DateTimeOffset': 'offset', 'Edm.Date': 'date',
+  'Edm.String': 'text',
+  'Edm.Boolean': 'truth',
+  'Edm.SByte': 'number',
+  'Edm.Byte': 'number',
+  'Edm.Int16': 'number',
+  'Edm.Int32': 'number',
+  'Edm.Int64': 'number',
+  'Edm.Decimal': 'number',
+  'Edm.Double': 'number',
+  'Edm.Single': 'number',
+  'Edm.Guid': 'guid',
+  'Edm.DateTimeOffset': 'offset',
+  'Edm.Date': 'date',
 }
 
 function valueOf(token: Token): Operand {
   if (token.type !== TokenType.Literal) return { kind: 'property', name: token.raw }
   if (token.raw === 'null') return { kind: 'null' }
   const marked = V2_MARKED.exec(token.raw)
-  const [of, text] = marked === null ? [LITERALS[token.value as string], token.raw] : [marked[1] as EdmClass, marked[2]!]
+  const [of, text] =
+    marked === null ? [LITERALS[token.value as string], token.raw] : [marked[1] as EdmClass, marked[2]!]
   if (of === undefined) throw new BadQueryError(`A literal such as ${token.raw} is not supported.`)
   return { kind: 'literal', edmClass: of, text: of === 'text' ? token.raw.slice(1, -1).replaceAll("''", "'") : text }
 }
 
 const V2_MARKED = /^'\ue000(\w+):(.*)'$/s
-const V2_LITERAL = /'(?:[^']|'')*'|\b(datetimeoffset|datetime|guid)'([^']*)'|\b\d{4}-\d\d-\d\dT[\d:.]*|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b|(-?\b\d+(?:\.\d+)?)[lLmMdDfF]\b/g
+const V2_LITERAL =
+  /'(?:[^']|'')*'|\b(datetimeoffset|datetime|guid)'([^']*)'|\b\d{4}-\d\d-\d\dT[\d:.]*|\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b|(-?\b\d+(?:\.\d+)?)[lLmMdDfF]\b/g
 
 /** Version 2 has its own literal syntax, and does not accept that of version 4. */
 function withoutV2Literals(text: string): string {
-  return text.replaceAll(V2_LITERAL, (all: string, type: string | undefined, value: string | undefined, number: string | undefined) => {
-    if (type !== undefined) return `'\ue000${type === 'datetimeoffset' ? 'offset' : type}:${value!}'`
-    if (number !== undefined) return number
-    if (all.startsWith("'")) return all
-    throw new BadQueryError(`${all} is not a literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`)
-  })
+  return text.replaceAll(
+    V2_LITERAL,
+    (all: string, type: string | undefined, value: string | undefined, number: string | undefined) => {
+      if (type !== undefined) return `'\ue000${type === 'datetimeoffset' ? 'offset' : type}:${value!}'`
+      if (number !== undefined) return number
+      if (all.startsWith("'")) return all
+      throw new BadQueryError(
+        `${all} is not a literal of OData 2: times are written datetime'…' or datetimeoffset'…', guids guid'…'.`,
+      )
+    },
+  )
 }

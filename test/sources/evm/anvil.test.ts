@@ -1,6 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { FailoverState } from '../../../src/strategies/index.ts'
-import { alchemy, etherscan, evm, rpc, type ChainProviderFactory, type EvmOptions } from '../../../src/sources/evm/source.ts'
+import {
+  alchemy,
+  etherscan,
+  evm,
+  rpc,
+  type ChainProviderFactory,
+  type EvmOptions,
+} from '../../../src/sources/evm/source.ts'
 import { createFetch } from '../../../src/platform/fetch.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
@@ -35,13 +42,17 @@ async function front(kind: ChainProvider['kind']): Promise<ChainProvider> {
   fronts.push(opened)
   return opened
 }
-const node = (at: ChainProvider | Anvil, name = 'node', more: object = {}): ChainProviderFactory => rpc({ name, url: at.url, ...more })
+const node = (at: ChainProvider | Anvil, name = 'node', more: object = {}): ChainProviderFactory =>
+  rpc({ name, url: at.url, ...more })
 const startBlock = async (): Promise<number> => Number(await chain.client.getBlockNumber()) + 1
 
 async function run(options: Omit<EvmOptions, 'address'>, more: { pagesMax?: number } = {}): Promise<CycleResult> {
   const { transfers } = evm({ address: ME, ...options })
   return runCycle({
-    worker: 'wallet', store, fetch, sync: { name: 'transfers', database: 'transfers', ...transfers, limits: { retriesMax: 0, ...more } },
+    worker: 'wallet',
+    store,
+    fetch,
+    sync: { name: 'transfers', database: 'transfers', ...transfers, limits: { retriesMax: 0, ...more } },
     log: { debug() {}, info() {}, warn() {}, error() {} },
   })
 }
@@ -59,14 +70,35 @@ async function truth(from: number): Promise<Record<string, Record<string, unknow
     const block = await chain.client.getBlock({ blockNumber: BigInt(number), includeTransactions: true })
     const common = { blockNumber: number, timestamp: new Date(Number(block.timestamp) * 1_000).toISOString() }
     for (const transaction of block.transactions) {
-      if (transaction.value > 0n && [transaction.from, transaction.to].some((address) => address?.toLowerCase() === ME.toLowerCase())) {
-        found[transaction.hash] = { kind: 'native', transactionHash: transaction.hash, logIndex: null, ...common, from: transaction.from, to: transaction.to, value: String(transaction.value), contract: null }
+      if (
+        transaction.value > 0n &&
+        [transaction.from, transaction.to].some((address) => address?.toLowerCase() === ME.toLowerCase())
+      ) {
+        found[transaction.hash] = {
+          kind: 'native',
+          transactionHash: transaction.hash,
+          logIndex: null,
+          ...common,
+          from: transaction.from,
+          to: transaction.to,
+          value: String(transaction.value),
+          contract: null,
+        }
       }
     }
     for (const log of await chain.client.getLogs({ blockHash: block.hash })) {
       const [, sender, recipient] = log.topics.map((topic) => `0x${topic.slice(26)}`)
       if (sender !== ME.toLowerCase() && recipient !== ME.toLowerCase()) continue
-      found[`${log.transactionHash}:${log.logIndex}`] = { kind: 'token', transactionHash: log.transactionHash, logIndex: log.logIndex, ...common, from: sender, to: recipient, value: String(BigInt(log.data)), contract: log.address.toLowerCase() }
+      found[`${log.transactionHash}:${log.logIndex}`] = {
+        kind: 'token',
+        transactionHash: log.transactionHash,
+        logIndex: log.logIndex,
+        ...common,
+        from: sender,
+        to: recipient,
+        value: String(BigInt(log.data)),
+        contract: log.address.toLowerCase(),
+      }
     }
   }
   return found
@@ -82,17 +114,24 @@ async function live(blocks: number): Promise<void> {
   }
 }
 
-const feedOf = async (): Promise<string[]> => (await store.changes({ after: 0, limit: 100_000 })).map(({ action, key }) => `${action} ${key}`)
+const feedOf = async (): Promise<string[]> =>
+  (await store.changes({ after: 0, limit: 100_000 })).map(({ action, key }) => `${action} ${key}`)
 
 describe('an account on a real chain', () => {
   test('E49 its native and token transfers land, and no others', async () => {
     const from = await startBlock()
     await live(5)
-    const first = await run({ providers: [node(chain, 'node', { logBlocksMax: 2, wholeBlocksMax: 2 })], startBlock: from })
+    const first = await run({
+      providers: [node(chain, 'node', { logBlocksMax: 2, wholeBlocksMax: 2 })],
+      startBlock: from,
+    })
     expect(first).toMatchObject({ stopReason: 'complete', counts: { created: 10 } })
     expect(await landed()).toEqual(await truth(from))
     await live(2)
-    expect((await run({ providers: [node(chain)], startBlock: from })).counts).toMatchObject({ created: 4, unchanged: 0 })
+    expect((await run({ providers: [node(chain)], startBlock: from })).counts).toMatchObject({
+      created: 4,
+      unchanged: 0,
+    })
     expect(await landed()).toEqual(await truth(from))
   })
 
@@ -104,7 +143,13 @@ describe('an account on a real chain', () => {
     const nodeFront = await front('node')
     const providers = [
       alchemy({ name: 'alchemy', url: `${alchemyFront.url}/v2/key`, countMax: 2 }),
-      etherscan({ name: 'etherscan', baseUrl: `${etherscanFront.url}/v2/api`, apiKey: 'KEY', chainId: 31_337, offset: 3 }),
+      etherscan({
+        name: 'etherscan',
+        baseUrl: `${etherscanFront.url}/v2/api`,
+        apiKey: 'KEY',
+        chainId: 31_337,
+        offset: 3,
+      }),
       node(nodeFront, 'node', { logBlocksMax: 3, wholeBlocksMax: 3 }),
     ]
     const plan = { providers, startBlock: from, depth: 3, chainId: 31_337 }
@@ -125,8 +170,12 @@ describe('an account on a real chain', () => {
     await live(6)
     const at = await front(kind)
     process.env['KEY'] = 'a-key'
-    const reader = kind === 'alchemy' ? alchemy({ name: kind, url: `${at.url}/v2/key`, countMax: 2 })
-      : kind === 'etherscan' ? etherscan({ name: kind, baseUrl: `${at.url}/v2/api`, apiKey: 'KEY', chainId: 31_337, offset: 2 }) : node(at)
+    const reader =
+      kind === 'alchemy'
+        ? alchemy({ name: kind, url: `${at.url}/v2/key`, countMax: 2 })
+        : kind === 'etherscan'
+          ? etherscan({ name: kind, baseUrl: `${at.url}/v2/api`, apiKey: 'KEY', chainId: 31_337, offset: 2 })
+          : node(at)
     for (let cycle = 0; cycle < 2; cycle++) {
       expect((await run({ providers: [reader], startBlock: from, depth: 2 })).stopReason).toBe('complete')
       expect(await landed()).toEqual(await truth(from))
@@ -156,7 +205,11 @@ describe('an account on a real chain', () => {
     await chain.reorg(3)
     await live(8)
     const at = await front('alchemy')
-    const plan = { providers: [alchemy({ name: 'second', url: `${at.url}/v2/key`, countMax: 2 })], startBlock: from, depth: 4 }
+    const plan = {
+      providers: [alchemy({ name: 'second', url: `${at.url}/v2/key`, countMax: 2 })],
+      startBlock: from,
+      depth: 4,
+    }
     for (let runs = 0; runs < 60; runs++) if ((await run(plan, { pagesMax: 1 })).stopReason === 'complete') break
     expect(await landed()).toEqual(await truth(from))
   })
@@ -186,7 +239,9 @@ describe('an account on a real chain', () => {
     }
     const result = await run({ providers: [node(at), node(chain, 'other')], operations: ['token'], startBlock: from })
     expect(result.stopReason).toBe('complete')
-    expect(await landed()).toEqual(Object.fromEntries(Object.entries(await truth(from)).filter(([, { kind }]) => kind === 'token')))
+    expect(await landed()).toEqual(
+      Object.fromEntries(Object.entries(await truth(from)).filter(([, { kind }]) => kind === 'token')),
+    )
   })
 
   test('a range with too many results is halved until it fits', async () => {
@@ -197,7 +252,9 @@ describe('an account on a real chain', () => {
     expect((await run({ providers: [node(at)], startBlock: from })).stopReason).toBe('complete')
     expect(await landed()).toEqual(await truth(from))
     expect(at.refused).toBeGreaterThan(0)
-    const state = JSON.parse((await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).committed!) as FailoverState
+    const state = JSON.parse(
+      (await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).committed!,
+    ) as FailoverState
     expect(state.cursors.token!.metadata!.custom).toMatchObject({ span: expect.any(Number) })
   })
 
@@ -212,6 +269,8 @@ describe('an account on a real chain', () => {
     const down = await run({ providers: [rpc({ name: 'node', url: { secret: 'NODE_URL' } })], startBlock: from })
     expect(down.error!.code).toBe('SOURCE_UNAVAILABLE')
     expect(JSON.stringify(down)).not.toContain('very-secret')
-    expect((await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).inflight?.state ?? '').not.toContain('very-secret')
+    expect((await store.readCheckpoint({ worker: 'wallet', sync: 'transfers' })).inflight?.state ?? '').not.toContain(
+      'very-secret',
+    )
   })
 })

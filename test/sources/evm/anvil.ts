@@ -1,7 +1,17 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { createTestClient, http, publicActions, walletActions, type Address, type Hex, type TestClient, type PublicActions, type WalletActions } from 'viem'
+import {
+  createTestClient,
+  http,
+  publicActions,
+  walletActions,
+  type Address,
+  type Hex,
+  type TestClient,
+  type PublicActions,
+  type WalletActions,
+} from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import { foundry } from 'viem/chains'
 
@@ -20,13 +30,24 @@ export class Anvil {
   private constructor(process: ChildProcess, url: string) {
     this.#process = process
     this.url = url
-    this.client = createTestClient({ mode: 'anvil', chain: foundry, transport: http(url, { retryCount: 0 }), cacheTime: 0 }).extend(publicActions).extend(walletActions) as unknown as Client
+    this.client = createTestClient({
+      mode: 'anvil',
+      chain: foundry,
+      transport: http(url, { retryCount: 0 }),
+      cacheTime: 0,
+    })
+      .extend(publicActions)
+      .extend(walletActions) as unknown as Client
   }
 
   static async start(): Promise<Anvil> {
     // The binary itself: .bin contains a wrapper, and the chain would outlive it.
-    const package_ = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}/package.json`)
-    const process_ = spawn(new URL('bin/anvil', `file://${package_}`).pathname, ['--port', '0', '--no-mining'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const package_ = createRequire(import.meta.url).resolve(
+      `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}/package.json`,
+    )
+    const process_ = spawn(new URL('bin/anvil', `file://${package_}`).pathname, ['--port', '0', '--no-mining'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
     const url = await new Promise<string>((resolve, reject) => {
       let text = ''
       process_.stdout!.on('data', (part: Buffer) => {
@@ -55,7 +76,13 @@ export class Anvil {
 
   /** Adds the transaction to the next block. */
   sendToken(contract: Address, to: Address, value: bigint, from = ACCOUNTS[0]!): Promise<Hex> {
-    return this.client.sendTransaction({ account: from, chain: foundry, to: contract, data: `0x${to.slice(2).padStart(64, '0')}${value.toString(16).padStart(64, '0')}`, gas: 100_000n })
+    return this.client.sendTransaction({
+      account: from,
+      chain: foundry,
+      to: contract,
+      data: `0x${to.slice(2).padStart(64, '0')}${value.toString(16).padStart(64, '0')}`,
+      gas: 100_000n,
+    })
   }
 
   sendNative(to: Address, value: bigint, from = ACCOUNTS[0]!): Promise<Hex> {

@@ -20,9 +20,18 @@ export class ChainProvider {
     this.#server = createServer((request, response) => {
       let body = ''
       request.on('data', (part: Buffer) => (body += String(part)))
-      request.on('end', () => void this.#answer(new URL(request.url!, 'http://front'), body).then((answer) => {
-        response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body))
-      }, (error: unknown) => void response.writeHead(500).end(String(error))))
+      request.on(
+        'end',
+        () =>
+          void this.#answer(new URL(request.url!, 'http://front'), body).then(
+            (answer) => {
+              response
+                .writeHead(answer.status ?? 200, { 'content-type': 'application/json' })
+                .end(JSON.stringify(answer.body))
+            },
+            (error: unknown) => void response.writeHead(500).end(String(error)),
+          ),
+      )
     })
   }
 
@@ -46,36 +55,69 @@ export class ChainProvider {
     if (this.kind === 'etherscan') return { body: await this.#etherscan(url.searchParams) }
     const { id, method, params } = JSON.parse(body) as { id: number; method: string; params: Json[] }
     await this.onMethod?.(method)
-    if (method === 'alchemy_getAssetTransfers' && this.kind === 'alchemy') return { body: { jsonrpc: '2.0', id, result: await this.#transfers(params[0]) } }
+    if (method === 'alchemy_getAssetTransfers' && this.kind === 'alchemy')
+      return { body: { jsonrpc: '2.0', id, result: await this.#transfers(params[0]) } }
     const result = await this.#ask(method, params)
     if (method === 'eth_getLogs' && (result as Json[]).length > this.logsMax) {
       this.refused++
-      return { body: { jsonrpc: '2.0', id, error: { code: -32_005, message: `query returned more than ${this.logsMax} results` } } }
+      return {
+        body: {
+          jsonrpc: '2.0',
+          id,
+          error: { code: -32_005, message: `query returned more than ${this.logsMax} results` },
+        },
+      }
     }
     return { body: { jsonrpc: '2.0', id, result } }
   }
 
   async #ask(method: string, params: Json[]): Promise<Json> {
-    const response = await fetch(this.#chain, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) })
+    const response = await fetch(this.#chain, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
     return ((await response.json()) as { result: Json }).result
   }
 
   async #etherscan(query: URLSearchParams): Promise<Json> {
     const action = query.get('action')!
-    if (query.get('module') === 'proxy') return { jsonrpc: '2.0', id: 1, result: await this.#ask(action, action === 'eth_blockNumber' ? [] : [query.get('tag'), false]) }
+    if (query.get('module') === 'proxy')
+      return {
+        jsonrpc: '2.0',
+        id: 1,
+        result: await this.#ask(action, action === 'eth_blockNumber' ? [] : [query.get('tag'), false]),
+      }
     const [page, offset] = [Number(query.get('page')), Number(query.get('offset'))]
-    const rows = action === 'txlist' ? await this.#native(Number(query.get('startblock')), Number(query.get('endblock')), query.get('address')!) : await this.#logs(query)
+    const rows =
+      action === 'txlist'
+        ? await this.#native(Number(query.get('startblock')), Number(query.get('endblock')), query.get('address')!)
+        : await this.#logs(query)
     const result = rows.slice((page - 1) * offset, page * offset)
-    return result.length === 0 ? { status: '0', message: 'No transactions found', result: [] } : { status: '1', message: 'OK', result }
+    return result.length === 0
+      ? { status: '0', message: 'No transactions found', result: [] }
+      : { status: '1', message: 'OK', result }
   }
 
   async #logs(query: URLSearchParams): Promise<Json[]> {
     const topics = [query.get('topic0'), query.get('topic1'), query.get('topic2')]
-    const logs = (await this.#ask('eth_getLogs', [{ fromBlock: hex(query.get('fromBlock')), toBlock: hex(query.get('toBlock')), topics: topics[2] === null ? topics.slice(0, 2) : topics }])) as Json[]
+    const logs = (await this.#ask('eth_getLogs', [
+      {
+        fromBlock: hex(query.get('fromBlock')),
+        toBlock: hex(query.get('toBlock')),
+        topics: topics[2] === null ? topics.slice(0, 2) : topics,
+      },
+    ])) as Json[]
     const times = new Map<string, string>()
-    for (const { blockNumber } of logs) if (!times.has(blockNumber)) times.set(blockNumber, ((await this.#ask('eth_getBlockByNumber', [blockNumber, false])) as Json).timestamp)
+    for (const { blockNumber } of logs)
+      if (!times.has(blockNumber))
+        times.set(blockNumber, ((await this.#ask('eth_getBlockByNumber', [blockNumber, false])) as Json).timestamp)
     // This provider writes zero as 0x.
-    return logs.map((log) => ({ ...log, timeStamp: times.get(log.blockNumber), logIndex: log.logIndex === '0x0' ? '0x' : log.logIndex }))
+    return logs.map((log) => ({
+      ...log,
+      timeStamp: times.get(log.blockNumber),
+      logIndex: log.logIndex === '0x0' ? '0x' : log.logIndex,
+    }))
   }
 
   async #native(from: number, to: number, address: string): Promise<Json[]> {
@@ -84,7 +126,17 @@ export class ChainProvider {
       const block = (await this.#ask('eth_getBlockByNumber', [hex(number), true])) as Json
       for (const tx of block.transactions as Json[]) {
         if (tx.from !== address && tx.to !== address) continue
-        rows.push({ blockNumber: String(number), timeStamp: String(Number(block.timestamp)), hash: tx.hash, blockHash: block.hash, from: tx.from, to: tx.to ?? '', value: String(BigInt(tx.value)), isError: '0', txreceipt_status: '1' })
+        rows.push({
+          blockNumber: String(number),
+          timeStamp: String(Number(block.timestamp)),
+          hash: tx.hash,
+          blockHash: block.hash,
+          from: tx.from,
+          to: tx.to ?? '',
+          value: String(BigInt(tx.value)),
+          isError: '0',
+          txreceipt_status: '1',
+        })
       }
     }
     return rows
@@ -96,16 +148,41 @@ export class ChainProvider {
     const rows: Json[] = []
     if (isNative) {
       for (const row of await this.#native(from, to, asked.fromAddress ?? asked.toAddress)) {
-        if (row.value === '0' || (asked.fromAddress !== undefined && row.from !== asked.fromAddress) || (asked.toAddress !== undefined && row.to !== asked.toAddress)) continue
-        rows.push({ blockNum: hex(row.blockNumber), uniqueId: `${row.hash}:external`, hash: row.hash, from: row.from, to: row.to, rawContract: { value: hex(row.value), address: null }, metadata: { blockTimestamp: new Date(Number(row.timeStamp) * 1_000).toISOString() } })
+        if (
+          row.value === '0' ||
+          (asked.fromAddress !== undefined && row.from !== asked.fromAddress) ||
+          (asked.toAddress !== undefined && row.to !== asked.toAddress)
+        )
+          continue
+        rows.push({
+          blockNum: hex(row.blockNumber),
+          uniqueId: `${row.hash}:external`,
+          hash: row.hash,
+          from: row.from,
+          to: row.to,
+          rawContract: { value: hex(row.value), address: null },
+          metadata: { blockTimestamp: new Date(Number(row.timeStamp) * 1_000).toISOString() },
+        })
       }
     } else {
       const pad = (address: string): string => `0x${'0'.repeat(24)}${address.slice(2)}`
-      const query = new URLSearchParams({ fromBlock: String(from), toBlock: String(to), topic0: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef' })
+      const query = new URLSearchParams({
+        fromBlock: String(from),
+        toBlock: String(to),
+        topic0: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
+      })
       if (asked.fromAddress === undefined) query.set('topic2', pad(asked.toAddress))
       else query.set('topic1', pad(asked.fromAddress))
       for (const log of await this.#logs(query)) {
-        rows.push({ blockNum: log.blockNumber, uniqueId: `${log.transactionHash}:log:${Number(log.logIndex === '0x' ? 0 : log.logIndex)}`, hash: log.transactionHash, from: `0x${log.topics[1].slice(26)}`, to: `0x${log.topics[2].slice(26)}`, rawContract: { value: log.data, address: log.address }, metadata: { blockTimestamp: new Date(Number(log.timeStamp) * 1_000).toISOString() } })
+        rows.push({
+          blockNum: log.blockNumber,
+          uniqueId: `${log.transactionHash}:log:${Number(log.logIndex === '0x' ? 0 : log.logIndex)}`,
+          hash: log.transactionHash,
+          from: `0x${log.topics[1].slice(26)}`,
+          to: `0x${log.topics[2].slice(26)}`,
+          rawContract: { value: log.data, address: log.address },
+          metadata: { blockTimestamp: new Date(Number(log.timeStamp) * 1_000).toISOString() },
+        })
       }
     }
     const at = Number(asked.pageKey ?? 0)

@@ -4,7 +4,10 @@ import { expect, test } from 'vitest'
 
 test('EX6 examples/evm-failover shows the switch, the reorganisation and the status', async () => {
   const root = resolve(import.meta.dirname, '../../..')
-  const child = spawn(process.execPath, [join(root, 'examples/evm-failover/run.mjs')], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [join(root, 'examples/evm-failover/run.mjs')], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (part: Buffer) => (text += String(part)))
   const code = await new Promise((done) => child.once('exit', done))

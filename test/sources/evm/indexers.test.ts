@@ -27,8 +27,20 @@ afterEach(() => scene.close())
 
 /** Incoming, outgoing, failed, zero and unrelated transfers. */
 const pay = (n: number): TransactionDraft[] => [
-  { from: OTHER, to: ME, value: BigInt(n + 1), tokens: [{ from: OTHER, to: ME, value: 5n }, { from: ME, to: OTHER, value: 6n }] },
-  { from: ME, to: OTHER, value: 3n }, { from: ME, to: ME, value: 2n }, { from: ME, to: OTHER, value: 9n, failed: true }, { from: ME, to: OTHER, value: 0n }, { from: OTHER, to: OTHER, value: 7n },
+  {
+    from: OTHER,
+    to: ME,
+    value: BigInt(n + 1),
+    tokens: [
+      { from: OTHER, to: ME, value: 5n },
+      { from: ME, to: OTHER, value: 6n },
+    ],
+  },
+  { from: ME, to: OTHER, value: 3n },
+  { from: ME, to: ME, value: 2n },
+  { from: ME, to: OTHER, value: 9n, failed: true },
+  { from: ME, to: OTHER, value: 0n },
+  { from: OTHER, to: OTHER, value: 7n },
 ]
 const live = (blocks: number): void => {
   for (let n = 0; n < blocks; n++) {
@@ -39,27 +51,66 @@ const live = (blocks: number): void => {
 
 const providers = (): EvmOptions['providers'] => [
   alchemy({ name: 'north', url: 'https://north.test/v2/key', countMax: 3 }),
-  etherscan({ name: 'south', baseUrl: 'https://south.test/v2/api', apiKey: new Secret('key'), offset: 5, operations: ['native'] }),
+  etherscan({
+    name: 'south',
+    baseUrl: 'https://south.test/v2/api',
+    apiKey: new Secret('key'),
+    offset: 5,
+    operations: ['native'],
+  }),
 ]
 
-function run(options: Partial<EvmOptions> = {}, pagesMax = 1_000, retriesMax = 0, second: AlchemySimulator | EtherscanSimulator = south, sync = 'sync'): Promise<CycleResult> {
+function run(
+  options: Partial<EvmOptions> = {},
+  pagesMax = 1_000,
+  retriesMax = 0,
+  second: AlchemySimulator | EtherscanSimulator = south,
+  sync = 'sync',
+): Promise<CycleResult> {
   scene.clock.step(MINUTE)
-  const { execute } = evm({ address: ME, operations: ['native'], depth: 4, providers: providers(), ...options }).transfers
+  const { execute } = evm({
+    address: ME,
+    operations: ['native'],
+    depth: 4,
+    providers: providers(),
+    ...options,
+  }).transfers
   const [atNorth, atSouth] = [createSimulatorFetch(north), createSimulatorFetch(second)]
-  return scene.run(planOf({ execute, sync, owner: 'shop/sync', limits: { pagesMax, retriesMax } }), { fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init) })
+  return scene.run(planOf({ execute, sync, owner: 'shop/sync', limits: { pagesMax, retriesMax } }), {
+    fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init),
+  })
 }
 
-const truth = (kind: 'native' | 'token'): string[] => chain.blocks.flatMap(({ transactions }) => transactions.filter(({ failed }) => !failed).flatMap(({ hash, from, to, value, tokens }) => {
-  if (kind === 'native') return value > 0n && (from === ME || to === ME) ? [hash] : []
-  return tokens.filter((token) => token.from === ME || token.to === ME).map(({ logIndex }) => `${hash}:${logIndex}`)
-})).toSorted()
-const tokenTruth = (): Record<string, string> => Object.fromEntries(chain.blocks.flatMap(({ number, timestamp, transactions }) => transactions.flatMap(({ hash, tokens: logs }) => logs
-  .filter(({ from, to }) => from === ME || to === ME)
-  .map(({ logIndex, value }) => [`${hash}:${logIndex}`, `${number} ${timestamp} ${value}`]))))
-const tokens = async (): Promise<Record<string, string>> => Object.fromEntries(Object.entries(await scene.rows()).map(([key, row]) => {
-  const { blockNumber, timestamp, value } = row as { blockNumber: number; timestamp: string; value: string }
-  return [key, `${blockNumber} ${Date.parse(timestamp) / 1_000} ${value}`]
-}))
+const truth = (kind: 'native' | 'token'): string[] =>
+  chain.blocks
+    .flatMap(({ transactions }) =>
+      transactions
+        .filter(({ failed }) => !failed)
+        .flatMap(({ hash, from, to, value, tokens }) => {
+          if (kind === 'native') return value > 0n && (from === ME || to === ME) ? [hash] : []
+          return tokens
+            .filter((token) => token.from === ME || token.to === ME)
+            .map(({ logIndex }) => `${hash}:${logIndex}`)
+        }),
+    )
+    .toSorted()
+const tokenTruth = (): Record<string, string> =>
+  Object.fromEntries(
+    chain.blocks.flatMap(({ number, timestamp, transactions }) =>
+      transactions.flatMap(({ hash, tokens: logs }) =>
+        logs
+          .filter(({ from, to }) => from === ME || to === ME)
+          .map(({ logIndex, value }) => [`${hash}:${logIndex}`, `${number} ${timestamp} ${value}`]),
+      ),
+    ),
+  )
+const tokens = async (): Promise<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(await scene.rows()).map(([key, row]) => {
+      const { blockNumber, timestamp, value } = row as { blockNumber: number; timestamp: string; value: string }
+      return [key, `${blockNumber} ${Date.parse(timestamp) / 1_000} ${value}`]
+    }),
+  )
 const rows = async (): Promise<string[]> => (await scene.keys()).toSorted()
 
 describe('an account read from two indexes', () => {
@@ -142,7 +193,12 @@ describe('an account read from two indexes', () => {
 
   test('XC38 a replaced block of the same number and time, in which a log moved by one, lands the values of the new block', async () => {
     const only = { operations: ['token'] as const, providers: [providers()[0]!] }
-    const twice: TransactionDraft = { hash: `0x${'12'.repeat(32)}`, from: OTHER, to: ME, tokens: [1n, 2n, 3n].map((value) => ({ from: OTHER, to: ME, value })) }
+    const twice: TransactionDraft = {
+      hash: `0x${'12'.repeat(32)}`,
+      from: OTHER,
+      to: ME,
+      tokens: [1n, 2n, 3n].map((value) => ({ from: OTHER, to: ME, value })),
+    }
     const first: TransactionDraft = { from: OTHER, to: OTHER, tokens: [{ from: OTHER, to: OTHER, value: 9n }] }
     live(6)
     chain.mine([twice])
@@ -154,7 +210,10 @@ describe('an account read from two indexes', () => {
     }
   })
 
-  test.each([['two nodes with an index', true], ['a node with an index and an explorer', false]])('E34 %s: a change of providers costs a window of requests, not the range', async (_, isTwin) => {
+  test.each([
+    ['two nodes with an index', true],
+    ['a node with an index and an explorer', false],
+  ])('E34 %s: a change of providers costs a window of requests, not the range', async (_, isTwin) => {
     const ports = { clock: scene.clock, random: new RandomStream(8, 'second') }
     const second = isTwin ? new AlchemySimulator(ports, chain) : new EtherscanSimulator(ports, chain)
     const first = alchemy({ name: 'north', url: 'https://north.test/v2/key', countMax: 10 })
@@ -180,8 +239,15 @@ describe('an account read from two indexes', () => {
   test('E49 with faults of every kind, reorganisations and interruptions after any page', async () => {
     for (const simulator of [north, south]) {
       simulator.faults.injectAtRates([
-        [{ kind: 'server-error' }, 0.05], [{ kind: 'rate-limit' }, 0.05], [{ kind: 'rate-limit', secondary: true }, 0.03], [{ kind: 'truncated' }, 0.03], [{ kind: 'html' }, 0.02],
-        [{ kind: 'short-page' }, 0.05], [{ kind: 'expired-token' }, 0.05], [{ kind: 'partial' }, 0.03], [{ kind: 'duplicate-page' }, 0.02],
+        [{ kind: 'server-error' }, 0.05],
+        [{ kind: 'rate-limit' }, 0.05],
+        [{ kind: 'rate-limit', secondary: true }, 0.03],
+        [{ kind: 'truncated' }, 0.03],
+        [{ kind: 'html' }, 0.02],
+        [{ kind: 'short-page' }, 0.05],
+        [{ kind: 'expired-token' }, 0.05],
+        [{ kind: 'partial' }, 0.03],
+        [{ kind: 'duplicate-page' }, 0.02],
       ])
     }
     for (let round = 0; round < 60; round++) {

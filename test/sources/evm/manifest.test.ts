@@ -36,7 +36,10 @@ test('the manifest of the guide reads a chain, continues with another provider, 
     }
   }
   await send(3)
-  const [index, scan] = [await ChainProvider.open('alchemy', chain.url), await ChainProvider.open('etherscan', chain.url)]
+  const [index, scan] = [
+    await ChainProvider.open('alchemy', chain.url),
+    await ChainProvider.open('etherscan', chain.url),
+  ]
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-evm-'))
   const store = await openSqliteStore({ file: ':memory:' })
   onTestFinished(async () => {
@@ -45,28 +48,62 @@ test('the manifest of the guide reads a chain, continues with another provider, 
     rmSync(folder, { recursive: true })
   })
   const path = join(folder, 'tidemark.yaml')
-  writeFileSync(path, guide({
-    'chain_id: 1\n': 'chain_id: 31337\n', '18000000': String(start), 'https://node.example': chain.url, '0xd8da6bf26964af9d7eed9e03e53415d37aa96045': me!.address,
-    'api_key: "${ETHERSCAN_KEY}", confirmations: 3': `api_key: "\${ETHERSCAN_KEY}", base_url: "${scan.url}/api"`,
-  }))
+  writeFileSync(
+    path,
+    guide({
+      'chain_id: 1\n': 'chain_id: 31337\n',
+      '18000000': String(start),
+      'https://node.example': chain.url,
+      '0xd8da6bf26964af9d7eed9e03e53415d37aa96045': me!.address,
+      'api_key: "${ETHERSCAN_KEY}", confirmations: 3': `api_key: "\${ETHERSCAN_KEY}", base_url: "${scan.url}/api"`,
+    }),
+  )
   writeFileSync(join(folder, '.env'), `ALCHEMY_URL=${index.url}\n`)
   const worker = await buildWorker(path, 'tidemark.yaml', {})
-  const run = () => runCycle(worker, 'wallet.transfers', { store, log: SILENT, secrets: { ETHERSCAN_KEY: 'key-of-the-explorer' } })
-  const tokens = async (): Promise<unknown[]> => (await store.rows({ database: 'wallet.transfers', limit: 100 })).map(({ text }) => (JSON.parse(text) as { value: string }).value).toSorted()
+  const run = () =>
+    runCycle(worker, 'wallet.transfers', { store, log: SILENT, secrets: { ETHERSCAN_KEY: 'key-of-the-explorer' } })
+  const tokens = async (): Promise<unknown[]> =>
+    (await store.rows({ database: 'wallet.transfers', limit: 100 }))
+      .map(({ text }) => (JSON.parse(text) as { value: string }).value)
+      .toSorted()
 
   expect(await run()).toMatchObject({ stopReason: 'complete', error: null })
   expect(await tokens()).toEqual(['1', '2', '3'])
   index.isDown = scan.isDown = true
   await send(2)
-  expect(await run()).toMatchObject({ stopReason: 'complete', endReason: expect.stringContaining('switched') as string, error: null })
+  expect(await run()).toMatchObject({
+    stopReason: 'complete',
+    endReason: expect.stringContaining('switched') as string,
+    error: null,
+  })
   expect(await tokens()).toEqual(['1', '1', '2', '2', '3'])
 })
 
 test.each([
-  ['no account', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, options: { address: vitalik } }', /^tidemark\.yaml:4:\d+: streams\.0\.options\.address: it is the account: 0x and 40 hex digits, in quotes/],
-  ['a key written out', 'providers: [{ kind: etherscan, name: e, api_key: hunter2 }]', '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:3:\d+: config\.providers\.0\.api_key: it is a secret/],
-  ['a node without an address', 'providers: [{ kind: rpc, name: e }]', '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:3:\d+: config\.providers\.0: `url` is missing/],
-  ['a safety window', 'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]', '{ id: a, safety_window: PT5M, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }', /^tidemark\.yaml:4:35: streams\.0\.safety_window: it is not supported by this connector: `confirmations`/],
+  [
+    'no account',
+    'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]',
+    '{ id: a, options: { address: vitalik } }',
+    /^tidemark\.yaml:4:\d+: streams\.0\.options\.address: it is the account: 0x and 40 hex digits, in quotes/,
+  ],
+  [
+    'a key written out',
+    'providers: [{ kind: etherscan, name: e, api_key: hunter2 }]',
+    '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }',
+    /^tidemark\.yaml:3:\d+: config\.providers\.0\.api_key: it is a secret/,
+  ],
+  [
+    'a node without an address',
+    'providers: [{ kind: rpc, name: e }]',
+    '{ id: a, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }',
+    /^tidemark\.yaml:3:\d+: config\.providers\.0: `url` is missing/,
+  ],
+  [
+    'a safety window',
+    'providers: [{ kind: rpc, name: node, url: "http://127.0.0.1:1" }]',
+    '{ id: a, safety_window: PT5M, options: { address: "0xd8da6bf26964af9d7eed9e03e53415d37aa96045" } }',
+    /^tidemark\.yaml:4:35: streams\.0\.safety_window: it is not supported by this connector: `confirmations`/,
+  ],
 ])('a manifest with %s is refused where it says so', async (_, config, stream, words) => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-evm-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

@@ -12,11 +12,13 @@ import { contextOf } from '../sql/cases.ts'
 import { FilesFixture } from './files-fixture.ts'
 
 let box: FilesFixture
-const open = async (options: Partial<FilesOptions> = {}): Promise<FilesFixture> => (box = await FilesFixture.open(options))
+const open = async (options: Partial<FilesOptions> = {}): Promise<FilesFixture> =>
+  (box = await FilesFixture.open(options))
 afterEach(() => box.close())
 
 const lines = (...records: unknown[]): string => records.map((record) => `${JSON.stringify(record)}\n`).join('')
-const numbers = (count: number, from = 1): string => lines(...Array.from({ length: count }, (_, index) => ({ n: from + index })))
+const numbers = (count: number, from = 1): string =>
+  lines(...Array.from({ length: count }, (_, index) => ({ n: from + index })))
 
 describe('a folder is followed', () => {
   test('R41 RX4 RX8 new files are read once; the checkpoint is the path and the checksum of the last', async () => {
@@ -24,9 +26,16 @@ describe('a folder is followed', () => {
     box.put('2026/b.csv', 'id,name\n1,Ann\n2,"Bo, the ""second"""\n')
     box.put('2026/a.ndjson', lines({ id: 1 }))
     expect(await box.counts()).toEqual({ created: 3 })
-    expect(await box.rows()).toEqual({ '2026/a.ndjson#1': { id: 1 }, '2026/b.csv#1': { id: '1', name: 'Ann' }, '2026/b.csv#2': { id: '2', name: 'Bo, the "second"' } })
+    expect(await box.rows()).toEqual({
+      '2026/a.ndjson#1': { id: 1 },
+      '2026/b.csv#1': { id: '1', name: 'Ann' },
+      '2026/b.csv#2': { id: '2', name: 'Bo, the "second"' },
+    })
     const sha256 = hash('sha256', 'id,name\n1,Ann\n2,"Bo, the ""second"""\n')
-    expect(await box.stage.state('rows')).toMatchObject({ cursorField: '_file_checkpoint', cursorValue: `2026/b.csv#sha256=${sha256}` })
+    expect(await box.stage.state('rows')).toMatchObject({
+      cursorField: '_file_checkpoint',
+      cursorValue: `2026/b.csv#sha256=${sha256}`,
+    })
     expect(await box.counts()).toEqual({})
     box.put('2026/c.ndjson', lines({ id: 3 }))
     expect(await box.counts()).toEqual({ created: 1 })
@@ -42,20 +51,23 @@ describe('a folder is followed', () => {
     expect(await box.counts()).toEqual({ created: 2 })
   })
 
-  test.each([1, 2, 3, 100])('R41 a replaced file is read again and its vanished rows are deleted, in pages of %i', async (pageSize) => {
-    await open({ pageSize })
-    box.put('a.ndjson', numbers(7))
-    box.put('b.ndjson', numbers(2))
-    await box.counts()
-    box.put('a.ndjson', lines({ n: 1 }, { n: 'other' }))
-    expect(await box.counts()).toEqual({ updated: 1, deleted: 5, unchanged: 1 })
-    expect(Object.keys(await box.rows())).toEqual(['a.ndjson#1', 'a.ndjson#2', 'b.ndjson#1', 'b.ndjson#2'])
-    box.put('a.ndjson', numbers(3))
-    expect(await box.counts()).toEqual({ created: 1, updated: 1, unchanged: 1 })
-    box.put('a.ndjson', '')
-    expect(await box.counts()).toEqual({ deleted: 3 })
-    expect(await box.counts()).toEqual({})
-  })
+  test.each([1, 2, 3, 100])(
+    'R41 a replaced file is read again and its vanished rows are deleted, in pages of %i',
+    async (pageSize) => {
+      await open({ pageSize })
+      box.put('a.ndjson', numbers(7))
+      box.put('b.ndjson', numbers(2))
+      await box.counts()
+      box.put('a.ndjson', lines({ n: 1 }, { n: 'other' }))
+      expect(await box.counts()).toEqual({ updated: 1, deleted: 5, unchanged: 1 })
+      expect(Object.keys(await box.rows())).toEqual(['a.ndjson#1', 'a.ndjson#2', 'b.ndjson#1', 'b.ndjson#2'])
+      box.put('a.ndjson', numbers(3))
+      expect(await box.counts()).toEqual({ created: 1, updated: 1, unchanged: 1 })
+      box.put('a.ndjson', '')
+      expect(await box.counts()).toEqual({ deleted: 3 })
+      expect(await box.counts()).toEqual({})
+    },
+  )
 
   test('a file that was only touched, or written again as it was, is not landed again', async () => {
     await open()
@@ -82,7 +94,8 @@ describe('a folder is followed', () => {
     const { execute } = files({ folder: box.folder, settleMs: 10_000 })
     const at = (ms: number): any => ({ ...contextOf(), cycle: { ...contextOf().cycle, startedAt: Date.now() + ms } })
     box.put('a.ndjson', numbers(1))
-    for (const name of ['b.csv.tmp', '.c.csv', '_temporary/d.csv', 'e.csv~', 'f.csv.part', 'g.txt']) box.put(name, 'id\n1\n')
+    for (const name of ['b.csv.tmp', '.c.csv', '_temporary/d.csv', 'e.csv~', 'f.csv.part', 'g.txt'])
+      box.put(name, 'id\n1\n')
     symlinkSync('/etc/hostname', join(box.folder, 'link.csv'))
     expect((await execute(undefined, at(5_000))).changes).toEqual([])
     const { changes, nextState } = await execute(undefined, at(11_000))
@@ -97,10 +110,15 @@ describe('a folder is followed', () => {
     await open()
     box.put('a.ndjson', numbers(6))
     const stream = files({ folder: box.folder, settleMs: 0, pageSize: 4 })
-    box.stage.sync('torn', 'incremental', async (state: any, context) => {
-      if (context.cycle.page === 2) box.put('a.ndjson', numbers(2, 50))
-      return await stream.execute(state, context)
-    }, stream.limits)
+    box.stage.sync(
+      'torn',
+      'incremental',
+      async (state: any, context) => {
+        if (context.cycle.page === 2) box.put('a.ndjson', numbers(2, 50))
+        return await stream.execute(state, context)
+      },
+      stream.limits,
+    )
     await box.stage.complete('torn')
     await box.stage.complete('torn')
     expect(await box.stage.rows('torn')).toEqual({ 'a.ndjson#1': { n: 50 }, 'a.ndjson#2': { n: 51 } })
@@ -112,7 +130,8 @@ describe('a folder is followed', () => {
     const local = new LocalFolder(box.folder)
     let reads = 0
     const folder: Folder = {
-      name: 'torn', list: (signal) => local.list(signal),
+      name: 'torn',
+      list: (signal) => local.list(signal),
       async open(path) {
         const file = (await local.open(path))!
         const read: OpenFile['read'] = async (start, end) => {
@@ -121,7 +140,12 @@ describe('a folder is followed', () => {
           if (++reads === 2) appendFileSync(join(box.folder, 'a.ndjson'), numbers(1))
           return bytes
         }
-        return { size: file.size, version: () => file.version(), read, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() }
+        return {
+          size: file.size,
+          version: () => file.version(),
+          read,
+          [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+        }
       },
     }
     const page = await files({ folder, settleMs: 0 }).execute(undefined, contextOf())
@@ -157,33 +181,40 @@ describe('a folder is followed', () => {
     await box.counts()
     box.put('a.csv', 'id,at\n1,2026-01-01T00:00:00Z\n2,2026-01-03T00:00:00Z\n,2026-01-03T00:00:00Z\n')
     expect(await box.counts()).toEqual({ updated: 1, stale: 1, quarantined: 1 })
-    expect(await box.rows()).toEqual({ 1: { id: '1', at: '2026-01-02T00:00:00Z' }, 2: { id: '2', at: '2026-01-03T00:00:00Z' } })
+    expect(await box.rows()).toEqual({
+      1: { id: '1', at: '2026-01-02T00:00:00Z' },
+      2: { id: '2', at: '2026-01-03T00:00:00Z' },
+    })
     expect(() => files({ folder: box.folder, removedRows: 'keep', deletedFiles: 'delete' })).toThrow(SyncError)
   })
 
-  test.each([100, 2])('R41 a row with a key of its own that its file has no more is deleted, unless another file has it (pages of %i)', async (pageSize) => {
-    await open({ key: 'id', pageSize })
-    const put = (file: string, ...ids: number[]): void => box.put(file, `id,of\n${ids.map((id) => `${id},${file}\n`).join('')}`)
-    const keys = async (): Promise<string[]> => Object.keys(await box.rows()).toSorted()
-    put('a.csv', 1, 2, 3, 4, 5)
-    put('b.csv', 5, 6)
-    await box.counts()
-    put('a.csv', 2, 7)
-    expect(await box.counts()).toMatchObject({ created: 1, deleted: 3 })
-    expect(await keys()).toEqual(['2', '5', '6', '7'])
-    // It moves from one file to the other, either way.
-    put('a.csv', 2)
-    put('b.csv', 5, 6, 7)
-    await box.counts()
-    put('a.csv', 2, 6)
-    put('b.csv', 5, 7)
-    await box.counts()
-    expect(await keys()).toEqual(['2', '5', '6', '7'])
-    put('b.csv')
-    expect(await box.counts()).toMatchObject({ deleted: 2 })
-    expect(await keys()).toEqual(['2', '6'])
-    expect(await box.counts()).toEqual({})
-  })
+  test.each([100, 2])(
+    'R41 a row with a key of its own that its file has no more is deleted, unless another file has it (pages of %i)',
+    async (pageSize) => {
+      await open({ key: 'id', pageSize })
+      const put = (file: string, ...ids: number[]): void =>
+        box.put(file, `id,of\n${ids.map((id) => `${id},${file}\n`).join('')}`)
+      const keys = async (): Promise<string[]> => Object.keys(await box.rows()).toSorted()
+      put('a.csv', 1, 2, 3, 4, 5)
+      put('b.csv', 5, 6)
+      await box.counts()
+      put('a.csv', 2, 7)
+      expect(await box.counts()).toMatchObject({ created: 1, deleted: 3 })
+      expect(await keys()).toEqual(['2', '5', '6', '7'])
+      // It moves from one file to the other, either way.
+      put('a.csv', 2)
+      put('b.csv', 5, 6, 7)
+      await box.counts()
+      put('a.csv', 2, 6)
+      put('b.csv', 5, 7)
+      await box.counts()
+      expect(await keys()).toEqual(['2', '5', '6', '7'])
+      put('b.csv')
+      expect(await box.counts()).toMatchObject({ deleted: 2 })
+      expect(await keys()).toEqual(['2', '6'])
+      expect(await box.counts()).toEqual({})
+    },
+  )
 
   test('R41 rows with keys of their own go with their file where that is asked for; they stay where it is not, and where rows are kept', async () => {
     await open({ key: 'id', deletedFiles: 'delete' })
@@ -256,12 +287,18 @@ describe('what cannot be read', () => {
 
   test('RX7 a row that cannot be read is set apart by itself', async () => {
     await open()
-    box.put('a.csv', Buffer.concat([Buffer.from('id,name\n1,a\n2\n3,c\n4,'), Buffer.from([0xff]), Buffer.from('\n5,e')]))
+    box.put(
+      'a.csv',
+      Buffer.concat([Buffer.from('id,name\n1,a\n2\n3,c\n4,'), Buffer.from([0xff]), Buffer.from('\n5,e')]),
+    )
     box.put('b.ndjson', '{"n":1}\nnot json\n[1]\n\n{"n":4}')
     expect(await box.counts()).toEqual({ created: 5, quarantined: 4 })
     expect(Object.keys(await box.rows())).toEqual(['a.csv#1', 'a.csv#3', 'a.csv#5', 'b.ndjson#1', 'b.ndjson#4'])
     expect((await box.stage.store.quarantineEntries()).map(({ message }) => message).toSorted()).toEqual([
-      'a.csv: row 2 has 1 fields, but there are 2 columns', 'a.csv: row 4 is not UTF-8', 'b.ndjson: row 2 is not valid JSON', 'b.ndjson: row 3 is not a JSON object',
+      'a.csv: row 2 has 1 fields, but there are 2 columns',
+      'a.csv: row 4 is not UTF-8',
+      'b.ndjson: row 2 is not valid JSON',
+      'b.ndjson: row 3 is not a JSON object',
     ])
   })
 
@@ -271,7 +308,8 @@ describe('what cannot be read', () => {
     box.put('b.ndjson', numbers(1))
     const local = new LocalFolder(box.folder)
     const folder: Folder = {
-      name: 'guarded', list: (signal) => local.list(signal),
+      name: 'guarded',
+      list: (signal) => local.list(signal),
       open: async (path) => {
         if (path === 'a.ndjson') throw new SyncError('SOURCE_FORBIDDEN', 'a.ndjson may not be read')
         return await local.open(path)
@@ -280,16 +318,22 @@ describe('what cannot be read', () => {
     const first = await files({ folder, settleMs: 0 }).execute(undefined, contextOf())
     expect(first.changes.map(({ key }) => key)).toEqual(['a.ndjson', 'b.ndjson#1'])
     expect((await files({ folder, settleMs: 0 }).execute(first.nextState, contextOf())).changes).toEqual([])
-    await expect(files({ folder: '/nowhere/at/all' }).execute(undefined, contextOf())).rejects.toMatchObject({ code: 'SOURCE_NOT_FOUND' })
+    await expect(files({ folder: '/nowhere/at/all' }).execute(undefined, contextOf())).rejects.toMatchObject({
+      code: 'SOURCE_NOT_FOUND',
+    })
   })
 
   test('CURSOR_REJECTED a state whose manifest is cut off or damaged is refused', async () => {
     await open()
     const whole = packManifest(new Map([['a.csv', { tag: 't', sum: 's', rows: 3 }]]))
-    const cut = ['a.csv', 'a.csv\0t\0s', 'a.csv\0t\0s\0three', 'a.csv\0t\0s\x003\0b.csv'].map((text) => deflateRawSync(text).toString('base64'))
+    const cut = ['a.csv', 'a.csv\0t\0s', 'a.csv\0t\0s\0three', 'a.csv\0t\0s\x003\0b.csv'].map((text) =>
+      deflateRawSync(text).toString('base64'),
+    )
     for (const manifest of [...cut, whole.slice(0, 8)]) {
       const state = { cursorField: '_file_checkpoint', cursorValue: null, manifest } as const
-      await expect(files({ folder: box.folder }).execute(state, contextOf()), manifest).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+      await expect(files({ folder: box.folder }).execute(state, contextOf()), manifest).rejects.toMatchObject({
+        code: 'CURSOR_REJECTED',
+      })
     }
   })
 
@@ -298,25 +342,40 @@ describe('what cannot be read', () => {
     const state = { cursorField: '_file_checkpoint', cursorValue: null, manifest: '' } as const
     const reading = { path: 'a.csv', sha256: '0'.repeat(64), tag: '', before: 0, row: 0, offset: 0 }
     for (const bad of [
-      { ...state, reading: { ...reading, path: '../secret.csv' } }, { ...state, reading: { ...reading, path: '/etc/passwd' } }, { ...state, removing: { path: 'a/../../b', keep: 0 } },
-      { ...state, reading: { ...reading, row: -1 } }, { ...state, manifest: 'AAAA' }, { ...state, cursorField: 'updated_at' as never },
-    ]) await expect(files({ folder: box.folder }).execute(bad, contextOf()), JSON.stringify(bad)).rejects.toMatchObject({ code: 'CURSOR_REJECTED' })
+      { ...state, reading: { ...reading, path: '../secret.csv' } },
+      { ...state, reading: { ...reading, path: '/etc/passwd' } },
+      { ...state, removing: { path: 'a/../../b', keep: 0 } },
+      { ...state, reading: { ...reading, row: -1 } },
+      { ...state, manifest: 'AAAA' },
+      { ...state, cursorField: 'updated_at' as never },
+    ])
+      await expect(files({ folder: box.folder }).execute(bad, contextOf()), JSON.stringify(bad)).rejects.toMatchObject({
+        code: 'CURSOR_REJECTED',
+      })
   })
 })
 
 describe('in the middle of a file', () => {
   const text = `id,note\r\n${Array.from({ length: 23 }, (_, index) => `${index + 1},"ünï ${index}\r\nand a second line, ${'x'.repeat(index * 40)}"`).join('\r\n')}\r\n`
   const json = `\uFEFF${Array.from({ length: 23 }, (_, index) => `{"id":${index + 1},"note":"ünï ${'x'.repeat(index * 40)}"}`).join('\n\n')}`
-  test.each([['a.csv', text], ['a.csv.gz', gzipSync(text)], ['a.ndjson', json], ['a.ndjson.gz', gzipSync(json)]] as const)('%s is gone on with at the next row, whatever the size of the pages', async (name, content) => {
+  test.each([
+    ['a.csv', text],
+    ['a.csv.gz', gzipSync(text)],
+    ['a.ndjson', json],
+    ['a.ndjson.gz', gzipSync(json)],
+  ] as const)('%s is gone on with at the next row, whatever the size of the pages', async (name, content) => {
     await open()
     box.put(name, content)
     const whole = await files({ folder: box.folder, settleMs: 0 }).execute(undefined, contextOf())
-    expect(whole.changes.map(({ key }) => key)).toEqual(Array.from({ length: 23 }, (_, index) => `${name}#${index + 1}`))
+    expect(whole.changes.map(({ key }) => key)).toEqual(
+      Array.from({ length: 23 }, (_, index) => `${name}#${index + 1}`),
+    )
     for (const pageSize of [1, 5, 22, 23]) {
       const { execute } = files({ folder: box.folder, settleMs: 0, pageSize })
       const changes = []
       let page = await execute(undefined, contextOf())
-      for (changes.push(...page.changes); page.hasMore; changes.push(...page.changes)) page = await execute(JSON.parse(JSON.stringify(page.nextState)), contextOf())
+      for (changes.push(...page.changes); page.hasMore; changes.push(...page.changes))
+        page = await execute(JSON.parse(JSON.stringify(page.nextState)), contextOf())
       expect(changes, String(pageSize)).toEqual(whole.changes)
     }
   })
@@ -330,18 +389,29 @@ describe('in the middle of a file', () => {
     const second = await execute(first.nextState, { ...contextOf(), cycle: { ...contextOf().cycle, startedAt: 0 } })
     expect(second).toMatchObject({ changes: [], hasMore: false })
     const third = await execute(second.nextState, contextOf())
-    expect(third.changes.map(({ type, key }) => `${type} ${key}`)).toEqual(['upsert a.ndjson#1', 'delete a.ndjson#4', 'delete a.ndjson#3', 'delete a.ndjson#2'])
+    expect(third.changes.map(({ type, key }) => `${type} ${key}`)).toEqual([
+      'upsert a.ndjson#1',
+      'delete a.ndjson#4',
+      'delete a.ndjson#3',
+      'delete a.ndjson#2',
+    ])
   })
 })
 
 test('the state of 10,000 files takes less than 30 bytes for each, and comes back as it was', async () => {
   await open()
-  const known = new Map(Array.from({ length: 10_000 }, (_, index) => [`2026/11/orders_${String(index).padStart(5, '0')}.csv.gz`, {
-    tag: hash('sha256', `t${index}`, 'base64').slice(0, 8), sum: hash('sha256', `s${index}`, 'base64').slice(0, 10), rows: index % 977,
-  }]))
+  const known = new Map(
+    Array.from({ length: 10_000 }, (_, index) => [
+      `2026/11/orders_${String(index).padStart(5, '0')}.csv.gz`,
+      {
+        tag: hash('sha256', `t${index}`, 'base64').slice(0, 8),
+        sum: hash('sha256', `s${index}`, 'base64').slice(0, 10),
+        rows: index % 977,
+      },
+    ]),
+  )
   const text = packManifest(known)
   expect(unpackManifest(text)).toEqual(known)
   expect(text.length / known.size).toBeLessThan(30)
   expect(files({ folder: '.' }).limits.stateBytesMax).toBeGreaterThan(text.length * 20)
 })
-

@@ -16,9 +16,18 @@ let server: ChildProcess
 let config: NonNullable<S3Options['client']>
 let client: S3Client
 beforeAll(async () => {
-  server = spawn(process.execPath, ['--openssl-legacy-provider', join(import.meta.dirname, 's3-server.mjs')], { stdio: ['pipe', 'pipe', 'ignore'] })
+  server = spawn(process.execPath, ['--openssl-legacy-provider', join(import.meta.dirname, 's3-server.mjs')], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
   const [port] = (await once(server.stdout!, 'data')) as [Buffer]
-  config = { endpoint: `http://127.0.0.1:${port.toString().trim()}`, region: 'us-east-1', forcePathStyle: true, credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' }, requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }
+  config = {
+    endpoint: `http://127.0.0.1:${port.toString().trim()}`,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' },
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+  }
   client = new S3Client(config as object)
 })
 afterAll(async () => {
@@ -27,11 +36,17 @@ afterAll(async () => {
   await once(server, 'exit')
 })
 
-const put = (key: string, body: string): Promise<unknown> => client.send(new PutObjectCommand({ Bucket: 'sales', Key: key, Body: body }))
+const put = (key: string, body: string): Promise<unknown> =>
+  client.send(new PutObjectCommand({ Bucket: 'sales', Key: key, Body: body }))
 
 test('R41 a bucket is followed like a folder: new, late, replaced and deleted objects, and only those below the prefix', async () => {
   // Below zero: the objects of this very second are settled.
-  const { mode, execute, limits } = files({ folder: s3Folder({ bucket: 'sales', prefix: 'orders/', client: config }), settleMs: -5_000, deletedFiles: 'delete', pageSize: 2 })
+  const { mode, execute, limits } = files({
+    folder: s3Folder({ bucket: 'sales', prefix: 'orders/', client: config }),
+    settleMs: -5_000,
+    deletedFiles: 'delete',
+    pageSize: 2,
+  })
   const stage = (await DatabaseFixture.open()).sync('rows', mode, execute, limits)
   await put('orders/2026/b.csv', 'id,n\n1,a\n2,b\n3,c\n')
   await put('other/x.csv', 'id\n1\n')
@@ -50,7 +65,12 @@ test('R41 a bucket is followed like a folder: new, late, replaced and deleted ob
 test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object is followed by one that ends its cycle, and nothing lands twice', async () => {
   const build = await buildPackage()
   const root = mkdtempSync(join(tmpdir(), 'tidemark-s3-kill-'))
-  const input = { url: `sqlite:${join(root, 'store.db')}`, bucket: { bucket: 'sales', prefix: 'kill/', client: config }, pageSize: 3, settleMs: -5_000 }
+  const input = {
+    url: `sqlite:${join(root, 'store.db')}`,
+    bucket: { bucket: 'sales', prefix: 'kill/', client: config },
+    pageSize: 3,
+    settleMs: -5_000,
+  }
   const keys = async (): Promise<string[]> => {
     const store = await openStore(input.url)
     try {
@@ -59,7 +79,8 @@ test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object
       await store.close()
     }
   }
-  const rowsOf = (name: string, count: number): string[] => Array.from({ length: count }, (_, index) => `${name}.csv#${index + 1}`)
+  const rowsOf = (name: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${name}.csv#${index + 1}`)
   try {
     for (const name of ['a', 'b']) await put(`kill/${name}.csv`, `id\n${'7\n'.repeat(8)}`)
     const victim = new Child(build, 'run-files.mjs', { input: { ...input, holdAt: 6 } })
@@ -72,7 +93,11 @@ test('R41 R48 R50 a reader of a bucket that is killed in the middle of an object
     // One more full incremental cycle, by yet another process.
     await put('kill/aa.csv', 'id\n1\n')
     const third = await new Child(build, 'run-files.mjs', { input }).ended
-    expect(third.said.at(-1)).toMatchObject({ stopReason: 'complete', resumed: false, counts: { created: 1, updated: 0, deleted: 0 } })
+    expect(third.said.at(-1)).toMatchObject({
+      stopReason: 'complete',
+      resumed: false,
+      counts: { created: 1, updated: 0, deleted: 0 },
+    })
   } finally {
     rmSync(root, { recursive: true, force: true })
     build.remove()

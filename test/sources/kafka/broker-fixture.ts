@@ -24,9 +24,16 @@ export class BrokerFixture {
     this.#producer = producer
   }
 
-  static async open(brokerCount = 1, start: (brokerCount: number) => Promise<KafkaCluster> = startKafka): Promise<BrokerFixture> {
+  static async open(
+    brokerCount = 1,
+    start: (brokerCount: number) => Promise<KafkaCluster> = startKafka,
+  ): Promise<BrokerFixture> {
     const cluster = await start(brokerCount)
-    const kafka = new Kafka({ brokers: [...cluster.brokers], logLevel: logLevel.NOTHING, retry: { initialRetryTime: 20, retries: 8 } })
+    const kafka = new Kafka({
+      brokers: [...cluster.brokers],
+      logLevel: logLevel.NOTHING,
+      retry: { initialRetryTime: 20, retries: 8 },
+    })
     const producer = kafka.producer({ createPartitioner: Partitioners.DefaultPartitioner })
     await producer.connect()
     return new BrokerFixture(cluster, kafka, producer)
@@ -37,7 +44,16 @@ export class BrokerFixture {
   }
 
   /** By key: its value. Each is a message, in this order, in partition `key % partitions` unless told. */
-  async produce(topic: string, messages: readonly { key: string | Buffer | null; value: Value; partition?: number; headers?: IHeaders; timestamp?: string }[]): Promise<void> {
+  async produce(
+    topic: string,
+    messages: readonly {
+      key: string | Buffer | null
+      value: Value
+      partition?: number
+      headers?: IHeaders
+      timestamp?: string
+    }[],
+  ): Promise<void> {
     const truth = this.#truth.get(topic) ?? new Map<string, object>()
     this.#truth.set(topic, truth)
     for (const { key, value } of messages) {
@@ -45,7 +61,11 @@ export class BrokerFixture {
       if (value === null) truth.delete(key)
       else if (typeof value === 'object' && !Buffer.isBuffer(value)) truth.set(key, value)
     }
-    const sent = messages.map(({ value, ...message }) => ({ partition: 0, ...message, value: value === null || typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value) }))
+    const sent = messages.map(({ value, ...message }) => ({
+      partition: 0,
+      ...message,
+      value: value === null || typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value),
+    }))
     await this.#producer.send({ topic, messages: sent })
   }
 

@@ -1,7 +1,12 @@
 import type { Cluster } from 'kafkajs'
 import { describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
-import { filterCommitted, getEndOffset, type FetchedMessage, type FetchedPartition } from '../../../src/sources/kafka/committed-messages.ts'
+import {
+  filterCommitted,
+  getEndOffset,
+  type FetchedMessage,
+  type FetchedPartition,
+} from '../../../src/sources/kafka/committed-messages.ts'
 import { LogPage } from '../../../src/sources/kafka/log-page.ts'
 import { TopicLog } from '../../../src/sources/kafka/topic-log.ts'
 
@@ -9,35 +14,102 @@ import { TopicLog } from '../../../src/sources/kafka/topic-log.ts'
 
 function message(offset: number, producer: string | null = null, more: Partial<FetchedMessage> = {}): FetchedMessage {
   return {
-    offset: String(offset), timestamp: '0', key: Buffer.from(`k${offset}`), value: Buffer.from('{}'),
-    batchContext: { producerId: producer ?? '-1', inTransaction: producer !== null, firstOffset: String(offset), lastOffsetDelta: 0 }, ...more,
+    offset: String(offset),
+    timestamp: '0',
+    key: Buffer.from(`k${offset}`),
+    value: Buffer.from('{}'),
+    batchContext: {
+      producerId: producer ?? '-1',
+      inTransaction: producer !== null,
+      firstOffset: String(offset),
+      lastOffsetDelta: 0,
+    },
+    ...more,
   }
 }
-const mark = (offset: number, producer: string, type: 'abort' | 'commit') => message(offset, producer, { isControlRecord: true, key: Buffer.from([0, 0, 0, type === 'abort' ? 0 : 1]) })
-const fetched = (messages: FetchedMessage[], abortedTransactions: { producerId: string; firstOffset: string }[] = []): FetchedPartition => ({ partition: 0, highWatermark: '100', lastStableOffset: '100', abortedTransactions, messages })
-const offsetsOf = (partition: FetchedPartition) => filterCommitted(partition).map(({ offset }) => offset).join(' ')
+const mark = (offset: number, producer: string, type: 'abort' | 'commit') =>
+  message(offset, producer, { isControlRecord: true, key: Buffer.from([0, 0, 0, type === 'abort' ? 0 : 1]) })
+const fetched = (
+  messages: FetchedMessage[],
+  abortedTransactions: { producerId: string; firstOffset: string }[] = [],
+): FetchedPartition => ({ partition: 0, highWatermark: '100', lastStableOffset: '100', abortedTransactions, messages })
+const offsetsOf = (partition: FetchedPartition) =>
+  filterCommitted(partition)
+    .map(({ offset }) => offset)
+    .join(' ')
 
 describe('transactions', () => {
   test('aborted messages and marks are left out, committed ones and those of no transaction are kept', () => {
-    const messages = [message(0), message(1, 'a'), message(2, 'b'), message(3), mark(4, 'a', 'abort'), message(5, 'a'), mark(6, 'b', 'commit'), mark(7, 'a', 'commit')]
+    const messages = [
+      message(0),
+      message(1, 'a'),
+      message(2, 'b'),
+      message(3),
+      mark(4, 'a', 'abort'),
+      message(5, 'a'),
+      mark(6, 'b', 'commit'),
+      mark(7, 'a', 'commit'),
+    ]
     expect(offsetsOf(fetched(messages, [{ producerId: 'a', firstOffset: '1' }]))).toBe('0 2 3 5')
     expect(offsetsOf(fetched(messages))).toBe('0 1 2 3 5')
   })
 
   test('several transactions that began before the first message of an answer', () => {
-    const aborted = [{ producerId: 'b', firstOffset: '3' }, { producerId: 'a', firstOffset: '1' }]
-    expect(offsetsOf(fetched([message(10, 'b'), message(11, 'a'), message(12, 'c'), mark(13, 'b', 'abort'), message(14, 'b'), message(15, 'a')], aborted))).toBe('12 14')
+    const aborted = [
+      { producerId: 'b', firstOffset: '3' },
+      { producerId: 'a', firstOffset: '1' },
+    ]
+    expect(
+      offsetsOf(
+        fetched(
+          [
+            message(10, 'b'),
+            message(11, 'a'),
+            message(12, 'c'),
+            mark(13, 'b', 'abort'),
+            message(14, 'b'),
+            message(15, 'a'),
+          ],
+          aborted,
+        ),
+      ),
+    ).toBe('12 14')
   })
 
   test('the same producer aborts twice', () => {
-    const aborted = [{ producerId: 'a', firstOffset: '1' }, { producerId: 'a', firstOffset: '5' }]
-    expect(offsetsOf(fetched([message(1, 'a'), mark(2, 'a', 'abort'), message(3, 'a'), mark(4, 'a', 'commit'), message(5, 'a'), mark(6, 'a', 'abort')], aborted))).toBe('3')
+    const aborted = [
+      { producerId: 'a', firstOffset: '1' },
+      { producerId: 'a', firstOffset: '5' },
+    ]
+    expect(
+      offsetsOf(
+        fetched(
+          [
+            message(1, 'a'),
+            mark(2, 'a', 'abort'),
+            message(3, 'a'),
+            mark(4, 'a', 'commit'),
+            message(5, 'a'),
+            mark(6, 'a', 'abort'),
+          ],
+          aborted,
+        ),
+      ),
+    ).toBe('3')
   })
 })
 
 test('the end of an answer is behind its last batch, whatever compaction left of it', () => {
   expect(getEndOffset(fetched([]))).toBeNull()
-  expect(getEndOffset(fetched([message(4, null, { batchContext: { producerId: '-1', inTransaction: false, firstOffset: '4', lastOffsetDelta: 5 } })]))).toBe(10n)
+  expect(
+    getEndOffset(
+      fetched([
+        message(4, null, {
+          batchContext: { producerId: '-1', inTransaction: false, firstOffset: '4', lastOffsetDelta: 5 },
+        }),
+      ]),
+    ),
+  ).toBe(10n)
   const { batchContext: _, ...old } = message(7)
   expect(getEndOffset(fetched([old]))).toBe(8n)
 })
@@ -52,22 +124,53 @@ function logOf(...answers: (Partial<FetchedPartition> | Error)[]) {
     return answer
   }
   const broker = {
-    fetch: async ({ maxBytes, isolationLevel, topics }: { maxBytes: number; isolationLevel: number; topics: { partitions: { partition: number; fetchOffset: string }[] }[] }) => {
+    fetch: async ({
+      maxBytes,
+      isolationLevel,
+      topics,
+    }: {
+      maxBytes: number
+      isolationLevel: number
+      topics: { partitions: { partition: number; fetchOffset: string }[] }[]
+    }) => {
       now += pace.answerMs
       if (isolationLevel !== 1) throw new Error('uncommitted messages were asked for')
       asked.push({ offset: topics[0]!.partitions[0]!.fetchOffset, maxBytes })
-      return { responses: [{ partitions: [{ ...fetched([]), ...answerOf(answers[Math.min(asked.length, answers.length) - 1]) }] }] }
+      return {
+        responses: [
+          { partitions: [{ ...fetched([]), ...answerOf(answers[Math.min(asked.length, answers.length) - 1]) }] },
+        ],
+      }
     },
   }
-  const cluster = { addTargetTopic: async () => {}, findLeaderForPartitions: () => ({ 1: [0] }), findBroker: async () => broker } as unknown as Cluster
-  const context = { clock: { now: () => now, sleep: async (ms: number) => void (now += ms) }, signal: new AbortController().signal } as unknown as SyncContext
-  const read = (from: string, until: string, mark?: string) => new TopicLog(cluster, 't').read({ from: { 0: from }, until: { 0: until }, ...(mark !== undefined && { marks: { 0: mark } }) }, { pageSize: 10, pageBytes: 1_000 }, context)
+  const cluster = {
+    addTargetTopic: async () => {},
+    findLeaderForPartitions: () => ({ 1: [0] }),
+    findBroker: async () => broker,
+  } as unknown as Cluster
+  const context = {
+    clock: { now: () => now, sleep: async (ms: number) => void (now += ms) },
+    signal: new AbortController().signal,
+  } as unknown as SyncContext
+  const read = (from: string, until: string, mark?: string) =>
+    new TopicLog(cluster, 't').read(
+      { from: { 0: from }, until: { 0: until }, ...(mark !== undefined && { marks: { 0: mark } }) },
+      { pageSize: 10, pageBytes: 1_000 },
+      context,
+    )
   return { read, asked, pace }
 }
 
 describe('a stretch of the log', () => {
   test('marks of transactions, aborted messages and what compaction took away are passed over', async () => {
-    const { read, asked } = logOf({ messages: [message(3, 'a'), mark(4, 'a', 'abort')], abortedTransactions: [{ producerId: 'a', firstOffset: '3' }] }, { messages: [message(9)] }, { messages: [mark(10, 'b', 'commit')] })
+    const { read, asked } = logOf(
+      {
+        messages: [message(3, 'a'), mark(4, 'a', 'abort')],
+        abortedTransactions: [{ producerId: 'a', firstOffset: '3' }],
+      },
+      { messages: [message(9)] },
+      { messages: [mark(10, 'b', 'commit')] },
+    )
     const { messages, next } = await read('3', '11')
     expect(messages.map(({ offset }) => offset)).toEqual(['9'])
     expect(next).toEqual({ 0: '11' })
@@ -104,12 +207,18 @@ describe('a stretch of the log', () => {
   })
 
   test('a log that has become shorter than the cycle is to read does not keep it waiting for ever', async () => {
-    await expect(logOf({ messages: [], lastStableOffset: '5', highWatermark: '5' }).read('5', '7')).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('reached 7') as string })
+    await expect(
+      logOf({ messages: [], lastStableOffset: '5', highWatermark: '5' }).read('5', '7'),
+    ).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('reached 7') as string })
   })
 
   test('an open transaction holds back what stands behind it: the end of a broker that tells it counts, not its high watermark', async () => {
-    await expect(logOf({ messages: [], lastStableOffset: '5', highWatermark: '9' }).read('5', '7')).rejects.toMatchObject({ code: 'HISTORY_LOST' })
-    expect((await logOf({ messages: [], lastStableOffset: '-1', highWatermark: '9' }).read('5', '7')).next).toEqual({ 0: '7' })
+    await expect(
+      logOf({ messages: [], lastStableOffset: '5', highWatermark: '9' }).read('5', '7'),
+    ).rejects.toMatchObject({ code: 'HISTORY_LOST' })
+    expect((await logOf({ messages: [], lastStableOffset: '-1', highWatermark: '9' }).read('5', '7')).next).toEqual({
+      0: '7',
+    })
   })
 })
 
@@ -121,9 +230,16 @@ describe('a topic that was made anew and has grown beyond the offset', () => {
     const first = logOf({ messages: [at(3, '30'), at(4, '40')] })
     expect(await first.read('3', '5')).toMatchObject({ marks: { 0: '40' } })
     const same = logOf({ messages: [at(4, '40'), at(5, '50')] })
-    expect(await same.read('5', '6', '40')).toMatchObject({ messages: [{ offset: '5' }], next: { 0: '6' }, marks: { 0: '50' } })
+    expect(await same.read('5', '6', '40')).toMatchObject({
+      messages: [{ offset: '5' }],
+      next: { 0: '6' },
+      marks: { 0: '50' },
+    })
     expect(same.asked.map(({ offset }) => offset)).toEqual(['4'])
-    await expect(logOf({ messages: [at(4, '41'), at(5, '50')] }).read('5', '6', '40')).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('different message at offset 4') as string })
+    await expect(logOf({ messages: [at(4, '41'), at(5, '50')] }).read('5', '6', '40')).rejects.toMatchObject({
+      code: 'HISTORY_LOST',
+      message: expect.stringContaining('different message at offset 4') as string,
+    })
   })
 
   test('an answer with nothing but the message that is known leads on', async () => {
@@ -141,7 +257,10 @@ describe('a topic that was made anew and has grown beyond the offset', () => {
   })
 
   test('an empty answer is no proof either: the mark is still to be compared', () => {
-    const page = new LogPage({ from: { 0: '5' }, until: { 0: '9' }, marks: { 0: '40' } }, { pageSize: 10, pageBytes: 1_000 })
+    const page = new LogPage(
+      { from: { 0: '5' }, until: { 0: '9' }, marks: { 0: '40' } },
+      { pageSize: 10, pageBytes: 1_000 },
+    )
     expect(page.addPartition(fetched([]))).toBe(false)
     expect(page.getFetchOffset(0)).toBe('4')
   })

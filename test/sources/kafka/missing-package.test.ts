@@ -7,7 +7,12 @@ vi.mock('kafkajs', () => {
 })
 
 test('who reads from Kafka without its package is told the command that installs it', async () => {
-  await expect(kafka({ brokers: ['127.0.0.1:1'] }).topic('t').delta(undefined, contextOf())).rejects.toMatchObject({
-    code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install kafkajs') as string,
+  await expect(
+    kafka({ brokers: ['127.0.0.1:1'] })
+      .topic('t')
+      .delta(undefined, contextOf()),
+  ).rejects.toMatchObject({
+    code: 'PACKAGE_UNFIT',
+    message: expect.stringContaining('npm install kafkajs') as string,
   })
 })

@@ -11,7 +11,8 @@ export async function startSimulated(brokerCount = 1): Promise<KafkaCluster> {
   const simulator = new KafkaSimulator({ clock: systemClock }, { brokers: brokerCount })
   const { topics, faults } = simulator
   const brokers = await simulator.listen()
-  const brokersOf = (broker: number | 'all') => (broker === 'all' ? brokers.map((_, at) => at + 1) : [broker]).map((id) => simulator.broker(id))
+  const brokersOf = (broker: number | 'all') =>
+    (broker === 'all' ? brokers.map((_, at) => at + 1) : [broker]).map((id) => simulator.broker(id))
   return {
     brokers,
     createTopic: async (name, partitions) => topics.create(name, partitions, { retentionBytes: RETENTION_BYTES }),

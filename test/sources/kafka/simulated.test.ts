@@ -12,9 +12,17 @@ async function open(options: KafkaOptions = {}) {
   simulator.topics.create('orders', 2)
   const stage = await DatabaseFixture.open()
   return {
-    simulator, stage, log: simulator.topics.log('orders', 0),
+    simulator,
+    stage,
+    log: simulator.topics.log('orders', 0),
     streamOf: (given: TopicOptions = {}) => kafka({ brokers }).topic('orders', given),
-    put: (rows: Record<string, number | null>, transactionOf?: number) => simulator.append('orders', 0, Object.entries(rows).map(([key, n]) => ({ key, value: n === null ? null : JSON.stringify({ n }) })), transactionOf === undefined ? {} : { transactionOf }),
+    put: (rows: Record<string, number | null>, transactionOf?: number) =>
+      simulator.append(
+        'orders',
+        0,
+        Object.entries(rows).map(([key, n]) => ({ key, value: n === null ? null : JSON.stringify({ n }) })),
+        transactionOf === undefined ? {} : { transactionOf },
+      ),
     async [Symbol.asyncDispose]() {
       await stage.close()
       await simulator.close()
@@ -22,7 +30,8 @@ async function open(options: KafkaOptions = {}) {
   }
 }
 
-const numbers = (rows: Record<string, { n: number }>) => Object.fromEntries(Object.entries(rows).map(([key, { n }]) => [key, n]))
+const numbers = (rows: Record<string, { n: number }>) =>
+  Object.fromEntries(Object.entries(rows).map(([key, { n }]) => [key, n]))
 
 describe('against the simulator', () => {
   test('an open transaction holds back what stands behind it; of one that was given up nothing lands', async () => {
@@ -61,7 +70,11 @@ describe('against the simulator', () => {
       await stage.complete(sync)
       expect(numbers(await stage.rows(sync))).toEqual({ a: 9, c: 1, d: 9 })
     }
-    expect((await stage.store.changes({ after: 0, limit: 100 })).filter(({ database, key }) => database === 'late' && key === 'a')).toHaveLength(1)
+    expect(
+      (await stage.store.changes({ after: 0, limit: 100 })).filter(
+        ({ database, key }) => database === 'late' && key === 'a',
+      ),
+    ).toHaveLength(1)
   })
 
   test('XC32 what was deleted up to an offset before it was read is told, to the message', async () => {
@@ -77,7 +90,10 @@ describe('against the simulator', () => {
     put({ e: 1 })
     put({ f: 1 })
     log.deleteBefore(5)
-    expect((await stage.run('orders')).error).toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('read up to offset 4, but now begins at 5') as string })
+    expect((await stage.run('orders')).error).toMatchObject({
+      code: 'HISTORY_LOST',
+      message: expect.stringContaining('read up to offset 4, but now begins at 5') as string,
+    })
   })
 
   test('a topic whose leader is being elected is asked for again, and a topic that gets a partition is read with it', async () => {
@@ -105,8 +121,16 @@ describe('against the simulator', () => {
       const gone = chance.pick(['a', 'b', 'c', 'd', 'e'])
       put({ [gone]: null })
       delete truth[gone]
-      const fault = chance.pick([{ kind: 'cut', where: 'before' }, { kind: 'cut', where: 'inside' }, { kind: 'error', error: 'NOT_LEADER_OR_FOLLOWER' }, { kind: 'slow', ms: 20 }] as const)
-      simulator.faults.plan(fault, { api: fault.kind === 'error' ? 'fetch' : chance.pick(['fetch', 'listOffsets', 'metadata', 'apiVersions']), times: 1 })
+      const fault = chance.pick([
+        { kind: 'cut', where: 'before' },
+        { kind: 'cut', where: 'inside' },
+        { kind: 'error', error: 'NOT_LEADER_OR_FOLLOWER' },
+        { kind: 'slow', ms: 20 },
+      ] as const)
+      simulator.faults.plan(fault, {
+        api: fault.kind === 'error' ? 'fetch' : chance.pick(['fetch', 'listOffsets', 'metadata', 'apiVersions']),
+        times: 1,
+      })
       retries += (await stage.complete('orders')).retries
       expect(numbers(await stage.rows('orders'))).toEqual(truth)
     }
@@ -120,11 +144,18 @@ describe('the orders that a new project reads', () => {
     const at = { minute: 0 }
     const clock = { ...systemClock, now: () => opened + at.minute * 60_000 }
     /** A process of its own each time. */
-    const streamOf = (): KafkaStream => realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders', { pageSize: 50 }))
+    const streamOf = (): KafkaStream =>
+      realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since })(
+        kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders', { pageSize: 50 }),
+      )
     const secrets = { get: () => '' }
     const stage = await DatabaseFixture.open()
-    stage.sync('followed', 'incremental', (state, context) => streamOf().delta(state as never, { ...context, clock, secrets }))
-    stage.sync('read', 'incremental', (state, context) => streamOf().delta(state as never, { ...context, clock, secrets }))
+    stage.sync('followed', 'incremental', (state, context) =>
+      streamOf().delta(state as never, { ...context, clock, secrets }),
+    )
+    stage.sync('read', 'incremental', (state, context) =>
+      streamOf().delta(state as never, { ...context, clock, secrets }),
+    )
     const total = { created: 0, updated: 0, deleted: 0 }
     for (at.minute of [0, 1, 2, 7, 60]) {
       const { counts } = await stage.complete('followed')
@@ -136,12 +167,23 @@ describe('the orders that a new project reads', () => {
     await stage.complete('read')
     const rows = await stage.rows('read')
     expect(await stage.rows('followed')).toEqual(rows)
-    expect(Object.values(rows)[0]).toEqual({ id: expect.stringMatching(/^O-\d+$/) as string, item: expect.any(String) as string, quantity: expect.any(Number) as number, status: expect.any(String) as string, updatedAt: expect.stringMatching(/^2026-01/) as string })
+    expect(Object.values(rows)[0]).toEqual({
+      id: expect.stringMatching(/^O-\d+$/) as string,
+      item: expect.any(String) as string,
+      quantity: expect.any(Number) as number,
+      status: expect.any(String) as string,
+      updatedAt: expect.stringMatching(/^2026-01/) as string,
+    })
     await stage.close()
   })
 
   test('the real ones are asked as soon as they are named', async () => {
-    const { delta } = realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '2026-01-31T12:00:00Z' })(kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders'))
-    await expect(delta(undefined, { ...contextOf(), secrets: { get: () => '127.0.0.1:1' } })).rejects.toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringContaining('127.0.0.1:1') as string })
+    const { delta } = realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '2026-01-31T12:00:00Z' })(
+      kafka({ brokers: 'KAFKA_BROKERS' }).topic('orders'),
+    )
+    await expect(delta(undefined, { ...contextOf(), secrets: { get: () => '127.0.0.1:1' } })).rejects.toMatchObject({
+      code: 'SOURCE_UNAVAILABLE',
+      message: expect.stringContaining('127.0.0.1:1') as string,
+    })
   })
 })

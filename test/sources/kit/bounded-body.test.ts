@@ -5,23 +5,36 @@ import { FakeClock } from '../../engine/fake-clock.ts'
 const LIMITS: BodyLimits = { bodyBytesMax: 1_000, depthMax: 10, bodyDeadlineMs: 5_000 }
 
 /** A body that yields its pieces one by one, then stalls or ends. */
-function bodyOf(pieces: Iterable<string>, { ends = true, everyMs = 0, clock = new FakeClock() } = {}): { response: Response; clock: FakeClock; cancelled: () => boolean } {
+function bodyOf(
+  pieces: Iterable<string>,
+  { ends = true, everyMs = 0, clock = new FakeClock() } = {},
+): { response: Response; clock: FakeClock; cancelled: () => boolean } {
   let cancelled = false
   const source = pieces[Symbol.iterator]()
-  const stream = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = source.next()
-      if (done === true) return ends ? controller.close() : new Promise<void>(() => {})
-      if (everyMs > 0) await clock.sleep(everyMs)
-      controller.enqueue(new TextEncoder().encode(value))
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = source.next()
+        if (done === true) return ends ? controller.close() : new Promise<void>(() => {})
+        if (everyMs > 0) await clock.sleep(everyMs)
+        controller.enqueue(new TextEncoder().encode(value))
+      },
+      cancel: () => void (cancelled = true),
     },
-    cancel: () => void (cancelled = true),
-  }, { highWaterMark: 0 })
+    { highWaterMark: 0 },
+  )
   return { response: new Response(stream), clock, cancelled: () => cancelled }
 }
 
-async function read(body: ReturnType<typeof bodyOf>, limits: Partial<BodyLimits> = {}, signal = new AbortController().signal): Promise<string> {
-  const reading = readBody({ response: body.response, label: 'GET /x answered 200', clock: body.clock, signal }, { ...LIMITS, ...limits })
+async function read(
+  body: ReturnType<typeof bodyOf>,
+  limits: Partial<BodyLimits> = {},
+  signal = new AbortController().signal,
+): Promise<string> {
+  const reading = readBody(
+    { response: body.response, label: 'GET /x answered 200', clock: body.clock, signal },
+    { ...LIMITS, ...limits },
+  )
   return (await body.clock.drive(reading)).toString()
 }
 
@@ -38,7 +51,10 @@ describe('a body', () => {
   test('Z39: is cancelled exactly at its limit', async () => {
     expect(await read(bodyOf(['x'.repeat(500), 'x'.repeat(500)]))).toHaveLength(1_000)
     const body = bodyOf(['x'.repeat(500), 'x'.repeat(501), 'never read'])
-    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with more than 1000 bytes.' })
+    await expect(read(body)).rejects.toMatchObject({
+      code: 'SOURCE_INVALID',
+      message: 'GET /x answered 200 with more than 1000 bytes.',
+    })
     expect(body.cancelled()).toBe(true)
   })
 
@@ -50,7 +66,10 @@ describe('a body', () => {
 
   test('XD8: of one byte a second ends at the deadline', async () => {
     const body = bodyOf(endless(' '), { everyMs: 1_000 })
-    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_TIMEOUT', message: 'GET /x answered 200 took longer than 5000 ms to arrive.' })
+    await expect(read(body)).rejects.toMatchObject({
+      code: 'SOURCE_TIMEOUT',
+      message: 'GET /x answered 200 took longer than 5000 ms to arrive.',
+    })
     expect(body.cancelled()).toBe(true)
   })
 
@@ -72,8 +91,13 @@ describe('a body', () => {
   test('XD8: ends with the reason of the signal, even if the body fails first with another error', async () => {
     const controller = new AbortController()
     const reason = new Error('lease lost')
-    const stream = new ReadableStream<Uint8Array>({ start: (body) => controller.signal.addEventListener('abort', () => body.error(new Error('aborted'))) })
-    const reading = readBody({ response: new Response(stream), label: 'GET /x', clock: new FakeClock(), signal: controller.signal }, LIMITS)
+    const stream = new ReadableStream<Uint8Array>({
+      start: (body) => controller.signal.addEventListener('abort', () => body.error(new Error('aborted'))),
+    })
+    const reading = readBody(
+      { response: new Response(stream), label: 'GET /x', clock: new FakeClock(), signal: controller.signal },
+      LIMITS,
+    )
     controller.abort(reason)
     await expect(reading).rejects.toBe(reason)
   })
@@ -81,7 +105,10 @@ describe('a body', () => {
   test('XD12, Z39: nested too deeply is cancelled before it is parsed', async () => {
     expect(await read(bodyOf(['['.repeat(10), ']'.repeat(10)]))).toHaveLength(20)
     const body = bodyOf(['['.repeat(6), '['.repeat(5), 'never read'])
-    await expect(read(body)).rejects.toMatchObject({ code: 'SOURCE_INVALID', message: 'GET /x answered 200 with JSON nested deeper than 10.' })
+    await expect(read(body)).rejects.toMatchObject({
+      code: 'SOURCE_INVALID',
+      message: 'GET /x answered 200 with JSON nested deeper than 10.',
+    })
     expect(body.cancelled()).toBe(true)
   })
 })
@@ -96,7 +123,14 @@ describe('the depth of JSON', () => {
   }
 
   test.each([
-    ['1', 0], ['[]', 1], ['{"a":[{"b":[]}]}', 4], ['["[[[[", "{{{"]', 1], [String.raw`["\"[[[", [1]]`, 2], [String.raw`["\\", [1]]`, 2], [String.raw`["\\\"[[", {}]`, 2], ['[[],[],[]]', 2],
+    ['1', 0],
+    ['[]', 1],
+    ['{"a":[{"b":[]}]}', 4],
+    ['["[[[[", "{{{"]', 1],
+    [String.raw`["\"[[[", [1]]`, 2],
+    [String.raw`["\\", [1]]`, 2],
+    [String.raw`["\\\"[[", {}]`, 2],
+    ['[[],[],[]]', 2],
   ])('XD12: of %s is %i, cut anywhere', (text, expected) => {
     for (let size = 1; size <= text.length; size++) expect(depthOf(text, size), `cut every ${size}`).toBe(expected)
   })

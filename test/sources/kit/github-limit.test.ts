@@ -13,18 +13,36 @@ const sources = {
   github: github({ token: 'TOKEN', owner: 'octo' }).issues.execute,
 }
 
-async function refusal(source: keyof typeof sources, body: unknown, status: number, headers: Record<string, string> = {}): Promise<unknown> {
+async function refusal(
+  source: keyof typeof sources,
+  body: unknown,
+  status: number,
+  headers: Record<string, string> = {},
+): Promise<unknown> {
   const context = {
-    fetch: async () => Response.json(body, { status, headers }), clock: { now: () => 0, sleep: async () => {} }, secrets: { get: () => 'x' },
-    signal: new AbortController().signal, log: { debug() {}, info() {}, warn() {}, error() {} }, cycle: { id: 1, mode: 'replace', startedAt: 0, page: 1 },
+    fetch: async () => Response.json(body, { status, headers }),
+    clock: { now: () => 0, sleep: async () => {} },
+    secrets: { get: () => 'x' },
+    signal: new AbortController().signal,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    cycle: { id: 1, mode: 'replace', startedAt: 0, page: 1 },
   } as unknown as SyncContext
-  return sources[source](undefined, context).then(() => null, (error: unknown) => error)
+  return sources[source](undefined, context).then(
+    () => null,
+    (error: unknown) => error,
+  )
 }
 
 for (const source of ['github-stars', 'github'] as const) {
   test(`XD1 ${source}: a secondary limit without Retry-After is a rate limit of a minute, not a rejected token`, async () => {
-    for (const status of [403, 429]) expect(await refusal(source, SECONDARY, status)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000 })
-    expect(await refusal(source, SECONDARY, 403, { 'retry-after': '5' })).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 5_000 })
-    expect(await refusal(source, { message: 'Resource not accessible by integration' }, 403)).toMatchObject({ code: 'AUTH_REJECTED' })
+    for (const status of [403, 429])
+      expect(await refusal(source, SECONDARY, status)).toMatchObject({ code: 'RATE_LIMITED', retryAfterMs: 60_000 })
+    expect(await refusal(source, SECONDARY, 403, { 'retry-after': '5' })).toMatchObject({
+      code: 'RATE_LIMITED',
+      retryAfterMs: 5_000,
+    })
+    expect(await refusal(source, { message: 'Resource not accessible by integration' }, 403)).toMatchObject({
+      code: 'AUTH_REJECTED',
+    })
   })
 }

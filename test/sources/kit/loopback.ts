@@ -19,14 +19,22 @@ afterEach(() => {
 
 /** A real server on loopback, closed after the test. */
 export async function serve(listener: Listener): Promise<string> {
-  const server = createServer((request, response) => void listener(request as IncomingMessage & { url: string }, response)).listen(0, '127.0.0.1')
+  const server = createServer(
+    (request, response) => void listener(request as IncomingMessage & { url: string }, response),
+  ).listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-export function json(response: ServerResponse, body: unknown, { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {}): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(typeof body === 'string' ? body : JSON.stringify(body))
+export function json(
+  response: ServerResponse,
+  body: unknown,
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): void {
+  response
+    .writeHead(status, { 'content-type': 'application/json', ...headers })
+    .end(typeof body === 'string' ? body : JSON.stringify(body))
 }
 
 export interface ContextOptions {

@@ -11,12 +11,17 @@ import { contextOf, failureOf } from './loopback.ts'
 interface OidcProvider {
   callback(): RequestListener
   Client: { find(id: string): Promise<unknown> }
-  Grant: new (of: { clientId: string; accountId: string }) => { addOIDCScope(scope: string): void; save(): Promise<string> }
+  Grant: new (of: { clientId: string; accountId: string }) => {
+    addOIDCScope(scope: string): void
+    save(): Promise<string>
+  }
   RefreshToken: new (of: object) => { save(): Promise<string> }
 }
 
 const PACKAGE = 'oidc-provider'
-const installed = (await import(PACKAGE).catch(() => null)) as { default: new (issuer: string, options: object) => OidcProvider } | null
+const installed = (await import(PACKAGE).catch(() => null)) as {
+  default: new (issuer: string, options: object) => OidcProvider
+} | null
 if (installed === null) console.warn(`skipped: npm install --save-dev ${PACKAGE}`)
 
 describe.skipIf(installed === null)('against a certified OAuth server', () => {
@@ -30,7 +35,14 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
     await once(server, 'listening')
     const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     provider = new installed!.default(issuer, {
-      clients: [{ client_id: 'tide mark', client_secret: 's:cret/+%', grant_types: ['client_credentials', 'refresh_token', 'authorization_code'], redirect_uris: ['https://example.com/'] }],
+      clients: [
+        {
+          client_id: 'tide mark',
+          client_secret: 's:cret/+%',
+          grant_types: ['client_credentials', 'refresh_token', 'authorization_code'],
+          redirect_uris: ['https://example.com/'],
+        },
+      ],
       features: { clientCredentials: { enabled: true }, devInteractions: { enabled: false } },
       rotateRefreshToken: true,
       findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
@@ -48,7 +60,13 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
     const grant = new provider.Grant({ clientId: 'tide mark', accountId: 'somebody' })
     grant.addOIDCScope('openid offline_access')
     const token = new provider.RefreshToken({
-      client: await provider.Client.find('tide mark'), accountId: 'somebody', grantId: await grant.save(), scope: 'openid offline_access', gty: 'authorization_code', rotations: 0, iiat: Math.floor(Date.now() / 1_000),
+      client: await provider.Client.find('tide mark'),
+      accountId: 'somebody',
+      grantId: await grant.save(),
+      scope: 'openid offline_access',
+      gty: 'authorization_code',
+      rotations: 0,
+      iiat: Math.floor(Date.now() / 1_000),
     })
     return token.save()
   }
@@ -62,7 +80,9 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
   test('NX9: refresh tokens rotate, are stored, and the stored one works in the next process', async () => {
     const store = new MemoryTokenStore()
     const seed = new Secret(await granted())
-    const processes = [1, 2, 3].map(() => refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => store }))
+    const processes = [1, 2, 3].map(() =>
+      refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => store }),
+    )
     const seen = new Set<string>()
     let last = await processes[0]!.credentials(contextOf())
     for (const auth of [...processes, ...processes]) {
@@ -78,7 +98,9 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
   test('NX9: many concurrently rejected processes send the refresh token once; a second use would revoke all tokens', async () => {
     const store = new MemoryTokenStore()
     const seed = new Secret(await granted())
-    const processes = Array.from({ length: 5 }, () => refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => store }))
+    const processes = Array.from({ length: 5 }, () =>
+      refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => store }),
+    )
     const first = await Promise.all(processes.map((auth) => auth.credentials(contextOf())))
     const second = await Promise.all(processes.map((auth, index) => auth.renew(first[index]!, contextOf())))
     expect(new Set(second.map((credentials) => credentials!.headers.authorization!.reveal())).size).toBe(1)
@@ -88,9 +110,14 @@ describe.skipIf(installed === null)('against a certified OAuth server', () => {
 
   test('XD4: a used refresh token is rejected with advice', async () => {
     const seed = new Secret(await granted())
-    const once = (): ReturnType<typeof refreshToken> => refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => new MemoryTokenStore() })
+    const once = (): ReturnType<typeof refreshToken> =>
+      refreshToken({ ...identity, tokenUrl, refreshToken: seed, tokens: () => new MemoryTokenStore() })
     await once().credentials(contextOf())
     const error = await failureOf(once().credentials(contextOf()))
-    expect(error).toMatchObject({ code: 'AUTH_REJECTED', message: 'POST /token answered 400: the token was not renewed. Check the client credentials and the refresh token.' })
+    expect(error).toMatchObject({
+      code: 'AUTH_REJECTED',
+      message:
+        'POST /token answered 400: the token was not renewed. Check the client credentials and the refresh token.',
+    })
   })
 })

@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest'
 import type { SyncContext } from '../../../src/contract/index.ts'
 import { createHttpClient } from '../../../src/sources/kit/http-client.ts'
 import { clientCredentials, refreshToken } from '../../../src/sources/kit/oauth.ts'
-import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from '../../../src/sources/kit/token-store.ts'
+import {
+  MemoryTokenStore,
+  type StoredTokens,
+  type Tokens,
+  type TokenStore,
+} from '../../../src/sources/kit/token-store.ts'
 import { Secret } from '../../../src/redaction/secret.ts'
 import { contextOf, failureOf, json, serve } from './loopback.ts'
 
@@ -26,7 +31,15 @@ class Provider {
   static async start(): Promise<Provider> {
     const provider = new Provider()
     provider.url = await serve(async (request, response) => {
-      if (request.url !== '/token') return json(response, {}, { status: provider.access !== null && request.headers.authorization === `Bearer ${provider.access}` ? 200 : 401 })
+      if (request.url !== '/token')
+        return json(
+          response,
+          {},
+          {
+            status:
+              provider.access !== null && request.headers.authorization === `Bearer ${provider.access}` ? 200 : 401,
+          },
+        )
       const form = new URLSearchParams(Buffer.concat((await request.toArray()) as Buffer[]).toString())
       provider.renewals.push({ authorization: request.headers.authorization, form })
       const status = provider.statuses.shift()
@@ -37,14 +50,24 @@ class Provider {
       const round = provider.renewals.length
       provider.access = `a${round}`
       if (used !== null) provider.refresh = `r${round}`
-      json(response, { access_token: provider.access, ...(used !== null && { refresh_token: provider.refresh }), ...(provider.expiresIn !== undefined && { expires_in: provider.expiresIn }) })
+      json(response, {
+        access_token: provider.access,
+        ...(used !== null && { refresh_token: provider.refresh }),
+        ...(provider.expiresIn !== undefined && { expires_in: provider.expiresIn }),
+      })
     })
     return provider
   }
 
   /** A client in one process, with its own memory and a token store that may be shared. */
   client(store?: TokenStore): (context?: SyncContext) => Promise<{ status: number }> {
-    const auth = refreshToken({ tokenUrl: `${this.url}/token`, clientId: 'ID', clientSecret: 'SECRET', refreshToken: 'REFRESH', ...(store !== undefined && { tokens: () => store }) })
+    const auth = refreshToken({
+      tokenUrl: `${this.url}/token`,
+      clientId: 'ID',
+      clientSecret: 'SECRET',
+      refreshToken: 'REFRESH',
+      ...(store !== undefined && { tokens: () => store }),
+    })
     const client = createHttpClient({ baseUrl: `${this.url}/api`, auth })
     return (context = contextOf({ secrets: SECRETS })) => client.get('/items', {}, context)
   }
@@ -55,7 +78,13 @@ const SECRETS = { ID: 'client id', SECRET: 's:cret', REFRESH: 'r0' }
 describe('client credentials', () => {
   test('are exchanged for a token, once for many requests', async () => {
     const provider = await Provider.start()
-    const auth = clientCredentials({ tokenUrl: `${provider.url}/token`, clientId: 'ID', clientSecret: 'SECRET', scope: 'read all', fields: { audience: 'x' } })
+    const auth = clientCredentials({
+      tokenUrl: `${provider.url}/token`,
+      clientId: 'ID',
+      clientSecret: 'SECRET',
+      scope: 'read all',
+      fields: { audience: 'x' },
+    })
     const client = createHttpClient({ baseUrl: provider.url, auth })
     const context = contextOf({ secrets: SECRETS })
     await Promise.all([1, 2, 3].map(() => client.get('/api', {}, context)))
@@ -68,15 +97,24 @@ describe('client credentials', () => {
 
   test('are sent in the form if the source requires it', async () => {
     const provider = await Provider.start()
-    const auth = clientCredentials({ tokenUrl: `${provider.url}/token`, clientId: new Secret('me'), clientSecret: new Secret('it'), clientAuth: 'form' })
+    const auth = clientCredentials({
+      tokenUrl: `${provider.url}/token`,
+      clientId: new Secret('me'),
+      clientSecret: new Secret('it'),
+      clientAuth: 'form',
+    })
     await createHttpClient({ baseUrl: provider.url, auth }).get('/api', {}, contextOf())
-    expect([provider.renewals[0]!.authorization, Object.fromEntries(provider.renewals[0]!.form)]).toEqual([undefined, { grant_type: 'client_credentials', client_id: 'me', client_secret: 'it' }])
+    expect([provider.renewals[0]!.authorization, Object.fromEntries(provider.renewals[0]!.form)]).toEqual([
+      undefined,
+      { grant_type: 'client_credentials', client_id: 'me', client_secret: 'it' },
+    ])
   })
 
   test('of two tenants are kept apart', async () => {
     const provider = await Provider.start()
     const auth = clientCredentials({ tokenUrl: `${provider.url}/token`, clientId: 'ID', clientSecret: 'SECRET' })
-    const of = async (secret: string): Promise<string> => (await auth.credentials(contextOf({ secrets: { ID: 'i', SECRET: secret } }))).headers.authorization!.reveal()
+    const of = async (secret: string): Promise<string> =>
+      (await auth.credentials(contextOf({ secrets: { ID: 'i', SECRET: secret } }))).headers.authorization!.reveal()
     expect([await of('one'), await of('two'), await of('one')]).toEqual(['Bearer a1', 'Bearer a2', 'Bearer a1'])
   })
 })
@@ -99,7 +137,9 @@ describe('a token', () => {
     const provider = await Provider.start()
     const url = await serve((_, response) => json(response, {}, { status: 401 }))
     const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH' })
-    const error = await failureOf(createHttpClient({ baseUrl: url, auth }).get('/items', {}, contextOf({ secrets: SECRETS })))
+    const error = await failureOf(
+      createHttpClient({ baseUrl: url, auth }).get('/items', {}, contextOf({ secrets: SECRETS })),
+    )
     expect([error.code, provider.renewals.length]).toEqual(['AUTH_REJECTED', 2])
   })
 
@@ -179,7 +219,12 @@ describe('a rotated refresh token', () => {
   test('of a source that does not rotate stays the same', async () => {
     const store = new MemoryTokenStore()
     const url = await serve((_, response) => json(response, { access_token: 'a', expires_in: '3600' }))
-    const auth = refreshToken({ tokenUrl: `${url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: () => store })
+    const auth = refreshToken({
+      tokenUrl: `${url}/token`,
+      clientId: 'ID',
+      refreshToken: 'REFRESH',
+      tokens: () => store,
+    })
     await auth.credentials(contextOf({ secrets: SECRETS }))
     expect(await store.read()).toMatchObject({ refreshToken: 'r0' })
   })
@@ -187,7 +232,12 @@ describe('a rotated refresh token', () => {
   test('that is configured again belongs to another account', async () => {
     const provider = await Provider.start()
     const accounts: string[] = []
-    const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: (account) => (accounts.push(account), new MemoryTokenStore()) })
+    const auth = refreshToken({
+      tokenUrl: `${provider.url}/token`,
+      clientId: 'ID',
+      refreshToken: 'REFRESH',
+      tokens: (account) => (accounts.push(account), new MemoryTokenStore()),
+    })
     await auth.credentials(contextOf({ secrets: SECRETS }))
     await failureOf(auth.credentials(contextOf({ secrets: { ...SECRETS, REFRESH: 'by hand' } })))
     expect(new Set(accounts).size).toBe(2)
@@ -201,9 +251,21 @@ describe('a rotated refresh token', () => {
     let now = 1_000_000
     const slept: number[] = []
     await store.write(0, { accessToken: null, refreshToken: 'r0', renewAt: null, claimedUntil: now + 60_000 })
-    const auth = refreshToken({ tokenUrl: `${provider.url}/token`, clientId: 'ID', refreshToken: 'REFRESH', tokens: () => store })
+    const auth = refreshToken({
+      tokenUrl: `${provider.url}/token`,
+      clientId: 'ID',
+      refreshToken: 'REFRESH',
+      tokens: () => store,
+    })
     // The body deadline is never reached here: only the wait for the claim advances the clock.
-    await auth.credentials({ ...context, clock: { now: () => now, sleep: (ms, signal) => (ms > 1_000 ? context.clock.sleep(ms, signal) : (slept.push(ms), (now += ms), Promise.resolve())) } })
+    await auth.credentials({
+      ...context,
+      clock: {
+        now: () => now,
+        sleep: (ms, signal) =>
+          ms > 1_000 ? context.clock.sleep(ms, signal) : (slept.push(ms), (now += ms), Promise.resolve()),
+      },
+    })
     expect(slept.reduce((sum, ms) => sum + ms, 0)).toBe(60_000)
     expect(provider.renewals).toHaveLength(1)
   })
@@ -211,7 +273,12 @@ describe('a rotated refresh token', () => {
 
 describe('a renewal', () => {
   test.each([
-    [400, 'AUTH_REJECTED', undefined], [401, 'AUTH_REJECTED', undefined], [403, 'RATE_LIMITED', 9_000], [429, 'RATE_LIMITED', 9_000], [500, 'SOURCE_UNAVAILABLE', 9_000], [503, 'SOURCE_UNAVAILABLE', 9_000],
+    [400, 'AUTH_REJECTED', undefined],
+    [401, 'AUTH_REJECTED', undefined],
+    [403, 'RATE_LIMITED', 9_000],
+    [429, 'RATE_LIMITED', 9_000],
+    [500, 'SOURCE_UNAVAILABLE', 9_000],
+    [503, 'SOURCE_UNAVAILABLE', 9_000],
   ])('XD4: answered %i is %s, and gives its claim back', async (status, code, waitMs) => {
     const provider = await Provider.start()
     const store = new MemoryTokenStore()
@@ -225,17 +292,24 @@ describe('a renewal', () => {
     expect(provider.isRevoked).toBe(false)
   })
 
-  test.each([['{}'], ['[]'], ['{"access_token":""}'], ['{"access_token":7}'], ['<html>'], ['{"access_token":"a"']])('answered with %s has no token', async (body) => {
-    const url = await serve((_, response) => json(response, body))
-    const auth = clientCredentials({ tokenUrl: url, clientId: new Secret('i') })
-    expect(await failureOf(auth.credentials(contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
-  })
+  test.each([['{}'], ['[]'], ['{"access_token":""}'], ['{"access_token":7}'], ['<html>'], ['{"access_token":"a"']])(
+    'answered with %s has no token',
+    async (body) => {
+      const url = await serve((_, response) => json(response, body))
+      const auth = clientCredentials({ tokenUrl: url, clientId: new Secret('i') })
+      expect(await failureOf(auth.credentials(contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
+    },
+  )
 
   test('XD29: that is redirected does not send the client secret', async () => {
     const visits: string[] = []
     const other = await serve((request, response) => (visits.push(request.url), json(response, { access_token: 'a' })))
     const url = await serve((_, response) => response.writeHead(307, { location: `${other}/token` }).end())
-    const auth = clientCredentials({ tokenUrl: `${url}/token`, clientId: new Secret('i'), clientSecret: new Secret('s') })
+    const auth = clientCredentials({
+      tokenUrl: `${url}/token`,
+      clientId: new Secret('i'),
+      clientSecret: new Secret('s'),
+    })
     expect(await failureOf(auth.credentials(contextOf()))).toMatchObject({ code: 'SOURCE_INVALID' })
     expect(visits).toEqual([])
   })
@@ -251,7 +325,9 @@ describe('a renewal', () => {
       signal: first.signal,
       fetch: (_, init) => {
         asked()
-        return new Promise((_, reject) => init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason as Error)))
+        return new Promise((_, reject) =>
+          init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason as Error)),
+        )
       },
     }
     const ask = provider.client()
@@ -264,7 +340,9 @@ describe('a renewal', () => {
   })
 
   test('Z16: with an invalid token URL is rejected at declaration', () => {
-    expect(() => clientCredentials({ tokenUrl: 'https://user:canary@x.org/token', clientId: 'ID' })).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }))
+    expect(() => clientCredentials({ tokenUrl: 'https://user:canary@x.org/token', clientId: 'ID' })).toThrow(
+      expect.objectContaining({ message: expect.not.stringContaining('canary') }),
+    )
   })
 })
 

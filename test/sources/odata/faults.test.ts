@@ -14,14 +14,21 @@ const open = async (version: 2 | 4 = 4, options: Partial<OdataOptions> = {}): Pr
 
 const WAYS = ['delta', 'backfill', 'tracked'] as const
 /** The set read one way, with rows of many moments and ties among them. */
-async function prepared(version: 2 | 4, way: (typeof WAYS)[number], options: Partial<OdataOptions> = {}): Promise<{ desk: ODataFixture; run: ODataFixture['stage']['delta'] }> {
+async function prepared(
+  version: 2 | 4,
+  way: (typeof WAYS)[number],
+  options: Partial<OdataOptions> = {},
+): Promise<{ desk: ODataFixture; run: ODataFixture['stage']['delta'] }> {
   const desk = await open(version, options)
-  for (let id = 1; id <= 17; id++) desk.order(id, `n${id}`, { at: desk.moment(desk.now - 60_000 + Math.floor(id / 3) * 1_000) })
+  for (let id = 1; id <= 17; id++)
+    desk.order(id, `n${id}`, { at: desk.moment(desk.now - 60_000 + Math.floor(id / 3) * 1_000) })
   if (way === 'tracked') desk.stage.track(desk.source.tracked('Orders', { pageSize: 4 }))
   else desk.follow('Orders', { pageSize: 4 })
   return { desk, run: (choices) => (way === 'backfill' ? desk.stage.backfill(choices) : desk.stage.delta(choices)) }
 }
-const CASES = ([4, 2] as const).flatMap((version) => WAYS.filter((way) => version === 4 || way !== 'tracked').map((way) => [version, way] as const))
+const CASES = ([4, 2] as const).flatMap((version) =>
+  WAYS.filter((way) => version === 4 || way !== 'tracked').map((way) => [version, way] as const),
+)
 
 describe.each(CASES)('version %i, %s', (version, way) => {
   test.each<[string, ApiFault, number]>([
@@ -39,7 +46,11 @@ describe.each(CASES)('version %i, %s', (version, way) => {
       let seen = 0
       desk.service.faults.plan(fault, { times, on: ({ url }) => !url.includes('$metadata') && ++seen > from })
       const result = await run({ retriesMax: 5 })
-      expect({ from, stopReason: result.stopReason, error: result.error }).toEqual({ from, stopReason: 'complete', error: null })
+      expect({ from, stopReason: result.stopReason, error: result.error }).toEqual({
+        from,
+        stopReason: 'complete',
+        error: null,
+      })
       expect(await desk.rows()).toEqual(desk.truth())
     }
   })
@@ -90,8 +101,13 @@ describe('links', () => {
     const desk = await open(4, { linkOrigin: 'https://evil.example', pageSizeMax: 3 })
     desk.orders(9, 1_000)
     desk.stage.track(desk.source.tracked('Orders'))
-    expect(await desk.stage.delta()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringContaining('leads away') } })
-    expect(desk.service.urls.filter((url) => !url.startsWith('/') && !url.startsWith('https://erp.example'))).toEqual([])
+    expect(await desk.stage.delta()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID', message: expect.stringContaining('leads away') },
+    })
+    expect(desk.service.urls.filter((url) => !url.startsWith('/') && !url.startsWith('https://erp.example'))).toEqual(
+      [],
+    )
   })
 
   test.each([4, 2] as const)('version %i: and does not matter where the place is known without it', async (version) => {
@@ -102,42 +118,80 @@ describe('links', () => {
     expect(await desk.rows()).toEqual(desk.truth())
   })
 
-  const METADATA = '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Int32"/><Property Name="At" Type="Edm.DateTimeOffset"/></EntityType><EntityContainer><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></Edmx>'
+  const METADATA =
+    '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Int32"/><Property Name="At" Type="Edm.DateTimeOffset"/></EntityType><EntityContainer><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></Edmx>'
 
   /** Answers in the order given; a text is a next link on an empty page. */
-  async function run(half: 'backfill' | 'delta' | 'strict', answers: (string | number[] | null)[], limits: object = {}): Promise<{ asked: string[]; keys: string[]; result: unknown }> {
+  async function run(
+    half: 'backfill' | 'delta' | 'strict',
+    answers: (string | number[] | null)[],
+    limits: object = {},
+  ): Promise<{ asked: string[]; keys: string[]; result: unknown }> {
     const desk = await open()
     const asked: string[] = []
     const fetch = async (input: string | URL): Promise<Response> => {
       const path = decodeURIComponent(String(input).slice(URL_OF_SERVICE.length))
-      if (path === '/$metadata') return new Response(METADATA, { headers: { 'content-type': 'text/xml;charset=utf-8' } })
+      if (path === '/$metadata')
+        return new Response(METADATA, { headers: { 'content-type': 'text/xml;charset=utf-8' } })
       asked.push(path)
       const answer = answers[asked.length - 1] ?? null
       if (answer === null) return new Response(null, { status: 410 })
-      return Response.json(typeof answer === 'string' ? { value: [], '@odata.nextLink': answer } : { value: answer.map((Id) => ({ Id, At: `2026-02-01T00:00:0${Id}Z` })) })
+      return Response.json(
+        typeof answer === 'string'
+          ? { value: [], '@odata.nextLink': answer }
+          : { value: answer.map((Id) => ({ Id, At: `2026-02-01T00:00:0${Id}Z` })) },
+      )
     }
-    const stream = half === 'strict' ? desk.source.entitySet('Ts', { cursor: 'At', strict: true, pageSize: 2 }) : desk.source.entitySet('Ts', { cursor: 'At', pageSize: 2 })
+    const stream =
+      half === 'strict'
+        ? desk.source.entitySet('Ts', { cursor: 'At', strict: true, pageSize: 2 })
+        : desk.source.entitySet('Ts', { cursor: 'At', pageSize: 2 })
     const execute = half === 'backfill' ? stream.backfill : stream.delta
-    const { stopReason, error } = await desk.stage.scene.run(planOf({ execute: execute as never, mode: half === 'backfill' ? 'replace' : 'incremental', limits: { retriesMax: 0, ...limits } }), { fetch })
+    const { stopReason, error } = await desk.stage.scene.run(
+      planOf({
+        execute: execute as never,
+        mode: half === 'backfill' ? 'replace' : 'incremental',
+        limits: { retriesMax: 0, ...limits },
+      }),
+      { fetch },
+    )
     return { asked, keys: await desk.stage.scene.keys(), result: { stopReason, error } }
   }
 
-  test.each(['backfill', 'delta', 'strict'] as const)('XC14 %s: an empty page with a link is gone on from, and by the question when the link has expired', async (half) => {
-    const { asked, keys, result } = await run(half, ['Ts?n=1', 'Ts?n=2', null, ...(half === 'strict' ? [[1]] : [[1, 2], [3], []])])
-    expect(result).toEqual({ stopReason: 'complete', error: null })
-    expect(asked.slice(1, 3)).toEqual(['/Ts?n=1', '/Ts?n=2'])
-    expect(asked[3]).toBe(asked[0])
-    expect(keys).toEqual(half === 'strict' ? ['1'] : ['1', '2', '3'])
-  })
+  test.each(['backfill', 'delta', 'strict'] as const)(
+    'XC14 %s: an empty page with a link is gone on from, and by the question when the link has expired',
+    async (half) => {
+      const { asked, keys, result } = await run(half, [
+        'Ts?n=1',
+        'Ts?n=2',
+        null,
+        ...(half === 'strict' ? [[1]] : [[1, 2], [3], []]),
+      ])
+      expect(result).toEqual({ stopReason: 'complete', error: null })
+      expect(asked.slice(1, 3)).toEqual(['/Ts?n=1', '/Ts?n=2'])
+      expect(asked[3]).toBe(asked[0])
+      expect(keys).toEqual(half === 'strict' ? ['1'] : ['1', '2', '3'])
+    },
+  )
 
-  test.each(['backfill', 'delta'] as const)('XC11 %s: a service that always links on from empty pages ends as an error', async (half) => {
-    const { result } = await run(half, Array.from({ length: 50 }, (_, n) => `Ts?n=${n}`), { emptyPagesMax: 5 })
-    expect(result).toMatchObject({ stopReason: 'error', error: { code: 'EMPTY_PAGES' } })
-  })
+  test.each(['backfill', 'delta'] as const)(
+    'XC11 %s: a service that always links on from empty pages ends as an error',
+    async (half) => {
+      const { result } = await run(
+        half,
+        Array.from({ length: 50 }, (_, n) => `Ts?n=${n}`),
+        { emptyPagesMax: 5 },
+      )
+      expect(result).toMatchObject({ stopReason: 'error', error: { code: 'EMPTY_PAGES' } })
+    },
+  )
 })
 
 test.each<[string, ApiFault]>([
-  ['a rate limit', { kind: 'rate-limit' }], ['503', { kind: 'server-error', status: 503 }], ['half a description', { kind: 'truncated', how: 'short' }], ['a login page', { kind: 'html' }],
+  ['a rate limit', { kind: 'rate-limit' }],
+  ['503', { kind: 'server-error', status: 503 }],
+  ['half a description', { kind: 'truncated', how: 'short' }],
+  ['a login page', { kind: 'html' }],
 ])('%s instead of what the service says of itself is waited out', async (_, fault) => {
   const desk = (await open()).follow('Orders')
   desk.orders(3)
@@ -151,7 +205,9 @@ test('an error beside some entities, under status 200, is none of the answer', a
   const handle = desk.service.handle.bind(desk.service)
   desk.service.handle = async (request) => {
     const response = await handle(request)
-    return request.url.includes('$metadata') ? response : Response.json({ ...((await response.json()) as object), '@odata.error': { code: 'x' } })
+    return request.url.includes('$metadata')
+      ? response
+      : Response.json({ ...((await response.json()) as object), '@odata.error': { code: 'x' } })
   }
   expect(await desk.stage.delta()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID' } })
   expect(await desk.rows()).toEqual({})

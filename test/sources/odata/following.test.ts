@@ -41,7 +41,8 @@ describe.each([4, 2] as const)('version %i', (version) => {
     for (const pageSize of [1, 2, 3, 5]) {
       const desk = (await open(version)).follow('Orders', { pageSize })
       // The smallest keys last: whoever goes on by "the same millisecond and a greater key" loses them.
-      for (let n = 0; n < 9; n++) desk.order(9 - n, `n${n}`, { at: desk.moment(desk.now - 60_000 + Math.floor(n / 4), 1 + n) })
+      for (let n = 0; n < 9; n++)
+        desk.order(9 - n, `n${n}`, { at: desk.moment(desk.now - 60_000 + Math.floor(n / 4), 1 + n) })
       expect(await desk.stage.delta()).toMatchObject({ stopReason: 'complete', error: null })
       expect(await desk.rows()).toEqual(desk.truth())
     }
@@ -101,16 +102,31 @@ describe.each([4, 2] as const)('version %i', (version) => {
 
   test('keys of several parts', async () => {
     const desk = (await open(version)).follow('Lines', { pageSize: 2 })
-    for (const order of ["O'Neil", 'a+b&c', '%20', 'ü#?/']) for (const no of [9, 10]) desk.service.put('Lines', { Order: order, No: no, Name: 'x', At: `${desk.moment(desk.now - 60_000).replace('Z', '')}Z` })
+    for (const order of ["O'Neil", 'a+b&c', '%20', 'ü#?/'])
+      for (const no of [9, 10])
+        desk.service.put('Lines', {
+          Order: order,
+          No: no,
+          Name: 'x',
+          At: `${desk.moment(desk.now - 60_000).replace('Z', '')}Z`,
+        })
     expect(await desk.stage.delta()).toMatchObject({ stopReason: 'complete', counts: { created: 8 } })
     expect(await desk.rows()).toEqual(desk.truth('Lines'))
     // And by key alone.
-    expect(await desk.stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 0, unchanged: 8, swept: 0 } })
+    expect(await desk.stage.backfill()).toMatchObject({
+      stopReason: 'complete',
+      counts: { created: 0, unchanged: 8, swept: 0 },
+    })
   })
 
   test('keys that are GUIDs', async () => {
     const desk = (await open(version)).follow('Items', { pageSize: 2 })
-    for (let n = 0; n < 7; n++) desk.service.put('Items', { Id: `${String((n * 5) % 7)}a0a0a0a-0000-4000-8000-00000000000${n}`, Name: 'x', At: `${desk.moment(desk.now - 60_000).replace('Z', '')}Z` })
+    for (let n = 0; n < 7; n++)
+      desk.service.put('Items', {
+        Id: `${String((n * 5) % 7)}a0a0a0a-0000-4000-8000-00000000000${n}`,
+        Name: 'x',
+        At: `${desk.moment(desk.now - 60_000).replace('Z', '')}Z`,
+      })
     expect(await desk.stage.delta()).toMatchObject({ stopReason: 'complete', counts: { created: 7 } })
     expect(await desk.stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { unchanged: 7 } })
   })
@@ -125,20 +141,39 @@ describe.each([4, 2] as const)('version %i', (version) => {
   })
 
   test('`select` and `filter` hold in every question; what is needed to read is selected besides', async () => {
-    const desk = (await open(version)).follow('Orders', { select: ['Name'], filter: "Name ne 'n2' or Gone eq true", pageSize: 2 })
+    const desk = (await open(version)).follow('Orders', {
+      select: ['Name'],
+      filter: "Name ne 'n2' or Gone eq true",
+      pageSize: 2,
+    })
     desk.orders(5, 1_000)
     await desk.stage.delta()
     await desk.stage.backfill()
-    expect(await desk.rows()).toEqual(Object.fromEntries(Object.entries(desk.truth()).filter(([id]) => id !== '2').map(([id, row]) => {
-      const { Id, Name, At } = row as Record<string, unknown>
-      return [id, { Id, Name, At }]
-    })))
-    for (const url of desk.asked()) expect(url).toMatch(/\$filter=(?:\(Name ne 'n2' or Gone eq true\) and |Name ne 'n2' or Gone eq true&).*&\$select=Id,At,Name$/)
+    expect(await desk.rows()).toEqual(
+      Object.fromEntries(
+        Object.entries(desk.truth())
+          .filter(([id]) => id !== '2')
+          .map(([id, row]) => {
+            const { Id, Name, At } = row as Record<string, unknown>
+            return [id, { Id, Name, At }]
+          }),
+      ),
+    )
+    for (const url of desk.asked())
+      expect(url).toMatch(
+        /\$filter=(?:\(Name ne 'n2' or Gone eq true\) and |Name ne 'n2' or Gone eq true&).*&\$select=Id,At,Name$/,
+      )
   })
 
   test('R28 values are exact: 64-bit integers, decimals, moments', async () => {
     const desk = (await open(version)).follow('Orders')
-    desk.service.put('Orders', { Id: '9007199254740993', Name: null, Price: '12345678901234567890.10', Gone: null, At: desk.moment(desk.now - 60_000, 4_567) })
+    desk.service.put('Orders', {
+      Id: '9007199254740993',
+      Name: null,
+      Price: '12345678901234567890.10',
+      Gone: null,
+      At: desk.moment(desk.now - 60_000, 4_567),
+    })
     await desk.stage.delta()
     const { At, ...row } = desk.truth()['9007199254740993'] as Record<string, unknown>
     expect(await desk.rows()).toEqual({ '9007199254740993': { ...row, At } })
@@ -168,17 +203,27 @@ test('a cursor that is a day is read up to the last day that is over', async () 
   desk.service.put('Days', { Id: 7, Name: 'later that day', On: day(today) })
   await desk.stage.delta({ afterMs: 86_400_000 })
   expect(await desk.rows()).toEqual(desk.truth('Days'))
-  expect(desk.asked().at(-1)).toMatch(/^\/Days\?\$filter=\(On gt [\d-]{10} or \(On eq [\d-]{10} and Id gt \d\)\) and On lt [\d-]{10}&\$orderby=On asc,Id asc&\$top=2$/)
+  expect(desk.asked().at(-1)).toMatch(
+    /^\/Days\?\$filter=\(On gt [\d-]{10} or \(On eq [\d-]{10} and Id gt \d\)\) and On lt [\d-]{10}&\$orderby=On asc,Id asc&\$top=2$/,
+  )
 })
 
 test('a cursor that is a day: the anchor of a backfill lies within one, and all of that day is read when it is over', async () => {
   const desk = (await open()).follow('Days')
-  const put = (id: number): void => desk.service.put('Days', { Id: id, Name: 'x', On: new Date(desk.now).toISOString().slice(0, 10) })
+  const put = (id: number): void =>
+    desk.service.put('Days', { Id: id, Name: 'x', On: new Date(desk.now).toISOString().slice(0, 10) })
   put(1)
   await desk.stage.backfill({ afterMs: 36_000_000 })
   put(2)
-  expect(await desk.stage.delta({ afterMs: 3_600_000 })).toMatchObject({ stopReason: 'complete', counts: { created: 0 } })
-  expect(await desk.stage.delta({ afterMs: 86_400_000 })).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 1 } })
+  expect(await desk.stage.delta({ afterMs: 3_600_000 })).toMatchObject({
+    stopReason: 'complete',
+    counts: { created: 0 },
+  })
+  expect(await desk.stage.delta({ afterMs: 86_400_000 })).toMatchObject({
+    stopReason: 'complete',
+    error: null,
+    counts: { created: 1 },
+  })
   expect(await desk.rows()).toEqual(desk.truth('Days'))
 })
 
@@ -203,7 +248,10 @@ describe('what cannot be followed is refused', () => {
   test('a position that was set by hand and is none of the set', async () => {
     const desk = (await open()).follow('Lines')
     const { delta } = desk.source.entitySet('Orders', { cursor: 'At' })
-    desk.stage.list({ mode: 'incremental', execute: (_, context) => delta({ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: "1' or true" }, context) })
+    desk.stage.list({
+      mode: 'incremental',
+      execute: (_, context) => delta({ cursorTimestamp: '2026-01-01T00:00:00Z', cursorId: "1' or true" }, context),
+    })
     expect(await desk.stage.backfill()).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
     expect(desk.asked()).toEqual([])
   })

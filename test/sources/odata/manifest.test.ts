@@ -19,7 +19,11 @@ const write = (text: string): string => {
   writeFileSync(path, text)
   return path
 }
-const refusal = (text: string) => buildWorker(write(text), 'tidemark.yaml', {}).then(() => 'accepted', (error: { message: string }) => error.message)
+const refusal = (text: string) =>
+  buildWorker(write(text), 'tidemark.yaml', {}).then(
+    () => 'accepted',
+    (error: { message: string }) => error.message,
+  )
 
 const MANIFEST = `connector: odata
 config: { url: "https://erp.example", auth: { kind: bearer, token: "\${TOKEN}" } }
@@ -37,17 +41,34 @@ const TRACKED = MANIFEST.replace(/ {4}(?:cursor|safety_window).*\n/g, '').replac
 async function run(text: string): Promise<{ stopReason: string; error: unknown; keys: string[] }> {
   const store = await openStore(`sqlite:${join(folder, 'store.db')}`)
   try {
-    const { stopReason, error } = await runCycle(await buildWorker(write(text), 'tidemark.yaml', {}), 'sap.s4hana.gl_accounts', { store, secrets: { TOKEN: 'open sesame' } })
-    return { stopReason, error, keys: (await store.rows({ database: 'sap.s4hana.gl_accounts', limit: 10 })).map(({ key }) => key) }
+    const { stopReason, error } = await runCycle(
+      await buildWorker(write(text), 'tidemark.yaml', {}),
+      'sap.s4hana.gl_accounts',
+      { store, secrets: { TOKEN: 'open sesame' } },
+    )
+    return {
+      stopReason,
+      error,
+      keys: (await store.rows({ database: 'sap.s4hana.gl_accounts', limit: 10 })).map(({ key }) => key),
+    }
   } finally {
     await store.close()
   }
 }
 
 test('R22 the documented stream runs: by its cursor, by delta links, and read whole', async () => {
-  const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-  await using served = await openOdata({ version: 4, sets, token: 'open sesame' }, { clock: systemClock, random: new RandomStream(1, 'odata') })
-  for (const id of ['a', 'b', 'c']) served.odata.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: '2026-01-01T00:00:00Z' })
+  const sets = {
+    GLAccounts: {
+      key: ['AccountID'],
+      properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' },
+    },
+  } as const
+  await using served = await openOdata(
+    { version: 4, sets, token: 'open sesame' },
+    { clock: systemClock, random: new RandomStream(1, 'odata') },
+  )
+  for (const id of ['a', 'b', 'c'])
+    served.odata.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: '2026-01-01T00:00:00Z' })
   const at = (text: string): string => text.replace('https://erp.example', served.url)
   expect(await run(at(MANIFEST))).toEqual({ stopReason: 'complete', error: null, keys: ['a', 'b', 'c'] })
   expect(served.odata.urls.at(-1)).toContain('$filter=(LastUpdated%20gt%20')
@@ -58,12 +79,20 @@ test('R22 the documented stream runs: by its cursor, by delta links, and read wh
   expect(await run(at(TRACKED))).toMatchObject({ keys: ['a', 'c'] })
 
   rmSync(join(folder, 'store.db'))
-  expect(await run(at(MANIFEST).replace(/ {4}safety_window.*\n/, '    mode: full_refresh\n'))).toMatchObject({ keys: ['a', 'c'] })
+  expect(await run(at(MANIFEST).replace(/ {4}safety_window.*\n/, '    mode: full_refresh\n'))).toMatchObject({
+    keys: ['a', 'c'],
+  })
 })
 
 test('delta links go with no cursor, nothing is incremental without either, and a secret is a name', async () => {
-  expect(await refusal(MANIFEST.replace('page_size: 2', 'delta_links: true'))).toMatch(/^tidemark\.yaml:4:5: sap\.s4hana\.gl_accounts: delta links/)
-  expect(await refusal(TRACKED.replace('delta_links: true', 'page_size: 2').replace('    options', '    mode: incremental\n    options'))).toContain('name its `cursor`')
+  expect(await refusal(MANIFEST.replace('page_size: 2', 'delta_links: true'))).toMatch(
+    /^tidemark\.yaml:4:5: sap\.s4hana\.gl_accounts: delta links/,
+  )
+  expect(
+    await refusal(
+      TRACKED.replace('delta_links: true', 'page_size: 2').replace('    options', '    mode: incremental\n    options'),
+    ),
+  ).toContain('name its `cursor`')
   expect(await refusal(MANIFEST.replace('${TOKEN}', 'hunter2'))).toContain('a secret')
 })
 
@@ -71,5 +100,10 @@ test('the manifest of the guide loads', async () => {
   const guide = readFileSync(resolve(import.meta.dirname, '../../../docs/guides/odata.md'), 'utf8')
   const [, text] = /^```yaml\n([\s\S]*?)^```/m.exec(guide)!
   const { manifest } = await buildWorker(write(text!), 'tidemark.yaml', {})
-  expect(manifest.syncs.map(({ name }) => name)).toEqual(['sap.s4hana.gl_accounts-backfill', 'sap.s4hana.gl_accounts', 'sap.s4hana.people-backfill', 'sap.s4hana.people'])
+  expect(manifest.syncs.map(({ name }) => name)).toEqual([
+    'sap.s4hana.gl_accounts-backfill',
+    'sap.s4hana.gl_accounts',
+    'sap.s4hana.people-backfill',
+    'sap.s4hana.people',
+  ])
 })

@@ -32,7 +32,13 @@ describe('what a service says of itself', () => {
     expect([...sets.keys()]).toEqual(['Orders', 'Lines', 'Views'])
     const order = sets.get('Orders')!
     expect(order.key).toEqual(['Id'])
-    expect([...order.properties.values()].map(({ name, type }) => `${name} ${type}`)).toEqual(['Id Edm.Guid', 'ModifiedAt Edm.DateTimeOffset', 'Kind Edm.String', 'Address self.Address', 'Due Edm.Date'])
+    expect([...order.properties.values()].map(({ name, type }) => `${name} ${type}`)).toEqual([
+      'Id Edm.Guid',
+      'ModifiedAt Edm.DateTimeOffset',
+      'Kind Edm.String',
+      'Address self.Address',
+      'Due Edm.Date',
+    ])
     expect(order.properties.get('ModifiedAt')).toMatchObject({ precision: 7 })
     expect(sets.get('Lines')!.key).toEqual(['Order', 'No'])
     expect(sets.get('Views')!.key).toEqual([])
@@ -58,8 +64,9 @@ describe('what a service says of itself', () => {
     expect(() => parseMetadata(xml)).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
   })
 
-  test('types that are each other\'s base end', () => {
-    const xml = '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="A" BaseType="N.B"/><EntityType Name="B" BaseType="N.A"/><EntityContainer><EntitySet Name="As" EntityType="N.A"/></EntityContainer></Schema></Edmx>'
+  test("types that are each other's base end", () => {
+    const xml =
+      '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="A" BaseType="N.B"/><EntityType Name="B" BaseType="N.A"/><EntityContainer><EntitySet Name="As" EntityType="N.A"/></EntityContainer></Schema></Edmx>'
     expect(parseMetadata(xml).entitySets.get('As')!.key).toEqual([])
   })
 
@@ -71,18 +78,31 @@ describe('what a service says of itself', () => {
   test('a long text is read in one go', () => {
     const long = `<Edmx Version="4.0">${'<a b="c">'.repeat(200_000)}${' '.repeat(200_000)}</Edmx>`
     expect(parseMetadata(long).entitySets.size).toBe(0)
-    expect(() => parseMetadata(`<Edmx ${'a="b" '.repeat(200_000)}`)).toThrow(expect.objectContaining({ code: 'SOURCE_INVALID' }))
+    expect(() => parseMetadata(`<Edmx ${'a="b" '.repeat(200_000)}`)).toThrow(
+      expect.objectContaining({ code: 'SOURCE_INVALID' }),
+    )
   })
 })
 
 describe('RX2 discover', () => {
-  const context = (fetch: typeof globalThis.fetch): Parameters<typeof discover>[1] => ({ fetch, clock: { now: () => 0, sleep: () => new Promise(() => {}) }, secrets: { get: (name) => name }, signal: new AbortController().signal })
-  const answering = (xml: string): typeof fetch => async () => new Response(xml, { headers: { 'content-type': 'application/xml' } })
+  const context = (fetch: typeof globalThis.fetch): Parameters<typeof discover>[1] => ({
+    fetch,
+    clock: { now: () => 0, sleep: () => new Promise(() => {}) },
+    secrets: { get: (name) => name },
+    signal: new AbortController().signal,
+  })
+  const answering =
+    (xml: string): typeof fetch =>
+    async () =>
+      new Response(xml, { headers: { 'content-type': 'application/xml' } })
 
   test('lists entity sets with their keys, the cursor by its name, and what else could be one', async () => {
     const desk = await ODataFixture.open(4)
     expect(await discover({ url: URL_OF_SERVICE }, context(createSimulatorFetch(desk.service)))).toMatchObject([
-      { id: 'Orders', key: ['Id'], candidates: ['At'] }, { id: 'Lines', key: ['Order', 'No'], candidates: ['At'] }, { id: 'Items' }, { id: 'Days', candidates: ['On'] },
+      { id: 'Orders', key: ['Id'], candidates: ['At'] },
+      { id: 'Lines', key: ['Order', 'No'], candidates: ['At'] },
+      { id: 'Items' },
+      { id: 'Days', candidates: ['On'] },
     ])
     await desk.close()
     expect(await discover({ url: URL_OF_SERVICE }, context(answering(V4)))).toEqual([
@@ -93,6 +113,8 @@ describe('RX2 discover', () => {
   })
 
   test('leaves out what the service says it cannot sort or filter by', async () => {
-    expect(await discover({ url: URL_OF_SERVICE }, context(answering(V2)))).toEqual([{ id: 'A', key: ['Id'], cursor: 'LastChangeDateTime', candidates: ['CreatedOn', 'LastChangeDateTime'] }])
+    expect(await discover({ url: URL_OF_SERVICE }, context(answering(V2)))).toEqual([
+      { id: 'A', key: ['Id'], cursor: 'LastChangeDateTime', candidates: ['CreatedOn', 'LastChangeDateTime'] },
+    ])
   })
 })

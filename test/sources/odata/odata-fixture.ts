@@ -7,8 +7,20 @@ export const URL_OF_SERVICE = `https://erp.example${SERVICE_PATH}`
 
 /** A set with a numeric key, one with a key of two parts, and one whose cursor is a day. */
 const SETS = {
-  Orders: { key: ['Id'], properties: { Id: 'Edm.Int64', Name: 'Edm.String', Price: 'Edm.Decimal', Gone: 'Edm.Boolean', At: 'Edm.DateTimeOffset' } },
-  Lines: { key: ['Order', 'No'], properties: { Order: 'Edm.String', No: 'Edm.Int32', Name: 'Edm.String', At: 'Edm.DateTimeOffset' } },
+  Orders: {
+    key: ['Id'],
+    properties: {
+      Id: 'Edm.Int64',
+      Name: 'Edm.String',
+      Price: 'Edm.Decimal',
+      Gone: 'Edm.Boolean',
+      At: 'Edm.DateTimeOffset',
+    },
+  },
+  Lines: {
+    key: ['Order', 'No'],
+    properties: { Order: 'Edm.String', No: 'Edm.Int32', Name: 'Edm.String', At: 'Edm.DateTimeOffset' },
+  },
   Items: { key: ['Id'], properties: { Id: 'Edm.Guid', Name: 'Edm.String', At: 'Edm.DateTimeOffset' } },
   Days: { key: ['Id'], properties: { Id: 'Edm.Int32', Name: 'Edm.String', On: 'Edm.Date' } },
 } as const
@@ -36,7 +48,16 @@ export class ODataFixture {
   }
 
   static async open(version: 2 | 4, options: Partial<OdataOptions> = {}, seed = 1): Promise<ODataFixture> {
-    const stage = await VendorFixture.open((ports) => new OdataSimulator(ports, { parser: standardParser, version, sets: version === 4 ? SETS : SETS_OF_2, ...options }), seed)
+    const stage = await VendorFixture.open(
+      (ports) =>
+        new OdataSimulator(ports, {
+          parser: standardParser,
+          version,
+          sets: version === 4 ? SETS : SETS_OF_2,
+          ...options,
+        }),
+      seed,
+    )
     return new ODataFixture(stage, version)
   }
 
@@ -56,7 +77,11 @@ export class ODataFixture {
     return `${digits}${this.version === 4 ? 'Z' : ''}`
   }
 
-  order(id: number | string, name: string, { at = this.moment(), gone = false, afterMs = 0 }: { at?: string; gone?: boolean; afterMs?: number } = {}): void {
+  order(
+    id: number | string,
+    name: string,
+    { at = this.moment(), gone = false, afterMs = 0 }: { at?: string; gone?: boolean; afterMs?: number } = {},
+  ): void {
     this.service.put('Orders', { Id: String(id), Name: name, Price: '10.50', Gone: gone, At: at }, { afterMs })
   }
 
@@ -68,10 +93,12 @@ export class ODataFixture {
   /** What the service holds, as it should be landed. */
   truth(set: SetName = 'Orders'): Record<string, unknown> {
     const { key } = SETS[set]
-    return Object.fromEntries(this.service.truth(set).map((row) => {
-      const record = this.version === 4 ? row : { ...row, At: shownIn2(String(row['At'])) }
-      return [key.length === 1 ? String(row[key[0]]) : JSON.stringify(key.map((name) => String(row[name]))), record]
-    }))
+    return Object.fromEntries(
+      this.service.truth(set).map((row) => {
+        const record = this.version === 4 ? row : { ...row, At: shownIn2(String(row['At'])) }
+        return [key.length === 1 ? String(row[key[0]]) : JSON.stringify(key.map((name) => String(row[name]))), record]
+      }),
+    )
   }
 
   rows(): Promise<Record<string, unknown>> {
@@ -80,7 +107,10 @@ export class ODataFixture {
 
   /** What was asked since the last time, decoded, without the descriptions of the service. */
   asked(): string[] {
-    return this.service.urls.splice(0).map((url) => decodeURIComponent(url.slice(url.indexOf(SERVICE_PATH) + SERVICE_PATH.length))).filter((text) => text !== '/$metadata')
+    return this.service.urls
+      .splice(0)
+      .map((url) => decodeURIComponent(url.slice(url.indexOf(SERVICE_PATH) + SERVICE_PATH.length)))
+      .filter((text) => text !== '/$metadata')
   }
 
   close(): Promise<void> {
@@ -90,5 +120,8 @@ export class ODataFixture {
 
 /** Version 2 shows milliseconds, and takes moments without a zone for UTC. */
 function shownIn2(at: string): string {
-  return `${at.slice(0, 23).replace(/\.?0*Z?$/, '')}Z`.replace(/\.(\d+)Z$/, (_, digits: string) => `.${digits.padEnd(3, '0')}Z`)
+  return `${at.slice(0, 23).replace(/\.?0*Z?$/, '')}Z`.replace(
+    /\.(\d+)Z$/,
+    (_, digits: string) => `.${digits.padEnd(3, '0')}Z`,
+  )
 }

@@ -17,8 +17,15 @@ describe('R26 R39 SAP by OData, as documented', () => {
   const since = '2025-09-30T23:59:59Z'
   const input = { stream_id: 'GLAccounts', cursor_field: 'LastUpdated', cursor_value: since }
   const accounts = async (): Promise<VendorFixture<OdataSimulator>> => {
-    const sets = { GLAccounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' } } } as const
-    const stage = await VendorFixture.open((ports) => new OdataSimulator(ports, { parser: standardParser, version: 4, sets }))
+    const sets = {
+      GLAccounts: {
+        key: ['AccountID'],
+        properties: { AccountID: 'Edm.String', Name: 'Edm.String', LastUpdated: 'Edm.DateTimeOffset' },
+      },
+    } as const
+    const stage = await VendorFixture.open(
+      (ports) => new OdataSimulator(ports, { parser: standardParser, version: 4, sets }),
+    )
     closing.push(stage)
     return stage
   }
@@ -26,7 +33,8 @@ describe('R26 R39 SAP by OData, as documented', () => {
 
   test('word for word when it is strict: the request, the state before and the state after', async () => {
     const stage = await accounts()
-    const put = (id: string, at: string): void => stage.vendor.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: at })
+    const put = (id: string, at: string): void =>
+      stage.vendor.put('GLAccounts', { AccountID: id, Name: id, LastUpdated: at })
     put('100-443', '2025-09-30T12:00:00Z')
     put('100-444', since)
     put('100-445', '2025-10-02T11:20:45Z')
@@ -43,18 +51,34 @@ describe('R26 R39 SAP by OData, as documented', () => {
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 2 } })
     const [description, request, ...more] = stage.vendor.urls
     expect(textOf(description!)).toBe('/$metadata')
-    expect(`GET ${textOf(request!)}`).toBe('GET /GLAccounts?$filter=LastUpdated gt 2025-09-30T23:59:59Z&$orderby=LastUpdated asc&$top=1000')
+    expect(`GET ${textOf(request!)}`).toBe(
+      'GET /GLAccounts?$filter=LastUpdated gt 2025-09-30T23:59:59Z&$orderby=LastUpdated asc&$top=1000',
+    )
     expect(more).toEqual([])
     expect(given).toEqual([input])
     expect(await stage.state()).toEqual({ ...input, cursor_value: '2025-10-02T11:20:45Z', records_emitted: 2 })
   })
 
   test('F4 strict loses no ties at a border of its pages either: these never end within a moment', async () => {
-    for (const [pageSize, ties] of [[3, 2], [3, 3], [2, 7], [1, 4]] as const) {
+    for (const [pageSize, ties] of [
+      [3, 2],
+      [3, 3],
+      [2, 7],
+      [1, 4],
+    ] as const) {
       const stage = await accounts()
-      const { delta } = odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', { cursor: 'LastUpdated', strict: true, pageSize })
+      const { delta } = odata({ url: URL_OF_SERVICE }).entitySet('GLAccounts', {
+        cursor: 'LastUpdated',
+        strict: true,
+        pageSize,
+      })
       stage.list({ mode: 'incremental', execute: delta })
-      for (let n = 0; n < 12; n++) stage.vendor.put('GLAccounts', { AccountID: `a${n}`, Name: 'x', LastUpdated: `2025-10-01T00:00:${String(Math.floor(n / ties)).padStart(2, '0')}Z` })
+      for (let n = 0; n < 12; n++)
+        stage.vendor.put('GLAccounts', {
+          AccountID: `a${n}`,
+          Name: 'x',
+          LastUpdated: `2025-10-01T00:00:${String(Math.floor(n / ties)).padStart(2, '0')}Z`,
+        })
       expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 12 } })
       expect(await stage.rows()).toEqual(stage.truth('GLAccounts', 'AccountID'))
     }
@@ -95,7 +119,11 @@ test('version 2 is asked in its own literals', async () => {
     "/Orders?$filter=(At gt datetime'2026-02-01T10:00:00.5' or (At eq datetime'2026-02-01T10:00:00.5' and Id gt 7L)) and At le datetime'2026-03-01T00:04:29'&$orderby=At asc,Id asc&$top=1000",
   ])
   const lines = (await open(2)).follow('Items')
-  lines.service.put('Items', { Id: '0a0a0a0a-0000-0000-0000-000000000001', Name: 'x', At: '2026-02-01T10:00:00.1234567Z' })
+  lines.service.put('Items', {
+    Id: '0a0a0a0a-0000-0000-0000-000000000001',
+    Name: 'x',
+    At: '2026-02-01T10:00:00.1234567Z',
+  })
   await lines.stage.delta()
   await lines.stage.backfill()
   expect(lines.asked()).toEqual([
@@ -115,7 +143,12 @@ test('each version is asked with its headers, and every question with what was g
   for (const version of [4, 2] as const) {
     const desk = await open(version)
     desk.orders(1)
-    desk.stage.track(odata({ url: `${URL_OF_SERVICE}/`, headers: { 'X-Tenant': 'a' }, query: { 'sap-client': '100' } }).entitySet('Orders', { cursor: 'At', pageSize: 5 }))
+    desk.stage.track(
+      odata({ url: `${URL_OF_SERVICE}/`, headers: { 'X-Tenant': 'a' }, query: { 'sap-client': '100' } }).entitySet(
+        'Orders',
+        { cursor: 'At', pageSize: 5 },
+      ),
+    )
     const headers: Record<string, string>[] = []
     const handle = desk.service.handle.bind(desk.service)
     desk.service.handle = (request) => {
@@ -124,9 +157,16 @@ test('each version is asked with its headers, and every question with what was g
     }
     await desk.stage.delta()
     expect(headers[0]).toMatchObject({ accept: 'application/xml, text/xml', 'x-tenant': 'a' })
-    expect(headers[1]).toMatchObject(version === 4
-      ? { accept: 'application/json;odata.metadata=minimal;IEEE754Compatible=true', 'odata-maxversion': '4.01', prefer: 'odata.maxpagesize=5', 'x-tenant': 'a' }
-      : { accept: 'application/json', maxdataserviceversion: '2.0', 'x-tenant': 'a' })
+    expect(headers[1]).toMatchObject(
+      version === 4
+        ? {
+            accept: 'application/json;odata.metadata=minimal;IEEE754Compatible=true',
+            'odata-maxversion': '4.01',
+            prefer: 'odata.maxpagesize=5',
+            'x-tenant': 'a',
+          }
+        : { accept: 'application/json', maxdataserviceversion: '2.0', 'x-tenant': 'a' },
+    )
     if (version === 2) expect(headers[1]).not.toHaveProperty('prefer')
     expect(desk.service.urls).toHaveLength(3 + (version === 2 ? 2 : 0))
     for (const url of desk.service.urls) expect(url).toMatch(/[?&]sap-client=100$/)

@@ -29,7 +29,11 @@ describe.each<[string, Partial<OdataOptions>]>([
     desk.order(11, 'new')
     expect(await desk.stage.delta()).toMatchObject({ counts: { created: 1, updated: 2, deleted: 1 } })
     expect(await desk.rows()).toEqual(desk.truth())
-    expect(await desk.stage.delta()).toMatchObject({ stopReason: 'complete', pages: 1, counts: { created: 0, updated: 0, unchanged: 0 } })
+    expect(await desk.stage.delta()).toMatchObject({
+      stopReason: 'complete',
+      pages: 1,
+      counts: { created: 0, updated: 0, unchanged: 0 },
+    })
   })
 
   test('what changes while the first cycle reads is in the next', async () => {
@@ -51,7 +55,8 @@ describe.each<[string, Partial<OdataOptions>]>([
     const desk = await ODataFixture.open(4, options)
     opened.push(desk)
     desk.stage.track(desk.source.tracked('Lines'))
-    const put = (order: string): void => desk.service.put('Lines', { Order: order, No: 7, Name: 'x', At: desk.moment() })
+    const put = (order: string): void =>
+      desk.service.put('Lines', { Order: order, No: 7, Name: 'x', At: desk.moment() })
     const names = ["O'Neil", 'a,b=(c)', '%20', "'x,No=8'"]
     for (const name of [...names, 'stays']) put(name)
     await desk.stage.delta()
@@ -126,21 +131,35 @@ describe('what is no tracking is refused', () => {
   test('a service that passes the preference over', async () => {
     const desk = await open({ tracksChanges: false })
     desk.orders(2)
-    expect(await desk.stage.delta()).toMatchObject({ stopReason: 'error', error: { code: 'SOURCE_INVALID', message: expect.stringContaining('no delta link') } })
+    expect(await desk.stage.delta()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SOURCE_INVALID', message: expect.stringContaining('no delta link') },
+    })
     expect(await desk.rows()).toEqual({})
   })
 
   test('version 2', async () => {
     const desk = await open({}, 2)
-    expect(await desk.stage.delta()).toMatchObject({ stopReason: 'error', error: { code: 'SYNC_INVALID', message: expect.stringContaining('version 2') } })
+    expect(await desk.stage.delta()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SYNC_INVALID', message: expect.stringContaining('version 2') },
+    })
   })
 })
 
 describe('answers that only some services give', () => {
-  const METADATA = '<edmx:Edmx Version="4.0" xmlns:edmx="x"><edmx:DataServices><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Guid"/><Property Name="A" Type="Edm.String"/><Property Name="B" Type="Edm.String"/></EntityType><EntityContainer Name="C"><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></edmx:DataServices></edmx:Edmx>'
-  const [one, two, three] = ['1111111a-0000-0000-0000-000000000001', '2222222b-0000-0000-0000-000000000002', '3333333c-0000-0000-0000-000000000003']
+  const METADATA =
+    '<edmx:Edmx Version="4.0" xmlns:edmx="x"><edmx:DataServices><Schema Namespace="N"><EntityType Name="T"><Key><PropertyRef Name="Id"/></Key><Property Name="Id" Type="Edm.Guid"/><Property Name="A" Type="Edm.String"/><Property Name="B" Type="Edm.String"/></EntityType><EntityContainer Name="C"><EntitySet Name="Ts" EntityType="N.T"/></EntityContainer></Schema></edmx:DataServices></edmx:Edmx>'
+  const [one, two, three] = [
+    '1111111a-0000-0000-0000-000000000001',
+    '2222222b-0000-0000-0000-000000000002',
+    '3333333c-0000-0000-0000-000000000003',
+  ]
 
-  async function run(answers: Record<string, unknown>, description = METADATA): Promise<{ asked: string[]; feed: unknown[]; desk: ODataFixture; error: unknown }> {
+  async function run(
+    answers: Record<string, unknown>,
+    description = METADATA,
+  ): Promise<{ asked: string[]; feed: unknown[]; desk: ODataFixture; error: unknown }> {
     const desk = await ODataFixture.open(4)
     opened.push(desk)
     const asked: string[] = []
@@ -154,14 +173,32 @@ describe('answers that only some services give', () => {
     const { delta } = desk.source.tracked('Ts')
     const result = await desk.stage.scene.run(planOf({ execute: delta, limits: { retriesMax: 0 } }), { fetch })
     const feed = await desk.stage.scene.feed()
-    return { asked, desk, error: result.error, feed: feed.map(({ key, action, text }) => [key, action, text === null ? null : JSON.parse(text)]) }
+    return {
+      asked,
+      desk,
+      error: result.error,
+      feed: feed.map(({ key, action, text }) => [key, action, text === null ? null : JSON.parse(text)]),
+    }
   }
-  const first = { value: [{ Id: one, A: 'a', B: 'b' }, { Id: two, A: 'a', B: 'b' }, { Id: three, A: 'a', B: 'b' }], '@odata.nextLink': 'Ts?n=1' }
+  const first = {
+    value: [
+      { Id: one, A: 'a', B: 'b' },
+      { Id: two, A: 'a', B: 'b' },
+      { Id: three, A: 'a', B: 'b' },
+    ],
+    '@odata.nextLink': 'Ts?n=1',
+  }
 
   test('an entity with what changed alone is read whole; one that is gone by then is left for a later page', async () => {
     const { asked, feed } = await run({
       '/Ts': first,
-      '/Ts?n=1': { value: [{ Id: one, A: 'changed', '@odata.etag': 'x' }, { Id: two, B: 'gone' }], '@odata.deltaLink': 'Ts?d=1' },
+      '/Ts?n=1': {
+        value: [
+          { Id: one, A: 'changed', '@odata.etag': 'x' },
+          { Id: two, B: 'gone' },
+        ],
+        '@odata.deltaLink': 'Ts?d=1',
+      },
       [`/Ts(${one})`]: { '@odata.context': '$metadata#Ts/$entity', Id: one, A: 'changed', B: 'and more' },
     })
     expect(asked).toEqual(['/Ts', '/Ts?n=1', `/Ts(${one})`, `/Ts(${two})`])
@@ -178,23 +215,43 @@ describe('answers that only some services give', () => {
           { '@removed': { reason: 'changed' }, '@id': `https://erp.example/odata/Ts(${two})` },
           { '@removed': {}, Id: three },
           { '@odata.context': `${context}/$link`, source: `Ts(${one})`, relationship: 'Others', target: `Ts(${two})` },
-          { '@odata.context': `${context}/$deletedLink`, source: `Ts(${one})`, relationship: 'Others', target: `Ts(${two})` },
+          {
+            '@odata.context': `${context}/$deletedLink`,
+            source: `Ts(${one})`,
+            relationship: 'Others',
+            target: `Ts(${two})`,
+          },
         ],
         '@odata.deltaLink': 'Ts?d=1',
       },
     })
-    expect(feed.slice(3)).toEqual([[one, 'deleted', null], [two, 'deleted', null], [three, 'deleted', null]])
+    expect(feed.slice(3)).toEqual([
+      [one, 'deleted', null],
+      [two, 'deleted', null],
+      [three, 'deleted', null],
+    ])
   })
 
   test('a key that is called `id` is not taken for the id of what was removed, nor a GUID in capitals for another', async () => {
-    const { feed } = await run({
-      '/Ts': { value: [one, two, three].map((id) => ({ id, A: 'a', B: 'b' })), '@odata.nextLink': 'Ts?n=1' },
-      '/Ts?n=1': {
-        value: [{ '@odata.context': '#Ts/$deletedEntity', id: `Ts(${one})` }, { '@odata.context': '#Ts/$deletedEntity', id: two!.toUpperCase() }, { '@removed': {}, id: three!.toUpperCase() }],
-        '@odata.deltaLink': 'Ts?d=1',
+    const { feed } = await run(
+      {
+        '/Ts': { value: [one, two, three].map((id) => ({ id, A: 'a', B: 'b' })), '@odata.nextLink': 'Ts?n=1' },
+        '/Ts?n=1': {
+          value: [
+            { '@odata.context': '#Ts/$deletedEntity', id: `Ts(${one})` },
+            { '@odata.context': '#Ts/$deletedEntity', id: two!.toUpperCase() },
+            { '@removed': {}, id: three!.toUpperCase() },
+          ],
+          '@odata.deltaLink': 'Ts?d=1',
+        },
       },
-    }, METADATA.replaceAll('Name="Id"', 'Name="id"'))
-    expect(feed.slice(3)).toEqual([[one, 'deleted', null], [two, 'deleted', null], [three, 'deleted', null]])
+      METADATA.replaceAll('Name="Id"', 'Name="id"'),
+    )
+    expect(feed.slice(3)).toEqual([
+      [one, 'deleted', null],
+      [two, 'deleted', null],
+      [three, 'deleted', null],
+    ])
   })
 
   test('an id that is made to be hard to read is read in no time', async () => {
@@ -206,6 +263,9 @@ describe('answers that only some services give', () => {
 
   test('a removed entity whose key of a removed entity cannot be determined fails the page', async () => {
     const { error } = await run({ '/Ts': { value: [{ '@removed': {} }], '@odata.deltaLink': 'Ts?d=1' } })
-    expect(error).toMatchObject({ code: 'SOURCE_INVALID', message: expect.stringContaining('key of a removed entity cannot be determined') })
+    expect(error).toMatchObject({
+      code: 'SOURCE_INVALID',
+      message: expect.stringContaining('key of a removed entity cannot be determined'),
+    })
   })
 })

@@ -1,5 +1,9 @@
 import pg from 'pg'
-import { postgresCdc, type PostgresCdcOptions, type PostgresCdcSource } from '../../../src/sources/postgres-cdc/source.ts'
+import {
+  postgresCdc,
+  type PostgresCdcOptions,
+  type PostgresCdcSource,
+} from '../../../src/sources/postgres-cdc/source.ts'
 import { startPostgres, type PostgresServer } from '../../setup/postgres-server.ts'
 
 /** A server that writes its log for readers, and a way in for the test. */
@@ -35,7 +39,12 @@ export class CdcFixture {
   }
 
   async confirmed(slot: string): Promise<string> {
-    return (await this.client.query<{ lsn: string }>('select confirmed_flush_lsn::text as lsn from pg_replication_slots where slot_name = $1', [slot])).rows[0]!.lsn
+    return (
+      await this.client.query<{ lsn: string }>(
+        'select confirmed_flush_lsn::text as lsn from pg_replication_slots where slot_name = $1',
+        [slot],
+      )
+    ).rows[0]!.lsn
   }
 
   async close(): Promise<void> {

@@ -8,12 +8,13 @@ describe('a place in the log', () => {
     expect(formatLsn(parseLsn('0000001a/000000f3'))).toBe('1A/F3')
     expect(formatLsn(parseLsn('FFFFFFFF/FFFFFFFF'))).toBe('FFFFFFFF/FFFFFFFF')
     expect(parseLsn('1/0') > parseLsn('0/FFFFFFFF')).toBe(true)
-    for (const text of ['', '1A', '1A/', '/F3', '123456789/0', 'x/y', 7]) expect(() => parseLsn(text), String(text)).toThrow(/log sequence number/)
+    for (const text of ['', '1A', '1A/', '/F3', '123456789/0', 'x/y', 7])
+      expect(() => parseLsn(text), String(text)).toThrow(/log sequence number/)
   })
 })
 
 describe('what may be acknowledged', () => {
-  test('R42 the state of a cycle\'s first page is landed; the state of a page read ahead is not yet', () => {
+  test("R42 the state of a cycle's first page is landed; the state of a page read ahead is not yet", () => {
     const landed = new DurableLsnTracker()
     expect(landed.track(1, 10n)).toBe(10n)
     // Asked ahead, while the page that leads to 20 is being landed.
@@ -53,7 +54,16 @@ test('a state that is none of this source is refused without being shown', () =>
   const good = { lsn: '0/1', columns: {} }
   expect(() => checkState(undefined)).toThrow(expect.objectContaining({ code: 'HISTORY_LOST' }))
   expect(() => checkState(good)).not.toThrow()
-  for (const bad of [{ ...good, lsn: 'canary' }, { ...good, until: 7 }, { ...good, transaction: { commitLsn: '0/1', done: 'canary' } }, { lsn: '0/1' }, { ...good, reread: [] }, { ...good, after: 'canary' }]) {
-    expect(() => checkState(bad as never), JSON.stringify(bad)).toThrow(expect.objectContaining({ code: 'CURSOR_REJECTED', message: expect.not.stringContaining('canary') }))
+  for (const bad of [
+    { ...good, lsn: 'canary' },
+    { ...good, until: 7 },
+    { ...good, transaction: { commitLsn: '0/1', done: 'canary' } },
+    { lsn: '0/1' },
+    { ...good, reread: [] },
+    { ...good, after: 'canary' },
+  ]) {
+    expect(() => checkState(bad as never), JSON.stringify(bad)).toThrow(
+      expect.objectContaining({ code: 'CURSOR_REJECTED', message: expect.not.stringContaining('canary') }),
+    )
   }
 })

@@ -5,7 +5,7 @@ import { sourceCases } from '../../../src/testing/source-cases/cases.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 import { openLedger, type Mistakes } from './ledger.ts'
 
-describeSource('a small ledger\'s', () => openLedger(), { runner: { describe, test } })
+describeSource("a small ledger's", () => openLedger(), { runner: { describe, test } })
 
 /** A source that is wrong in one way, and the cases that must detect it; by the beginning of their names. */
 const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
@@ -28,7 +28,10 @@ describe('the source contract', () => {
     for (const name of caughtBy) {
       const [sourceCase, ...others] = sourceCases.filter((one) => one.name.startsWith(name))
       expect(others).toEqual([])
-      await expect(runSourceCase(sourceCase!, () => openLedger({ [mistake]: true })), name).rejects.toMatchObject({ code: 'ERR_ASSERTION' })
+      await expect(
+        runSourceCase(sourceCase!, () => openLedger({ [mistake]: true })),
+        name,
+      ).rejects.toMatchObject({ code: 'ERR_ASSERTION' })
     }
   })
 

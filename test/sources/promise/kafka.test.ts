@@ -23,11 +23,14 @@ async function openHarness(part: 'topic' | 'listing'): Promise<SourceHarness> {
       else truth.set(key, order)
       simulator.append('orders', Number(key) % PARTITIONS, [{ key, value: isGone ? null : JSON.stringify(order) }])
     }
-    if (writes % 3 === 0) for (let partition = 0; partition < PARTITIONS; partition++) simulator.topics.log('orders', partition).compact({ tombstones: 'keep' })
+    if (writes % 3 === 0)
+      for (let partition = 0; partition < PARTITIONS; partition++)
+        simulator.topics.log('orders', partition).compact({ tombstones: 'keep' })
   }
   let made = 0
   return {
-    source, clock,
+    source,
+    clock,
     create: (count) => {
       const keys = Array.from({ length: count }, () => String(++made))
       write(keys)
@@ -40,4 +43,5 @@ async function openHarness(part: 'topic' | 'listing'): Promise<SourceHarness> {
   }
 }
 
-for (const part of ['topic', 'listing'] as const) describeSource(`kafka ${part}`, () => openHarness(part), { runner: { describe, test } })
+for (const part of ['topic', 'listing'] as const)
+  describeSource(`kafka ${part}`, () => openHarness(part), { runner: { describe, test } })

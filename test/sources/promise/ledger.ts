@@ -44,7 +44,8 @@ export function openLedger(mistakes: Mistakes = {}): SourceHarness {
   let writes = 0
   const put = (ids: readonly string[], gone = false): void => {
     const at = clock.now()
-    for (const id of ids) entries.set(id, { id, text: `write ${++writes}`, at, gone, shownAt: writes % 2 === 0 ? at : at + LAG_MS / 2 })
+    for (const id of ids)
+      entries.set(id, { id, text: `write ${++writes}`, at, gone, shownAt: writes % 2 === 0 ? at : at + LAG_MS / 2 })
   }
   const handle = (url: URL): unknown => {
     const asked = (name: string): string | null => url.searchParams.get(name)
@@ -55,11 +56,18 @@ export function openLedger(mistakes: Mistakes = {}): SourceHarness {
       return (offset === null ? live.filter(({ id }) => id > (after ?? '')) : live.slice(Number(offset))).slice(0, PAGE)
     }
     return all
-      .filter((entry) => entry.shownAt <= clock.now() && entry.at <= until && (entry.at > at || (after !== null && entry.at === at && entry.id > after)))
-      .toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)).slice(0, PAGE)
+      .filter(
+        (entry) =>
+          entry.shownAt <= clock.now() &&
+          entry.at <= until &&
+          (entry.at > at || (after !== null && entry.at === at && entry.id > after)),
+      )
+      .toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+      .slice(0, PAGE)
   }
   return {
-    source: sourceOf(mistakes), clock,
+    source: sourceOf(mistakes),
+    clock,
     fetch: async (input) => Response.json(handle(new URL(input))),
     create: (count) => {
       const ids = Array.from({ length: count }, (_, n) => `k${String(entries.size + n).padStart(6, '0')}`)
@@ -68,7 +76,8 @@ export function openLedger(mistakes: Mistakes = {}): SourceHarness {
     },
     change: (keys) => put(keys),
     remove: (keys) => put(keys, true),
-    rows: () => Object.fromEntries([...entries.values()].filter(({ gone }) => !gone).map(({ id, text }) => [id, { id, text }])),
+    rows: () =>
+      Object.fromEntries([...entries.values()].filter(({ gone }) => !gone).map(({ id, text }) => [id, { id, text }])),
     settle: () => clock.skip(5 * LAG_MS),
   }
 }
@@ -76,7 +85,11 @@ export function openLedger(mistakes: Mistakes = {}): SourceHarness {
 function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
   const client = createHttpClient({ baseUrl: 'https://ledger.test' })
   const remembered = new Map<string, string>()
-  const read = async (path: string, query: Record<string, string | number | undefined>, context: SyncContext): Promise<Entry[]> => {
+  const read = async (
+    path: string,
+    query: Record<string, string | number | undefined>,
+    context: SyncContext,
+  ): Promise<Entry[]> => {
     try {
       return (await client.get(path, query, context)).body as unknown as Entry[]
     } catch (error) {
@@ -87,7 +100,11 @@ function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
   const toChange = ({ id, text, gone }: Entry, { clock }: SyncContext) => {
     if (gone) return { type: 'delete', key: id } as const
     if (mistakes.remembers && !remembered.has(id)) remembered.set(id, text)
-    return { type: 'upsert', key: id, record: { id, text: remembered.get(id) ?? text, ...(mistakes.stamped && { readAt: clock.now() }) } } as const
+    return {
+      type: 'upsert',
+      key: id,
+      record: { id, text: remembered.get(id) ?? text, ...(mistakes.stamped && { readAt: clock.now() }) },
+    } as const
   }
   return {
     async backfill(state: { after: string; offset: number; isEnding?: boolean } | undefined, context) {
@@ -95,21 +112,35 @@ function sourceOf(mistakes: Mistakes): SourceHarness['source'] {
       const entries = await read('/list', mistakes.byOffset ? { offset } : { after }, context)
       return {
         changes: entries.map((entry) => toChange(entry, context)),
-        nextState: { after: entries.at(-1)?.id ?? after, offset: offset + entries.length, isEnding: mistakes.emptyIsEnd === true || entries.length === 0 },
+        nextState: {
+          after: entries.at(-1)?.id ?? after,
+          offset: offset + entries.length,
+          isEnding: mistakes.emptyIsEnd === true || entries.length === 0,
+        },
         // A page that is not full is the last one; an empty page is requested twice.
         hasMore: (entries.length === PAGE || (entries.length === 0 && !isEnding)) && mistakes.firstPageOnly !== true,
       }
     },
-    ...(mistakes.noAnchor !== true && { anchor: async ({ clock }: SyncContext) => ({ at: clock.now() - LAG_MS, id: '' }) }),
+    ...(mistakes.noAnchor !== true && {
+      anchor: async ({ clock }: SyncContext) => ({ at: clock.now() - LAG_MS, id: '' }),
+    }),
     async delta(state: { at: number; id: string } | undefined, context) {
       const now = context.clock.now()
       const from = state ?? { at: now - LAG_MS, id: '' }
       const until = mistakes.noLag ? now : now - LAG_MS
-      const entries = await read('/changes', { at: from.at, after: mistakes.timeAlone ? undefined : from.id, until }, context)
+      const entries = await read(
+        '/changes',
+        { at: from.at, after: mistakes.timeAlone ? undefined : from.id, until },
+        context,
+      )
       const { at, id } = entries.at(-1) ?? (mistakes.emptyMoves ? { at: until, id: '' } : from)
       const hasMore = entries.length === PAGE
       const told = entries.filter(({ gone }) => !(gone && mistakes.deafToDeletes))
-      return { changes: told.map((entry) => toChange(entry, context)), nextState: !hasMore && mistakes.ownClock ? { at: now, id: '' } : { at, id }, hasMore }
+      return {
+        changes: told.map((entry) => toChange(entry, context)),
+        nextState: !hasMore && mistakes.ownClock ? { at: now, id: '' } : { at, id },
+        hasMore,
+      }
     },
   }
 }

@@ -18,12 +18,26 @@ function openHarness(stream: VendorStream): SourceHarness {
   const source = stream.source(CONDITIONS)
   let writes = 0
   return {
-    source, clock, fetch: createSimulatorFetch(simulator), secrets: { TOKEN: 'secret' },
+    source,
+    clock,
+    fetch: createSimulatorFetch(simulator),
+    secrets: { TOKEN: 'secret' },
     ...('guarantee' in source && { cyclesPerRound: source.guarantee.cyclesPerRound }),
-    create: (count) => Array.from({ length: count }, () => simulator.create(stream.type, { ...stream.parentFields?.(simulator, chance), ...stream.fields(++writes, chance) })),
+    create: (count) =>
+      Array.from({ length: count }, () =>
+        simulator.create(stream.type, {
+          ...stream.parentFields?.(simulator, chance),
+          ...stream.fields(++writes, chance),
+        }),
+      ),
     change: (keys) => keys.forEach((key) => simulator.update(stream.type, key, stream.fields(++writes, chance))),
     remove: (keys) => keys.forEach((key) => simulator.remove(stream.type, key)),
-    rows: () => Object.fromEntries(simulator.truth(stream.type).map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)])),
+    rows: () =>
+      Object.fromEntries(
+        simulator
+          .truth(stream.type)
+          .map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)]),
+      ),
     settle: () => clock.skip(5 * 60_000),
   }
 }

@@ -26,8 +26,12 @@ export class Api {
     this.asked.push({ path: url.pathname, query: Object.fromEntries(url.searchParams) })
     const answer = this.#handlers[url.pathname]?.(url, init)
     if (answer instanceof Response) return answer
-    const headers: Record<string, string> = this.tellsTime ? { date: new Date(this.#clock.now() + this.skewMs).toUTCString() } : {}
-    return answer === undefined ? Response.json({ message: 'not found' }, { status: 404, headers }) : Response.json(answer, { headers })
+    const headers: Record<string, string> = this.tellsTime
+      ? { date: new Date(this.#clock.now() + this.skewMs).toUTCString() }
+      : {}
+    return answer === undefined
+      ? Response.json({ message: 'not found' }, { status: 404, headers })
+      : Response.json(answer, { headers })
   }
 
   /** Returns and clears the queries of one path. */

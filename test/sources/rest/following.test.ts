@@ -42,7 +42,9 @@ class Table {
 
   /** since and until, both inclusive; pages by token. */
   readonly window: Handler = ({ searchParams: query }) => {
-    const found = this.sorted().filter(({ at }) => at >= (query.get('since') ?? '') && at <= (query.get('until') ?? '9'))
+    const found = this.sorted().filter(
+      ({ at }) => at >= (query.get('since') ?? '') && at <= (query.get('until') ?? '9'),
+    )
     const after = query.get('token')
     const rest = after === null ? found : found.filter(({ at, id }) => `${at} ${id}` > after)
     const page = rest.slice(0, SIZE.value)
@@ -50,11 +52,23 @@ class Table {
     return { items: page, next: rest.length > page.length ? `${last!.at} ${last!.id}` : null }
   }
 
-  readonly timestamp: Handler = ({ searchParams: query }) => ({ items: this.sorted().filter(({ at }) => at >= (query.get('since') ?? '') && at <= (query.get('until') ?? '9')).slice(0, SIZE.value) })
+  readonly timestamp: Handler = ({ searchParams: query }) => ({
+    items: this.sorted()
+      .filter(({ at }) => at >= (query.get('since') ?? '') && at <= (query.get('until') ?? '9'))
+      .slice(0, SIZE.value),
+  })
 
   readonly keyset: Handler = ({ searchParams: query }) => {
     const after = query.get('since')
-    return { items: this.sorted().filter(({ at, id }) => (after === null || at > after || (at === after && id > query.get('since_id')!)) && at <= (query.get('until') ?? '9')).slice(0, SIZE.value) }
+    return {
+      items: this.sorted()
+        .filter(
+          ({ at, id }) =>
+            (after === null || at > after || (at === after && id > query.get('since_id')!)) &&
+            at <= (query.get('until') ?? '9'),
+        )
+        .slice(0, SIZE.value),
+    }
   }
 }
 
@@ -69,14 +83,18 @@ const FOLLOW = {
 } as const satisfies Record<string, NonNullable<RestStream['follow']>>
 
 function tracked(stream: Partial<RestStream>): TrackedStream {
-  return rest({ baseUrl: BASE, streams: [{ ...STREAM, records: 'items', page: { kind: 'none' }, ...stream, name: 'items' }] }).items as TrackedStream
+  return rest({
+    baseUrl: BASE,
+    streams: [{ ...STREAM, records: 'items', page: { kind: 'none' }, ...stream, name: 'items' }],
+  }).items as TrackedStream
 }
 
 function run(source: TrackedStream, api: Api): Promise<CycleResult> {
   return scene.run(planOf({ execute: source.delta, limits: { retriesMax: 0 } }), { fetch: api.fetch })
 }
 
-const values = async (): Promise<Record<string, number>> => Object.fromEntries(Object.entries(await scene.rows()).map(([key, record]) => [key, (record as Row).value]))
+const values = async (): Promise<Record<string, number>> =>
+  Object.fromEntries(Object.entries(await scene.rows()).map(([key, record]) => [key, (record as Row).value]))
 
 describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes by %s', (way) => {
   const { kind } = FOLLOW[way]
@@ -109,7 +127,10 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     expect(await values()).toEqual({ early: 1, fresh: 2, late: 3 })
   })
 
-  test.each([['behind', -3 * 60 * MINUTE], ['ahead', 3 * 60 * MINUTE]])('XD28: a source whose clock is hours %s loses nothing', async (_, skewMs) => {
+  test.each([
+    ['behind', -3 * 60 * MINUTE],
+    ['ahead', 3 * 60 * MINUTE],
+  ])('XD28: a source whose clock is hours %s loses nothing', async (_, skewMs) => {
     const table = new Table()
     const api = new Api(scene.clock, { '/items': table[kind] })
     api.skewMs = skewMs
@@ -154,10 +175,22 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
     const source = tracked({ follow: FOLLOW[way], deletes: 'ignore' })
     table.set('old', 1, scene.clock.now() - 60 * MINUTE)
     let anchor: unknown
-    await scene.run(planOf({ sync: 'probe', execute: async (_, context) => ({ changes: [], hasMore: false, nextState: (anchor = await source.anchor(context)) }) }), { fetch: api.fetch })
+    await scene.run(
+      planOf({
+        sync: 'probe',
+        execute: async (_, context) => ({
+          changes: [],
+          hasMore: false,
+          nextState: (anchor = await source.anchor(context)),
+        }),
+      }),
+      { fetch: api.fetch },
+    )
     table.set('during', 2, scene.clock.now() - 5 * SECOND)
     await scene.clock.drive(scene.clock.sleep(MINUTE))
-    await scene.run(planOf({ execute: (state, context) => source.delta(state ?? anchor, context) }), { fetch: api.fetch })
+    await scene.run(planOf({ execute: (state, context) => source.delta(state ?? anchor, context) }), {
+      fetch: api.fetch,
+    })
     expect(await values()).toEqual({ during: 2 })
   })
 
@@ -174,12 +207,16 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
         // Visible up to half the lag late; at most two share a timestamp, so that paging by time alone can advance.
         const at = Math.floor(world.clock.now() / 10) * 10 + (step % 2)
         const id = `k${Math.floor(random() * 15)}`
-        pending.push({ visibleAt: world.clock.now() + random() * (LAG / 2), apply: () => void ((table.rows.get(id)?.at ?? '') < new Date(at).toISOString() && table.set(id, step, at)) })
+        pending.push({
+          visibleAt: world.clock.now() + random() * (LAG / 2),
+          apply: () => void ((table.rows.get(id)?.at ?? '') < new Date(at).toISOString() && table.set(id, step, at)),
+        })
         for (const change of pending.filter(({ visibleAt }) => visibleAt <= world.clock.now())) {
           change.apply()
           pending.splice(pending.indexOf(change), 1)
         }
-        if (random() < 0.4) await world.run(planOf({ execute: source.delta, limits: { retriesMax: 0 } }), { fetch: api.fetch })
+        if (random() < 0.4)
+          await world.run(planOf({ execute: source.delta, limits: { retriesMax: 0 } }), { fetch: api.fetch })
       }
       for (const { apply } of pending) apply()
       await world.clock.drive(world.clock.sleep(MINUTE))
@@ -194,7 +231,13 @@ describe.each(Object.keys(FOLLOW) as Array<keyof typeof FOLLOW>)('N86: changes b
 describe('N86: changes by events', () => {
   const events: Event[] = []
   beforeEach(() => void events.splice(0))
-  const emit = (type: string, id: string, value: number): void => void events.push({ id: `evt_${String(events.length).padStart(4, '0')}`, created: Math.floor(scene.clock.now() / SECOND), type, data: { object: { id, value } } })
+  const emit = (type: string, id: string, value: number): void =>
+    void events.push({
+      id: `evt_${String(events.length).padStart(4, '0')}`,
+      created: Math.floor(scene.clock.now() / SECOND),
+      type,
+      data: { object: { id, value } },
+    })
   const handler: Handler = ({ searchParams: query }) => {
     if (query.get('limit') === '1') return { data: events.slice(-1), has_more: events.length > 1 }
     const after = query.get('ending_before')
@@ -202,32 +245,63 @@ describe('N86: changes by events', () => {
     const page = events.filter(({ id }) => id > after!).slice(0, 2)
     return { data: page.toReversed(), has_more: events.some(({ id }) => id > (page.at(-1)?.id ?? '~')) }
   }
-  const source = (): TrackedStream => tracked({
-    path: '/customers', time: 's', updatedAt: 'none',
-    follow: {
-      kind: 'events', path: '/events', records: 'data', id: 'id', at: 'created', after: 'ending_before', order: 'newest-first', more: 'has_more', newest: { limit: 1 },
-      record: 'data.object', deletions: { at: 'type', are: ['*.deleted'] }, only: { at: 'type', are: ['customer.created', 'customer.updated', 'customer.deleted'] },
-    },
-  })
+  const source = (): TrackedStream =>
+    tracked({
+      path: '/customers',
+      time: 's',
+      updatedAt: 'none',
+      follow: {
+        kind: 'events',
+        path: '/events',
+        records: 'data',
+        id: 'id',
+        at: 'created',
+        after: 'ending_before',
+        order: 'newest-first',
+        more: 'has_more',
+        newest: { limit: 1 },
+        record: 'data.object',
+        deletions: { at: 'type', are: ['*.deleted'] },
+        only: { at: 'type', are: ['customer.created', 'customer.updated', 'customer.deleted'] },
+      },
+    })
 
   test('start at the anchor and include deletions', async () => {
     const api = new Api(scene.clock, { '/events': handler })
     const stream = source()
     emit('customer.created', 'before', 0)
     await run(stream, api)
-    for (const [type, id, value] of [['customer.created', 'a', 1], ['customer.created', 'b', 2], ['invoice.created', 'x', 9], ['customer.updated', 'a', 3], ['customer.deleted', 'b', 2]] as const) emit(type, id, value)
+    for (const [type, id, value] of [
+      ['customer.created', 'a', 1],
+      ['customer.created', 'b', 2],
+      ['invoice.created', 'x', 9],
+      ['customer.updated', 'a', 3],
+      ['customer.deleted', 'b', 2],
+    ] as const)
+      emit(type, id, value)
     await run(stream, api)
     expect(await values()).toEqual({})
     await scene.clock.drive(scene.clock.sleep(MINUTE))
     await run(stream, api)
     expect(await values()).toEqual({ a: 3 })
-    expect((await scene.feed()).map(({ key, action }) => `${key} ${action}`)).toEqual(['a created', 'b created', 'a updated', 'b deleted'])
+    expect((await scene.feed()).map(({ key, action }) => `${key} ${action}`)).toEqual([
+      'a created',
+      'b created',
+      'a updated',
+      'b deleted',
+    ])
   })
 
   test('from a cursor that the log has lost are CURSOR_REJECTED', async () => {
     const api = new Api(scene.clock, { '/events': handler })
     const stream = source()
-    const result = await scene.run(planOf({ execute: (_, context) => stream.delta({ cursor: 'evt_lost', cursorTime: new Date(scene.clock.now()).toISOString() }, context) }), { fetch: api.fetch })
+    const result = await scene.run(
+      planOf({
+        execute: (_, context) =>
+          stream.delta({ cursor: 'evt_lost', cursorTime: new Date(scene.clock.now()).toISOString() }, context),
+      }),
+      { fetch: api.fetch },
+    )
     expect(result.error).toMatchObject({ code: 'CURSOR_REJECTED' })
   })
 })
@@ -249,10 +323,18 @@ describe('N87: deletions', () => {
   test('in a separate list are read in the same cycle as the changes', async () => {
     const table = new Table()
     const trash: Array<{ record: string; at: string }> = []
-    const api = new Api(scene.clock, { '/items': table.window, '/trash': ({ searchParams: query }) => trash.filter(({ at }) => at >= (query.get('since') ?? '')) })
+    const api = new Api(scene.clock, {
+      '/items': table.window,
+      '/trash': ({ searchParams: query }) => trash.filter(({ at }) => at >= (query.get('since') ?? '')),
+    })
     const source = tracked({
       follow: FOLLOW.window,
-      deletes: { path: '/trash', key: 'record', updatedAt: 'at', follow: { kind: 'window', since: 'since', page: { kind: 'none' } } },
+      deletes: {
+        path: '/trash',
+        key: 'record',
+        updatedAt: 'at',
+        follow: { kind: 'window', since: 'since', page: { kind: 'none' } },
+      },
     })
     table.set('a', 1, scene.clock.now() - 5 * MINUTE)
     table.set('b', 2, scene.clock.now() - 5 * MINUTE)
@@ -264,19 +346,43 @@ describe('N87: deletions', () => {
     expect(await values()).toEqual({ b: 2 })
     expect(api.asked.map(({ path }) => path)).toEqual(['/items', '/trash', '/items', '/trash'])
     // One cycle later the tidemark covers both.
-    expect((await scene.checkpoint()).tidemark).toBe(new Date(scene.clock.now() - LAG).toISOString().replace('Z', '000Z'))
+    expect((await scene.checkpoint()).tidemark).toBe(
+      new Date(scene.clock.now() - LAG).toISOString().replace('Z', '000Z'),
+    )
   })
 
   test('in a separate list have their own anchor', async () => {
     const api = new Api(scene.clock, { '/items': new Table().window, '/trash': () => [] })
-    const source = tracked({ follow: FOLLOW.window, deletes: { path: '/trash', key: 'record', updatedAt: 'at', follow: { kind: 'window', since: 'since', page: { kind: 'none' } } } })
+    const source = tracked({
+      follow: FOLLOW.window,
+      deletes: {
+        path: '/trash',
+        key: 'record',
+        updatedAt: 'at',
+        follow: { kind: 'window', since: 'since', page: { kind: 'none' } },
+      },
+    })
     let anchor: unknown
-    await scene.run(planOf({ execute: async (_, context) => ({ changes: [], hasMore: false, nextState: (anchor = await source.anchor(context)) }) }), { fetch: api.fetch })
-    expect(anchor).toEqual({ states: { changes: { since: expect.any(String) }, deletes: { since: expect.any(String) } } })
+    await scene.run(
+      planOf({
+        execute: async (_, context) => ({
+          changes: [],
+          hasMore: false,
+          nextState: (anchor = await source.anchor(context)),
+        }),
+      }),
+      { fetch: api.fetch },
+    )
+    expect(anchor).toEqual({
+      states: { changes: { since: expect.any(String) }, deletes: { since: expect.any(String) } },
+    })
   })
 
   test('that matter but are not reported require the complete list', () => {
-    const { items } = rest({ baseUrl: BASE, streams: [{ ...STREAM, name: 'items', page: { kind: 'none' }, follow: FOLLOW.window, deletes: 'sweep' }] })
+    const { items } = rest({
+      baseUrl: BASE,
+      streams: [{ ...STREAM, name: 'items', page: { kind: 'none' }, follow: FOLLOW.window, deletes: 'sweep' }],
+    })
     expect(items.mode).toBe('replace')
   })
 
@@ -289,7 +395,9 @@ describe('N87: deletions', () => {
     table.rows.delete('a')
     await run(source, api)
     expect(await scene.keys()).toEqual(['a', 'b', 'c', 'd'])
-    await scene.run(planOf({ sync: 'backfill', owner: 'shop/sync', mode: 'replace', execute: source.backfill }), { fetch: api.fetch })
+    await scene.run(planOf({ sync: 'backfill', owner: 'shop/sync', mode: 'replace', execute: source.backfill }), {
+      fetch: api.fetch,
+    })
     expect(await scene.keys()).toEqual(['b', 'c', 'd'])
   })
 })
@@ -298,8 +406,13 @@ test('a state of another kind is rejected instead of starting over', async () =>
   const api = new Api(scene.clock, { '/items': new Table().window })
   for (const kind of ['window', 'timestamp', 'keyset'] as const) {
     const source = tracked({ follow: FOLLOW[kind], deletes: 'ignore' })
-    for (const state of [{ since: 'yesterday', cursor: 'yesterday', cursorTimestamp: 'yesterday', cursorId: '' }, { since: 7, cursor: 7, cursorTimestamp: 7, cursorId: 7 }]) {
-      const result = await scene.run(planOf({ execute: (_, context) => source.delta(state, context) }), { fetch: api.fetch })
+    for (const state of [
+      { since: 'yesterday', cursor: 'yesterday', cursorTimestamp: 'yesterday', cursorId: '' },
+      { since: 7, cursor: 7, cursorTimestamp: 7, cursorId: 7 },
+    ]) {
+      const result = await scene.run(planOf({ execute: (_, context) => source.delta(state, context) }), {
+        fetch: api.fetch,
+      })
       expect(result.error, kind).toMatchObject({ code: 'CURSOR_REJECTED' })
     }
   }
@@ -316,25 +429,30 @@ function randomOf(seed: number): () => number {
   }
 }
 
-test.each(['window', 'window without an end', 'timestamp', 'keyset'] as const)('T7: a wrong empty response skips nothing: %s', async (name) => {
-  const table = new Table()
-  const handler = table[name === 'window without an end' ? 'window' : name]
-  for (const nth of [1, 2, 3]) {
-    let requests = 0
-    let isWrong = false
-    const api = new Api(scene.clock, { '/items': (url, init) => (isWrong && ++requests === nth ? { items: [], next: null } : handler(url, init)) })
-    const source = tracked({ follow: FOLLOW[name], deletes: 'ignore' })
-    await run(source, api)
-    for (const id of ['a', 'b', 'c', 'd', 'e']) table.set(`${id}${nth}`, nth, scene.clock.now() + id.charCodeAt(0))
-    scene.clock.step(MINUTE)
-    isWrong = true
-    await run(source, api)
-    scene.clock.step(10 * MINUTE)
-    await run(source, api)
-    const rows = await scene.rows()
-    expect(Object.keys(rows).toSorted(), `request ${nth}`).toEqual([...table.rows.keys()].toSorted())
-  }
-})
+test.each(['window', 'window without an end', 'timestamp', 'keyset'] as const)(
+  'T7: a wrong empty response skips nothing: %s',
+  async (name) => {
+    const table = new Table()
+    const handler = table[name === 'window without an end' ? 'window' : name]
+    for (const nth of [1, 2, 3]) {
+      let requests = 0
+      let isWrong = false
+      const api = new Api(scene.clock, {
+        '/items': (url, init) => (isWrong && ++requests === nth ? { items: [], next: null } : handler(url, init)),
+      })
+      const source = tracked({ follow: FOLLOW[name], deletes: 'ignore' })
+      await run(source, api)
+      for (const id of ['a', 'b', 'c', 'd', 'e']) table.set(`${id}${nth}`, nth, scene.clock.now() + id.charCodeAt(0))
+      scene.clock.step(MINUTE)
+      isWrong = true
+      await run(source, api)
+      scene.clock.step(10 * MINUTE)
+      await run(source, api)
+      const rows = await scene.rows()
+      expect(Object.keys(rows).toSorted(), `request ${nth}`).toEqual([...table.rows.keys()].toSorted())
+    }
+  },
+)
 
 test('T7: a window without changes is requested again from the same time, with one request per cycle', async () => {
   const table = new Table()

@@ -26,9 +26,25 @@ export function describeRealTap(command: string): void {
       const { hostname, port, username, password, pathname } = new URL(url)
       client = new pg.Client({ connectionString: url })
       await client.connect()
-      await client.query('create table people (id bigint primary key, name text, amount numeric(12, 2), updated_at timestamptz not null)')
-      await client.query(`insert into people select ${FIRST} + n, 'Person ' || n, n + 0.07, timestamptz '2026-01-01Z' + n * interval '1 minute' from generate_series(0, 2499) n`)
-      options = { command, config: { host: hostname, port: Number(port), user: username, password: password || 'none', dbname: pathname.slice(1), filter_schemas: 'public' }, catalogFlag: '--properties', pageSize: 50 }
+      await client.query(
+        'create table people (id bigint primary key, name text, amount numeric(12, 2), updated_at timestamptz not null)',
+      )
+      await client.query(
+        `insert into people select ${FIRST} + n, 'Person ' || n, n + 0.07, timestamptz '2026-01-01Z' + n * interval '1 minute' from generate_series(0, 2499) n`,
+      )
+      options = {
+        command,
+        config: {
+          host: hostname,
+          port: Number(port),
+          user: username,
+          password: password || 'none',
+          dbname: pathname.slice(1),
+          filter_schemas: 'public',
+        },
+        catalogFlag: '--properties',
+        pageSize: 50,
+      }
       store = await openSqliteStore({ file: ':memory:' })
     })
 
@@ -41,19 +57,36 @@ export function describeRealTap(command: string): void {
     const run = (how: 'stream' | 'listing', limits = {}): ReturnType<typeof runCycle> => {
       const worker = new Worker({ name: 'office' })
       const tap = singer(options)
-      worker.sync(how, { database: worker.database(how), limits, ...(how === 'stream' ? tap.stream('public-people', { cursor: 'updated_at', key: ['id'] }) : tap.listing('public-people', { key: ['id'] })) })
+      worker.sync(how, {
+        database: worker.database(how),
+        limits,
+        ...(how === 'stream'
+          ? tap.stream('public-people', { cursor: 'updated_at', key: ['id'] })
+          : tap.listing('public-people', { key: ['id'] })),
+      })
       return runCycle(worker, how, { store })
     }
-    const rows = async (database: string): Promise<unknown[]> => (await store.rows({ database, limit: 10_000 })).map(({ text }) => parseJson(text))
+    const rows = async (database: string): Promise<unknown[]> =>
+      (await store.rows({ database, limit: 10_000 })).map(({ text }) => parseJson(text))
 
     test('RX2 lists its streams', async () => {
-      const found = await discover(options, { clock: systemClock, log: { debug() {}, info() {}, warn() {}, error() {} }, signal: new AbortController().signal, secrets: { get: (name) => name } })
+      const found = await discover(options, {
+        clock: systemClock,
+        log: { debug() {}, info() {}, warn() {}, error() {} },
+        signal: new AbortController().signal,
+        secrets: { get: (name) => name },
+      })
       expect(found).toMatchObject([{ id: 'public-people', key: ['id'] }])
     })
 
     test('R50 is followed, cycle after cycle, also one that was broken off', async () => {
       expect(await run('stream', { pagesMax: 2 })).toMatchObject({ stopReason: 'max_pages', error: null })
-      expect(await run('stream')).toMatchObject({ stopReason: 'complete', resumed: true, error: null, counts: { quarantined: 0 } })
+      expect(await run('stream')).toMatchObject({
+        stopReason: 'complete',
+        resumed: true,
+        error: null,
+        counts: { quarantined: 0 },
+      })
       const landed = await rows('stream')
       expect(landed).toHaveLength(2_500)
       expect(landed[0]).toMatchObject({ id: FIRST, name: 'Person 0', amount: 0.07 })

@@ -11,14 +11,19 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 let world: TapFixture
 afterEach(() => world?.close())
 
-const truth = (rows: Array<Record<string, unknown>>, key = 'id'): Record<string, unknown> => Object.fromEntries(rows.map((row) => [String(row[key]), row]))
+const truth = (rows: Array<Record<string, unknown>>, key = 'id'): Record<string, unknown> =>
+  Object.fromEntries(rows.map((row) => [String(row[key]), row]))
 
 describe('a tap', () => {
   test('R50 R5 a full incremental cycle: all of it, then what changed, from the state the tap left', async () => {
     world = await TapFixture.open({ pageSize: 10 })
     const rows = people(95)
     world.serve({ streams: { people: { rows }, teams: { rows: [{ id: 1, updated_at: 'x' }] } }, every: 7 })
-    expect(await world.run()).toMatchObject({ stopReason: 'complete', error: null, counts: { created: 95, quarantined: 0 } })
+    expect(await world.run()).toMatchObject({
+      stopReason: 'complete',
+      error: null,
+      counts: { created: 95, quarantined: 0 },
+    })
     expect(await world.rows()).toEqual(truth(rows))
     const left = { bookmarks: { people: { updated_at: rows.at(-1)!['updated_at'] } } }
     expect(await world.state()).toEqual({ tap: left })
@@ -28,7 +33,12 @@ describe('a tap', () => {
     // The tap tells the bookmark's own moment again, which changes nothing.
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 5, updated: 1 } })
     expect(await world.rows()).toEqual(truth(later))
-    expect(world.seen().filter(({ args }) => !args.includes('--discover')).map(({ state }) => JSON.parse(state ?? 'null') as unknown)).toEqual([null, left])
+    expect(
+      world
+        .seen()
+        .filter(({ args }) => !args.includes('--discover'))
+        .map(({ state }) => JSON.parse(state ?? 'null') as unknown),
+    ).toEqual([null, left])
     expect(await world.logCount()).toBe(101)
   })
 
@@ -39,18 +49,30 @@ describe('a tap', () => {
     world.serve({ streams: { people: { rows } }, every: 6, hangAt: 20 })
     const stop = new AbortController()
     const inflight: Array<Promise<unknown>> = []
-    await world.run({ signal: stop.signal, onLanded(page) {
-      inflight.push(world.inflight())
-      if (page === 3) stop.abort()
-    } })
-    expect((await Promise.all(inflight)).map((state) => (state as { tap: { bookmarks: { people: { updated_at: string } } } }).tap.bookmarks.people.updated_at))
-      .toEqual([5, 11, 17].map((index) => rows[index]!['updated_at']))
+    await world.run({
+      signal: stop.signal,
+      onLanded(page) {
+        inflight.push(world.inflight())
+        if (page === 3) stop.abort()
+      },
+    })
+    expect(
+      (await Promise.all(inflight)).map(
+        (state) =>
+          (state as { tap: { bookmarks: { people: { updated_at: string } } } }).tap.bookmarks.people.updated_at,
+      ),
+    ).toEqual([5, 11, 17].map((index) => rows[index]!['updated_at']))
 
     await world.close()
     world = await TapFixture.open({ pageSize: 2 })
     // No STATE at all before the end: 20 records make a page, and the state stays none.
     world.serve({ streams: { people: { rows } }, crashAt: 25 })
-    expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { created: 25 }, pages: 2 })
+    expect(await world.run()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'CONNECTOR_FAILED' },
+      counts: { created: 25 },
+      pages: 2,
+    })
     expect(await world.inflight()).not.toHaveProperty('tap')
     world.serve({ streams: { people: { rows } } })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 5, unchanged: 25 } })
@@ -62,7 +84,12 @@ describe('a tap', () => {
     const rows = people(40)
     world.serve({ streams: { people: { rows } }, every: 4, crashAt: 22 })
     const failed = await world.run()
-    expect(failed).toMatchObject({ stopReason: 'error', retries: 0, error: { code: 'CONNECTOR_FAILED' }, counts: { created: 22, quarantined: 0 } })
+    expect(failed).toMatchObject({
+      stopReason: 'error',
+      retries: 0,
+      error: { code: 'CONNECTOR_FAILED' },
+      counts: { created: 22, quarantined: 0 },
+    })
     expect(failed.error!.message).toMatch(/exited with code 3: CRITICAL no route to host for \[secret\] at /)
     expect(failed.error!.message).not.toContain(KEY)
     expect(await world.state()).toBeNull()
@@ -76,16 +103,33 @@ describe('a tap', () => {
 
   test('a page that is asked for again is that page, though the tap has gone on since', async () => {
     world = await TapFixture.open({ catalog: 'none', pageSize: 2 })
-    world.serve({ streams: { people: { rows: people(8).map((row, n) => ({ ...row, updated_at: `2026-01-0${n + 1}` })) } }, every: 2 })
+    world.serve({
+      streams: { people: { rows: people(8).map((row, n) => ({ ...row, updated_at: `2026-01-0${n + 1}` })) } },
+      every: 2,
+    })
     const ending = new AbortController()
-    const { execute } = singer({ command: [process.execPath, TAP], config: { world: world.file, api_key: KEY }, catalog: 'none', pageSize: 2 }).stream('people')
-    const ask = (state: SingerState | undefined, page: number) => execute(state, {
-      clock: systemClock, random: systemRandom, log: SILENT, signal: ending.signal, secrets: { get: (name: string) => name }, cycle: { id: 1, mode: 'incremental', startedAt: 0, page },
-    } as Partial<SyncContext> as SyncContext)
+    const { execute } = singer({
+      command: [process.execPath, TAP],
+      config: { world: world.file, api_key: KEY },
+      catalog: 'none',
+      pageSize: 2,
+    }).stream('people')
+    const ask = (state: SingerState | undefined, page: number) =>
+      execute(state, {
+        clock: systemClock,
+        random: systemRandom,
+        log: SILENT,
+        signal: ending.signal,
+        secrets: { get: (name: string) => name },
+        cycle: { id: 1, mode: 'incremental', startedAt: 0, page },
+      } as Partial<SyncContext> as SyncContext)
     const keys = ({ changes }: Page<SingerState>): string[] => changes.map(({ key }) => key)
     const first = await ask(undefined, 1)
     const second = await ask(first.nextState, 2)
-    expect([keys(first), keys(second)]).toEqual([['1', '2'], ['3', '4']])
+    expect([keys(first), keys(second)]).toEqual([
+      ['1', '2'],
+      ['3', '4'],
+    ])
     // The tap tells the record of its bookmark again.
     expect(keys(await ask(first.nextState, 2))).toEqual(['2', '3'])
     ending.abort()
@@ -109,10 +153,22 @@ describe('a tap', () => {
   })
 
   test('several streams of one run land in a database each, and what nobody asked for in none', async () => {
-    world = (await TapFixture.open()).use((source) => source.streams({ people: 'people', notes: { database: 'notes', key: ['person', 'at'] } }))
-    world.serve({ streams: {
-      people: { rows: people(3) }, notes: { key: [], rows: [{ person: 1, at: 'a,b', updated_at: '1' }, { person: 1, at: 'a', updated_at: '2' }] }, teams: { rows: people(2) },
-    } })
+    world = (await TapFixture.open()).use((source) =>
+      source.streams({ people: 'people', notes: { database: 'notes', key: ['person', 'at'] } }),
+    )
+    world.serve({
+      streams: {
+        people: { rows: people(3) },
+        notes: {
+          key: [],
+          rows: [
+            { person: 1, at: 'a,b', updated_at: '1' },
+            { person: 1, at: 'a', updated_at: '2' },
+          ],
+        },
+        teams: { rows: people(2) },
+      },
+    })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 5 } })
     expect(Object.keys(await world.rows('notes')).toSorted()).toEqual(['["1","a"]', '["1","a,b"]'])
     expect(await world.rows('teams')).toEqual({})
@@ -120,14 +176,21 @@ describe('a tap', () => {
 
   test('R28 its key: several members, a whole record, or none and then it says so', async () => {
     world = await TapFixture.open()
-    const rows = [{ a: 1, b: 'x', updated_at: '1' }, { a: 1, b: 'y', updated_at: '2' }, { a: null, b: 'z', updated_at: '3' }]
+    const rows = [
+      { a: 1, b: 'x', updated_at: '1' },
+      { a: 1, b: 'y', updated_at: '2' },
+      { a: null, b: 'z', updated_at: '3' },
+    ]
     world.serve({ streams: { people: { key: ['a', 'b'], rows } } })
     expect(await world.run()).toMatchObject({ counts: { created: 2, quarantined: 1 } })
     expect(Object.keys(await world.rows())).toEqual(['["1","x"]', '["1","y"]'])
     expect(await world.quarantined()).toMatchObject([{ code: 'KEY_INVALID', key: null }])
 
     world.serve({ streams: { people: { key: [], rows } } })
-    expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'SYNC_INVALID', message: expect.stringMatching(/declares no key for "people".*`hash`/) as string } })
+    expect(await world.run()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'SYNC_INVALID', message: expect.stringMatching(/declares no key for "people".*`hash`/) as string },
+    })
     await world.close()
     world = (await TapFixture.open()).use((source) => source.listing('people', { key: 'hash' }))
     world.serve({ streams: { people: { key: [], rows } } })
@@ -140,7 +203,11 @@ describe('a tap', () => {
     world = await TapFixture.open()
     world.serve({ streams: { people: { rows: people(3) } } })
     await world.run()
-    world.serve({ streams: { people: { rows: [...people(2), { id: 3, updated_at: '2026-01-02', _sdc_deleted_at: '2026-01-02T00:00:00Z' }] } } })
+    world.serve({
+      streams: {
+        people: { rows: [...people(2), { id: 3, updated_at: '2026-01-02', _sdc_deleted_at: '2026-01-02T00:00:00Z' }] },
+      },
+    })
     expect(await world.run()).toMatchObject({ counts: { deleted: 1 } })
     expect(Object.keys(await world.rows())).toEqual(['1', '2'])
   })
@@ -148,7 +215,11 @@ describe('a tap', () => {
   test('numbers are exact, in records and in the state it is given back', async () => {
     world = await TapFixture.open()
     const raw = '{"type":"RECORD","stream":"people","record":{"id":9007199254740993,"price":0.1,"updated_at":"1"}}\n'
-    world.serve({ streams: { people: { rows: [{ raw, updated_at: '1', big: '9007199254740995' }] } }, every: 1, noState: true })
+    world.serve({
+      streams: { people: { rows: [{ raw, updated_at: '1', big: '9007199254740995' }] } },
+      every: 1,
+      noState: true,
+    })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 1 } })
     expect(await world.rows()).toEqual({ '9007199254740993': { id: 9007199254740993n, price: 0.1, updated_at: '1' } })
     await world.run()
@@ -157,38 +228,87 @@ describe('a tap', () => {
 
   test('RX7 a record that is not as its schema says is told once, and lands', async () => {
     world = await TapFixture.open()
-    const schema = { $schema: 'http://json-schema.org/draft-04/schema#', type: 'object', properties: { id: { type: 'integer', maximum: 1e62, exclusiveMaximum: true }, name: { type: 'string' }, price: { type: 'number', multipleOf: 0.01 } } }
-    world.serve({ streams: { people: { schema, rows: [{ id: 1, name: 'a', price: 0.07, updated_at: '1' }, { id: 2, name: 7, updated_at: '2' }, { id: 3, name: 8, updated_at: '3' }] } } })
+    const schema = {
+      $schema: 'http://json-schema.org/draft-04/schema#',
+      type: 'object',
+      properties: {
+        id: { type: 'integer', maximum: 1e62, exclusiveMaximum: true },
+        name: { type: 'string' },
+        price: { type: 'number', multipleOf: 0.01 },
+      },
+    }
+    world.serve({
+      streams: {
+        people: {
+          schema,
+          rows: [
+            { id: 1, name: 'a', price: 0.07, updated_at: '1' },
+            { id: 2, name: 7, updated_at: '2' },
+            { id: 3, name: 8, updated_at: '3' },
+          ],
+        },
+      },
+    })
     expect(await world.run()).toMatchObject({ counts: { created: 3, quarantined: 0 } })
-    expect(world.logged.filter((line) => line.startsWith('a record does not'))).toEqual([expect.stringContaining('"stream":"people","field":"/name","reason":"must be string"')])
+    expect(world.logged.filter((line) => line.startsWith('a record does not'))).toEqual([
+      expect.stringContaining('"stream":"people","field":"/name","reason":"must be string"'),
+    ])
   })
 })
 
 describe('what a tap may do wrong', () => {
   test('a line that is no message is set apart with the reason; in a listing the cycle ends, and nothing is swept', async () => {
     world = await TapFixture.open()
-    const rows = [...people(2), { raw: 'Loading…\n', updated_at: '3' }, { raw: '{"type":"RECORD","stream":"people","record":{"id":NaN}}\n', updated_at: '4' }, { raw: '{"type":"TIDE","stream":"people"}\n', updated_at: '5' }]
+    const rows = [
+      ...people(2),
+      { raw: 'Loading…\n', updated_at: '3' },
+      { raw: '{"type":"RECORD","stream":"people","record":{"id":NaN}}\n', updated_at: '4' },
+      { raw: '{"type":"TIDE","stream":"people"}\n', updated_at: '5' },
+    ]
     world.serve({ streams: { people: { rows } }, tail: '{"type":"RECORD","stream":"people","record":{"id":' })
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 2, quarantined: 4 } })
     const set = await world.quarantined()
-    expect(set.map(({ code, message }) => `${code} ${message}`)).toEqual(Array(4).fill(`RECORD_INVALID ${process.execPath} wrote a line that is not a Singer message`))
+    expect(set.map(({ code, message }) => `${code} ${message}`)).toEqual(
+      Array(4).fill(`RECORD_INVALID ${process.execPath} wrote a line that is not a Singer message`),
+    )
     expect(set.some(({ text }) => text.includes('Loading…'))).toBe(true)
     world.use((source) => source.listing('people'))
-    expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { swept: 0 } })
+    expect(await world.run()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'CONNECTOR_FAILED' },
+      counts: { swept: 0 },
+    })
   })
 
   test('CONNECTOR_FAILED one line that is no message is enough for a listing to sweep nothing', async () => {
     world = await TapFixture.open()
     world.use((source) => source.listing('people')).serve({ streams: { people: { rows: people(3) } } })
     await world.run()
-    world.serve({ streams: { people: { rows: [...people(2), { raw: '{"type":"RECORD","stream":"people","record":{"id":3,\n', updated_at: '3' }] } } })
-    expect(await world.run()).toMatchObject({ stopReason: 'error', error: { code: 'CONNECTOR_FAILED' }, counts: { swept: 0 } })
+    world.serve({
+      streams: {
+        people: {
+          rows: [...people(2), { raw: '{"type":"RECORD","stream":"people","record":{"id":3,\n', updated_at: '3' }],
+        },
+      },
+    })
+    expect(await world.run()).toMatchObject({
+      stopReason: 'error',
+      error: { code: 'CONNECTOR_FAILED' },
+      counts: { swept: 0 },
+    })
   })
 
   test('too many such lines, a record before its schema and batches end the cycle in words', async () => {
     world = await TapFixture.open()
-    world.serve({ streams: { people: { rows: Array.from({ length: 101 }, (_, index) => ({ raw: `line ${index}\n`, updated_at: 'x' })) } } })
-    expect((await world.run()).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringContaining('more than 100 lines') as string })
+    world.serve({
+      streams: {
+        people: { rows: Array.from({ length: 101 }, (_, index) => ({ raw: `line ${index}\n`, updated_at: 'x' })) },
+      },
+    })
+    expect((await world.run()).error).toMatchObject({
+      code: 'CONNECTOR_FAILED',
+      message: expect.stringContaining('more than 100 lines') as string,
+    })
     world.serve({ streams: { people: { rows: people(1) } }, noSchema: true })
     expect((await world.run()).error!.message).toMatch(/sent a record of "people" before its schema/)
     world.serve({ streams: { people: { rows: people(1) } }, batch: true })
@@ -198,13 +318,24 @@ describe('what a tap may do wrong', () => {
 
   test('a program that is not there, a stream that is not there and a discovery that fails say so', async () => {
     world = await TapFixture.open({ command: '/nowhere/tap-nothing' })
-    expect((await world.run()).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringContaining('/nowhere/tap-nothing was asked to list its streams and was not found') as string })
+    expect((await world.run()).error).toMatchObject({
+      code: 'CONNECTOR_FAILED',
+      message: expect.stringContaining(
+        '/nowhere/tap-nothing was asked to list its streams and was not found',
+      ) as string,
+    })
     await world.close()
     world = (await TapFixture.open()).use((source) => source.stream('persons'))
     world.serve({ streams: { people: { rows: [] }, teams: { rows: [] } } })
-    expect((await world.run()).error).toMatchObject({ code: 'SOURCE_NOT_FOUND', message: expect.stringContaining('Available: people, teams') as string })
+    expect((await world.run()).error).toMatchObject({
+      code: 'SOURCE_NOT_FOUND',
+      message: expect.stringContaining('Available: people, teams') as string,
+    })
     world.serve({ streams: {}, discover: 'fails' })
-    expect((await world.run()).error).toMatchObject({ code: 'CONNECTOR_FAILED', message: expect.stringContaining('exited with code 7') as string })
+    expect((await world.run()).error).toMatchObject({
+      code: 'CONNECTOR_FAILED',
+      message: expect.stringContaining('exited with code 7') as string,
+    })
   })
 
   test('one that hangs is ended, though it will not hear of it, and what it told has landed', async () => {
@@ -239,14 +370,20 @@ describe('what a tap is told', () => {
     await world.run()
     const runs = world.seen()
     expect(runs.map(({ args }) => args)).toEqual([
-      ['--config', 'config.json', '--discover'], ['--config', 'config.json', '--catalog', 'catalog.json'],
-      ['--config', 'config.json', '--discover'], ['--config', 'config.json', '--state', 'state.json', '--catalog', 'catalog.json'],
+      ['--config', 'config.json', '--discover'],
+      ['--config', 'config.json', '--catalog', 'catalog.json'],
+      ['--config', 'config.json', '--discover'],
+      ['--config', 'config.json', '--state', 'state.json', '--catalog', 'catalog.json'],
     ])
     for (const { folder, folderMode, modes, config, environment } of runs) {
       expect({ folderMode, modes: [...new Set(modes)] }).toEqual({ folderMode: '700', modes: ['600'] })
       expect(existsSync(folder)).toBe(false)
       expect(config['api_key']).toBe(KEY)
-      expect(environment.filter((name) => !['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'PWD', 'OLDPWD', 'SHLVL', '_'].includes(name))).toEqual(['PLAIN', 'TAP_SETTING'])
+      expect(
+        environment.filter(
+          (name) => !['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'PWD', 'OLDPWD', 'SHLVL', '_'].includes(name),
+        ),
+      ).toEqual(['PLAIN', 'TAP_SETTING'])
     }
     expect(world.logged.filter((line) => line.includes('tap output'))).toHaveLength(4)
     expect(world.logged.join('\n')).toContain('INFO starting with [secret]')
@@ -255,9 +392,20 @@ describe('what a tap is told', () => {
 
   test('RX2 its streams can be listed, with their keys and cursors', async () => {
     world = await TapFixture.open()
-    world.serve({ streams: { people: { rows: [], schema: { type: 'object', properties: { id: {}, name: {} } } }, notes: { key: [], rows: [] } } })
-    const found = await discover({ command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } }, { clock: systemClock, log: SILENT, signal: new AbortController().signal, secrets: { get: (name) => name } })
-    expect(found).toEqual([{ id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'], columns: ['id', 'name'] }, { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'], columns: [] }])
+    world.serve({
+      streams: {
+        people: { rows: [], schema: { type: 'object', properties: { id: {}, name: {} } } },
+        notes: { key: [], rows: [] },
+      },
+    })
+    const found = await discover(
+      { command: [process.execPath, TAP], config: { world: world.file, api_key: 'x' } },
+      { clock: systemClock, log: SILENT, signal: new AbortController().signal, secrets: { get: (name) => name } },
+    )
+    expect(found).toEqual([
+      { id: 'people', key: ['id'], cursor: 'updated_at', candidates: ['updated_at'], columns: ['id', 'name'] },
+      { id: 'notes', key: [], cursor: 'updated_at', candidates: ['updated_at'], columns: [] },
+    ])
   })
 
   test('another version of a stream that is followed is told, for what is gone from it stays', async () => {

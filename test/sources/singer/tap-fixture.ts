@@ -40,7 +40,11 @@ export class TapFixture {
 
   private constructor(store: Store, options: Partial<SingerOptions>) {
     this.store = store
-    this.#source = singer({ command: [process.execPath, TAP], config: { world: this.file, api_key: '${TAP_KEY}' }, ...options })
+    this.#source = singer({
+      command: [process.execPath, TAP],
+      config: { world: this.file, api_key: '${TAP_KEY}' },
+      ...options,
+    })
     this.#sync = this.#source.stream('people')
   }
 
@@ -58,13 +62,23 @@ export class TapFixture {
     return this
   }
 
-  run(options: { signal?: AbortSignal; limits?: Partial<SyncLimits>; onLanded?: (page: number) => void } = {}): Promise<CycleResult> {
+  run(
+    options: { signal?: AbortSignal; limits?: Partial<SyncLimits>; onLanded?: (page: number) => void } = {},
+  ): Promise<CycleResult> {
     const worker = new Worker({ name: 'office' })
     const databases = ['notes', 'teams'].map((name) => worker.database(name))
-    worker.sync('people', { database: worker.database('people'), databases, ...this.#sync, ...(options.limits !== undefined && { limits: options.limits }) })
-    const log = (message: string, fields?: object): void => void this.logged.push(`${message} ${JSON.stringify(fields)}`)
+    worker.sync('people', {
+      database: worker.database('people'),
+      databases,
+      ...this.#sync,
+      ...(options.limits !== undefined && { limits: options.limits }),
+    })
+    const log = (message: string, fields?: object): void =>
+      void this.logged.push(`${message} ${JSON.stringify(fields)}`)
     return runCycle(worker, 'people', {
-      store: this.store, secrets: { TAP_KEY: KEY }, log: { debug: log, info: log, warn: log, error: log } satisfies Log,
+      store: this.store,
+      secrets: { TAP_KEY: KEY },
+      log: { debug: log, info: log, warn: log, error: log } satisfies Log,
       ...(options.signal !== undefined && { signal: options.signal }),
       onProgress: (progress) => (progress.kind === 'landed' ? options.onLanded?.(progress.page) : undefined),
     })
@@ -72,11 +86,18 @@ export class TapFixture {
 
   /** Every start of the tap, discoveries among them. */
   seen(): TapInvocation[] {
-    return existsSync(`${this.file}.seen`) ? readFileSync(`${this.file}.seen`, 'utf8').trim().split('\n').map((line) => JSON.parse(line) as TapInvocation) : []
+    return existsSync(`${this.file}.seen`)
+      ? readFileSync(`${this.file}.seen`, 'utf8')
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as TapInvocation)
+      : []
   }
 
   async rows(database = 'people'): Promise<Record<string, unknown>> {
-    return Object.fromEntries((await this.store.rows({ database, limit: 100_000 })).map(({ key, text }) => [key, parseJson(text)]))
+    return Object.fromEntries(
+      (await this.store.rows({ database, limit: 100_000 })).map(({ key, text }) => [key, parseJson(text)]),
+    )
   }
 
   async state(): Promise<any> {
@@ -103,7 +124,11 @@ export class TapFixture {
 
 /** People whose times go up, some sharing one. */
 export function people(count: number, from = 1): Array<Record<string, unknown>> {
-  return Array.from({ length: count }, (_, index) => ({ id: from + index, name: `Person ${from + index}`, updated_at: `2026-01-01T00:${String(Math.floor((from + index) / 120)).padStart(2, '0')}:${String(Math.floor((from + index) / 2) % 60).padStart(2, '0')}Z` }))
+  return Array.from({ length: count }, (_, index) => ({
+    id: from + index,
+    name: `Person ${from + index}`,
+    updated_at: `2026-01-01T00:${String(Math.floor((from + index) / 120)).padStart(2, '0')}:${String(Math.floor((from + index) / 2) % 60).padStart(2, '0')}Z`,
+  }))
 }
 
 export function isAlive(pid: number): boolean {

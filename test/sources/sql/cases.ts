@@ -26,9 +26,12 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     /** A table of its own, with an id, a name and a moment of the last change. */
     async function makeTable(rows: readonly [id: number, name: string, secondsAgo: number][]): Promise<string> {
       const name = `items${++tables}`
-      await source.exec(`create table ${name} (id integer not null primary key, name varchar(50), updated_at ${kind.stampType} not null)`)
+      await source.exec(
+        `create table ${name} (id integer not null primary key, name varchar(50), updated_at ${kind.stampType} not null)`,
+      )
       const now = Math.floor(Date.now() / 1_000) * 1_000
-      for (const [id, text, ago] of rows) await source.exec(`insert into ${name} values (${id}, '${text}', ${momentOf(kind, now - ago * 1_000)})`)
+      for (const [id, text, ago] of rows)
+        await source.exec(`insert into ${name} values (${id}, '${text}', ${momentOf(kind, now - ago * 1_000)})`)
       return name
     }
     const stageOf = async (table: string, options: Partial<CursorOptions> = {}): Promise<DatabaseFixture> => {
@@ -37,11 +40,17 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     }
 
     test('R1 R5 R13 R15 R16 R46 a cycle reads what is newer than its position, nothing older, and leaves the greatest cursor', async () => {
-      const table = await makeTable([[1, 'a', 100], [2, 'b', 50]])
+      const table = await makeTable([
+        [1, 'a', 100],
+        [2, 'b', 50],
+      ])
       const stage = await stageOf(table)
       expect((await stage.complete('items')).counts).toMatchObject({ created: 2 })
       const first = await stage.state('items')
-      expect(first).toEqual({ cursorField: 'updated_at', cursorValue: String((await stage.rows('items'))['2'].updated_at) })
+      expect(first).toEqual({
+        cursorField: 'updated_at',
+        cursorValue: String((await stage.rows('items'))['2'].updated_at),
+      })
       // Changed behind the cursor's back: whoever reads older data would see it.
       await source.exec(`update ${table} set name = 'unseen' where id = 1`)
       await source.exec(`insert into ${table} values (3, 'c', ${kind.ago(10)})`)
@@ -56,11 +65,20 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     })
 
     test('F4 R2 R29 R30 R47 rows that share a timestamp are neither lost at a border of pages nor between cycles', async () => {
-      const table = await makeTable(Array.from({ length: 9 }, (_, index) => [9 - index, `n${index}`, 100 - Math.floor(index / 4)] as [number, string, number]))
+      const table = await makeTable(
+        Array.from(
+          { length: 9 },
+          (_, index) => [9 - index, `n${index}`, 100 - Math.floor(index / 4)] as [number, string, number],
+        ),
+      )
       for (const pageSize of [1, 2, 3, 4, 9]) {
         const stage = await stageOf(table, { pageSize })
         const { counts, pages } = await stage.complete('items')
-        expect({ pageSize, ...counts, pages }).toMatchObject({ created: 9, unchanged: 0, pages: Math.floor(9 / pageSize) + 1 })
+        expect({ pageSize, ...counts, pages }).toMatchObject({
+          created: 9,
+          unchanged: 0,
+          pages: Math.floor(9 / pageSize) + 1,
+        })
         await stage.close()
       }
       const stage = await stageOf(table)
@@ -78,7 +96,9 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       const [plain, careful] = [await stageOf(table), await stageOf(table, { safetyWindow: 'PT5M' })]
       for (const stage of [plain, careful]) await stage.complete('items')
       const { cursorValue } = await careful.state('items')
-      await source.exec(`insert into ${table} values (2, 'behind', ${kind.ago(840)}), (3, 'too far behind', ${kind.ago(1_200)})`)
+      await source.exec(
+        `insert into ${table} values (2, 'behind', ${kind.ago(840)}), (3, 'too far behind', ${kind.ago(1_200)})`,
+      )
       expect((await plain.complete('items')).counts).toMatchObject({ created: 0 })
       expect((await careful.complete('items')).counts).toMatchObject({ created: 1, unchanged: 1 })
       // What is read again does not move the position back, also when nothing else is left.
@@ -90,8 +110,13 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     })
 
     test('R37 what is younger than the lag waits, and a page asked later in the cycle reads no further than the first', async () => {
-      const table = await makeTable([[1, 'a', 100], [2, 'b', 90]])
-      await source.exec(`insert into ${table} values (3, 'young', ${kind.ago(5)}), (4, 'tomorrow', ${kind.ago(-86_400)})`)
+      const table = await makeTable([
+        [1, 'a', 100],
+        [2, 'b', 90],
+      ])
+      await source.exec(
+        `insert into ${table} values (3, 'young', ${kind.ago(5)}), (4, 'tomorrow', ${kind.ago(-86_400)})`,
+      )
       const stage = await stageOf(table, { lagMs: 30_000 })
       expect((await stage.complete('items')).counts).toMatchObject({ created: 2 })
       await stage.close()
@@ -109,9 +134,17 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
 
     test('R3 RX2 without a cursor all of it is read by key, and what is gone is swept', async () => {
       const name = `pairs${++tables}`
-      await source.exec(`create table ${name} (a varchar(20) not null, b integer not null, note varchar(20), primary key (a, b))`)
-      await source.exec(`insert into ${name} values ('x', 1, 'p'), ('x', 2, 'q'), ('y', 1, 'r'), ('Y2', 1, 's'), ('z', 10, 't'), ('z', 9, 'u')`)
-      const stage = (await DatabaseFixture.open()).sync('pairs', 'replace', sql({ url: source.url }).listing(name, { pageSize: 2 }).execute)
+      await source.exec(
+        `create table ${name} (a varchar(20) not null, b integer not null, note varchar(20), primary key (a, b))`,
+      )
+      await source.exec(
+        `insert into ${name} values ('x', 1, 'p'), ('x', 2, 'q'), ('y', 1, 'r'), ('Y2', 1, 's'), ('z', 10, 't'), ('z', 9, 'u')`,
+      )
+      const stage = (await DatabaseFixture.open()).sync(
+        'pairs',
+        'replace',
+        sql({ url: source.url }).listing(name, { pageSize: 2 }).execute,
+      )
       expect((await stage.complete('pairs')).counts).toMatchObject({ created: 6, swept: 0 })
       expect(await stage.rows('pairs')).toMatchObject({ '["x","2"]': { note: 'q' }, '["z","10"]': { note: 't' } })
       await source.exec(`delete from ${name} where b = 10`)
@@ -120,14 +153,22 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
     })
 
     test('R12 a sync without state begins where it is told to', async () => {
-      const table = await makeTable([[1, 'a', 1_000], [2, 'b', 50]])
-      const stage = await stageOf(table, { since: new Date(Date.now() - 500_000).toISOString().slice(0, 19).replace('T', ' ') })
+      const table = await makeTable([
+        [1, 'a', 1_000],
+        [2, 'b', 50],
+      ])
+      const stage = await stageOf(table, {
+        since: new Date(Date.now() - 500_000).toISOString().slice(0, 19).replace('T', ' '),
+      })
       expect((await stage.complete('items')).counts).toMatchObject({ created: 1 })
       await stage.close()
     })
 
     test('R24 R47 by an integer: everything once, then what is above; the greatest is kept until nothing below it can appear', async () => {
-      const table = await makeTable([[1, 'a', 0], [3, 'b', 0]])
+      const table = await makeTable([
+        [1, 'a', 0],
+        [3, 'b', 0],
+      ])
       const { delta } = sql({ url: source.url }).table(table, { cursor: 'id', lagMs: 0, pageSize: 1 })
       const stage = (await DatabaseFixture.open()).sync('ids', 'incremental', delta)
       expect((await stage.complete('ids')).counts).toMatchObject({ created: 2, unchanged: 0 })
@@ -139,14 +180,21 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       expect(await stage.state('ids')).toMatchObject({ cursorValue: '5' })
       await stage.close()
 
-      const strict = (await DatabaseFixture.open()).sync('ids', 'incremental', sql({ url: source.url }).table(table, { cursor: 'id', strict: true, pageSize: 2 }).delta)
+      const strict = (await DatabaseFixture.open()).sync(
+        'ids',
+        'incremental',
+        sql({ url: source.url }).table(table, { cursor: 'id', strict: true, pageSize: 2 }).delta,
+      )
       await strict.complete('ids')
       expect(await strict.state('ids')).toEqual({ cursorField: 'id', cursorValue: '5' })
       await strict.close()
     })
 
     test('a row that says it is gone is deleted, and the pair shares one table', async () => {
-      const table = await makeTable([[1, 'a', 100], [2, 'b', 50]])
+      const table = await makeTable([
+        [1, 'a', 100],
+        [2, 'b', 50],
+      ])
       await source.exec(`alter table ${table} add column gone integer`)
       const stage = await stageOf(table, { deleted: 'gone' })
       await stage.complete('items-backfill')
@@ -158,25 +206,61 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
 
     test('R2 R3 a table, a column or a position that does not fit is refused with its name', async () => {
       const table = await makeTable([[1, 'a', 100]])
-      await source.exec(`create view ${table}_twice as select * from ${table} union all select * from ${table}; create table ${table}_bare (name varchar(20))`)
+      await source.exec(
+        `create view ${table}_twice as select * from ${table} union all select * from ${table}; create table ${table}_bare (name varchar(20))`,
+      )
       const { table: by, listing } = sql({ url: source.url })
       const refusals: [() => Promise<unknown>, string, RegExp][] = [
         [() => listing('no_such_table').execute(undefined, contextOf()), 'SOURCE_NOT_FOUND', /no_such_table/],
         [() => by(table, { cursor: 'nope' }).delta(undefined, contextOf()), 'SOURCE_NOT_FOUND', /"nope"/],
-        [() => by(table, { cursor: 'name' }).delta(undefined, contextOf()), 'SYNC_INVALID', kind.name === 'sqlite' ? /./ : /"name".*listing/],
+        [
+          () => by(table, { cursor: 'name' }).delta(undefined, contextOf()),
+          'SYNC_INVALID',
+          kind.name === 'sqlite' ? /./ : /"name".*listing/,
+        ],
         [() => listing(`${table}_bare`).execute(undefined, contextOf()), 'SYNC_INVALID', /no primary key/],
-        [() => listing(`${table}_bare`, { key: ['name'] }).execute(undefined, contextOf()), 'SYNC_INVALID', /is nullable/],
-        [() => listing(`${table}_twice`, { key: ['id'], pageSize: 1 }).execute(undefined, contextOf()), 'SOURCE_INVALID', /same "id"/],
-        [() => by(table, { cursor: 'updated_at', columns: ['id', 'name'] }).delta(undefined, contextOf()), 'SYNC_INVALID', /omits "updated_at"/],
-        [() => by(table, { cursor: 'updated_at' }).delta({ cursorField: 'other', cursorValue: '1' }, contextOf()), 'CURSOR_REJECTED', /another column/],
-        [() => by(table, { cursor: 'updated_at' }).delta({ cursorField: 'updated_at', cursorValue: 7 as never }, contextOf()), 'CURSOR_REJECTED', /cursorValue/],
+        [
+          () => listing(`${table}_bare`, { key: ['name'] }).execute(undefined, contextOf()),
+          'SYNC_INVALID',
+          /is nullable/,
+        ],
+        [
+          () => listing(`${table}_twice`, { key: ['id'], pageSize: 1 }).execute(undefined, contextOf()),
+          'SOURCE_INVALID',
+          /same "id"/,
+        ],
+        [
+          () => by(table, { cursor: 'updated_at', columns: ['id', 'name'] }).delta(undefined, contextOf()),
+          'SYNC_INVALID',
+          /omits "updated_at"/,
+        ],
+        [
+          () => by(table, { cursor: 'updated_at' }).delta({ cursorField: 'other', cursorValue: '1' }, contextOf()),
+          'CURSOR_REJECTED',
+          /another column/,
+        ],
+        [
+          () =>
+            by(table, { cursor: 'updated_at' }).delta(
+              { cursorField: 'updated_at', cursorValue: 7 as never },
+              contextOf(),
+            ),
+          'CURSOR_REJECTED',
+          /cursorValue/,
+        ],
         [() => listing(table).execute({ after: ['1', '2'] }, contextOf()), 'CURSOR_REJECTED', /after/],
         [() => listing('a.b.c').execute(undefined, contextOf()), 'SYNC_INVALID', /schema\.table/],
       ]
       for (const [ask, code, message] of refusals) {
         if (kind.name === 'sqlite' && String(message) === '/./') continue
-        const error = await ask().then(() => null, (thrown: unknown) => thrown)
-        expect(isSyncError(error) ? { code: error.code, message: error.message } : error, String(message)).toEqual({ code, message: expect.stringMatching(message) })
+        const error = await ask().then(
+          () => null,
+          (thrown: unknown) => thrown,
+        )
+        expect(isSyncError(error) ? { code: error.code, message: error.message } : error, String(message)).toEqual({
+          code,
+          message: expect.stringMatching(message),
+        })
       }
     })
 
@@ -186,7 +270,10 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       const found = streams.find(({ id }) => id.endsWith(table))
       expect(found).toMatchObject({ key: ['id'], cursor: 'updated_at', candidates: ['id', 'updated_at'] })
       await source.exec(`create table ${table}_plain (code varchar(5))`)
-      expect((await discover({ url: source.url })).find(({ id }) => id.endsWith(`${table}_plain`))).toMatchObject({ key: [], candidates: [] })
+      expect((await discover({ url: source.url })).find(({ id }) => id.endsWith(`${table}_plain`))).toMatchObject({
+        key: [],
+        candidates: [],
+      })
     })
 
     describe('R50 killed', () => {
@@ -198,7 +285,11 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
 
       test('R17 R21 R34 R48 R50 a reader killed inside a cycle leaves the checkpoint; the next one ends the cycle, and nothing lands twice', async () => {
         const table = await makeTable([])
-        const values = Array.from({ length: 40 }, (_, index) => `(${index + 1}, 'n${index}', ${momentOf(kind, Date.now() - 60_000 + Math.floor(index / 7) * 1_000)})`)
+        const values = Array.from(
+          { length: 40 },
+          (_, index) =>
+            `(${index + 1}, 'n${index}', ${momentOf(kind, Date.now() - 60_000 + Math.floor(index / 7) * 1_000)})`,
+        )
         await source.exec(`insert into ${table} values ${values.join(', ')}`)
         const folder = mkdtempSync(join(tmpdir(), 'tidemark-sql-kill-'))
         const url = `sqlite:${join(folder, 'store.db')}`
@@ -223,13 +314,19 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
           const heir = await new Child(build, 'run-sql.mjs', { input }).ended
           expect(heir.said.at(-1)).toMatchObject({ event: 'result', stopReason: 'complete', resumed: true })
           const done = await look()
-          expect(done.feed.map(({ key }) => Number(key)).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1))
+          expect(done.feed.map(({ key }) => Number(key)).toSorted((a, b) => a - b)).toEqual(
+            Array.from({ length: 40 }, (_, index) => index + 1),
+          )
           expect(JSON.parse(done.committed!)).toMatchObject({ cursorField: 'updated_at' })
 
           // One more full incremental cycle, by yet another process.
           await source.exec(`update ${table} set name = 'again', updated_at = ${kind.now} where id = 7`)
           const third = await new Child(build, 'run-sql.mjs', { input }).ended
-          expect(third.said.at(-1)).toMatchObject({ stopReason: 'complete', resumed: false, counts: { created: 0, updated: 1 } })
+          expect(third.said.at(-1)).toMatchObject({
+            stopReason: 'complete',
+            resumed: false,
+            counts: { created: 0, updated: 1 },
+          })
         } finally {
           rmSync(folder, { recursive: true, force: true })
         }
@@ -243,7 +340,9 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
 export function contextOf(): any {
   const controller = new AbortController()
   return {
-    signal: controller.signal, secrets: { get: (name: string) => name }, cycle: { id: 1, mode: 'incremental', startedAt: Date.now(), page: 1 },
+    signal: controller.signal,
+    secrets: { get: (name: string) => name },
+    cycle: { id: 1, mode: 'incremental', startedAt: Date.now(), page: 1 },
     clock: { now: () => Date.now(), sleep: (ms: number) => new Promise((resolve) => setTimeout(resolve, ms)) },
     log: { debug() {}, info() {}, warn() {}, error() {} },
   }

@@ -22,7 +22,12 @@ export class DatabaseFixture {
   }
 
   sync(name: string, mode: Mode, execute: Execute<any>, limits: Partial<SyncLimits> = {}): this {
-    this.#worker.sync(name, { database: this.#worker.database(name), mode, execute, limits: { retriesMax: 0, ...limits } })
+    this.#worker.sync(name, {
+      database: this.#worker.database(name),
+      mode,
+      execute,
+      limits: { retriesMax: 0, ...limits },
+    })
     return this
   }
 
@@ -33,14 +38,20 @@ export class DatabaseFixture {
   }
 
   run(sync: string, options: { fresh?: boolean; allowDeletes?: boolean } = {}): Promise<CycleResult> {
-    const log = (message: string, fields?: object): void => void this.logged.push(`${message} ${JSON.stringify(fields)}`)
-    return runCycle(this.#worker, sync, { store: this.store, log: { debug: log, info: log, warn: log, error: log } satisfies Log, ...options })
+    const log = (message: string, fields?: object): void =>
+      void this.logged.push(`${message} ${JSON.stringify(fields)}`)
+    return runCycle(this.#worker, sync, {
+      store: this.store,
+      log: { debug: log, info: log, warn: log, error: log } satisfies Log,
+      ...options,
+    })
   }
 
   /** Fails with what went wrong. */
   async complete(sync: string, options: { fresh?: boolean; allowDeletes?: boolean } = {}): Promise<CycleResult> {
     const result = await this.run(sync, options)
-    if (result.stopReason !== 'complete') throw new Error(`${sync} ended by ${result.stopReason}: ${JSON.stringify(result.error)}`)
+    if (result.stopReason !== 'complete')
+      throw new Error(`${sync} ended by ${result.stopReason}: ${JSON.stringify(result.error)}`)
     return result
   }
 

@@ -7,7 +7,10 @@ vi.mock('mysql2', () => {
 })
 
 test('who reads from MySQL without its package is told the command that installs it', async () => {
-  await expect(sql({ url: 'mysql://nobody@127.0.0.1:1/shop' }).listing('t').execute(undefined, contextOf())).rejects.toMatchObject({
-    code: 'PACKAGE_UNFIT', message: expect.stringContaining('npm install mysql2'),
+  await expect(
+    sql({ url: 'mysql://nobody@127.0.0.1:1/shop' }).listing('t').execute(undefined, contextOf()),
+  ).rejects.toMatchObject({
+    code: 'PACKAGE_UNFIT',
+    message: expect.stringContaining('npm install mysql2'),
   })
 })

@@ -56,7 +56,10 @@ export const SOURCES: readonly SourceKind[] = [
     ago: (seconds) => `utc_timestamp(6) - interval ${seconds} second`,
     async open() {
       const server = await startMariadb()
-      const connection = await mysql.createConnection({ uri: server.url.replace('mariadb:', 'mysql:'), multipleStatements: true })
+      const connection = await mysql.createConnection({
+        uri: server.url.replace('mariadb:', 'mysql:'),
+        multipleStatements: true,
+      })
       await connection.query("set time_zone = '+00:00'")
       return {
         url: server.url,

@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { salesforce } from '../../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../../src/sources/servicenow/source.ts'
-import { SalesforceSimulator, ServicenowSimulator, type SimulatorPorts, type VendorSimulator } from '../../../src/testing/simulators/index.ts'
+import {
+  SalesforceSimulator,
+  ServicenowSimulator,
+  type SimulatorPorts,
+  type VendorSimulator,
+} from '../../../src/testing/simulators/index.ts'
 import { DATABASE } from '../../engine/engine-fixture.ts'
 import { VendorFixture } from '../vendor-fixture.ts'
 
@@ -16,25 +21,42 @@ interface Vendor {
   open(ports: SimulatorPorts): VendorSimulator
   /** Ways to deny access. */
   readonly refusals: Readonly<Record<string, (ports: SimulatorPorts) => VendorSimulator>>
-  source(metadata?: boolean): ReturnType<ReturnType<typeof salesforce>['object']> | ReturnType<ReturnType<typeof servicenow>['table']>
+  source(
+    metadata?: boolean,
+  ): ReturnType<ReturnType<typeof salesforce>['object']> | ReturnType<ReturnType<typeof servicenow>['table']>
 }
 
 const VENDORS: Readonly<Record<string, Vendor>> = {
   salesforce: {
-    type: 'Account', key: 'Id', field: ['AnnualRevenue', 7, 'double', 'bigint'], isMetadata: /\/describe$/, requests: [1, 1],
+    type: 'Account',
+    key: 'Id',
+    field: ['AnnualRevenue', 7, 'double', 'bigint'],
+    isMetadata: /\/describe$/,
+    requests: [1, 1],
     open: (ports) => new SalesforceSimulator(ports),
     refusals: { 'the description is refused': (ports) => new SalesforceSimulator(ports, { hidesDescriptions: true }) },
-    source: (metadata = true) => salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN', metadata }).object('Account'),
+    source: (metadata = true) =>
+      salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'TOKEN', metadata }).object(
+        'Account',
+      ),
   },
   servicenow: {
-    type: 'incident', key: 'sys_id', field: ['state', '7', 'decimal', 'text'], isMetadata: /\/sys_(?:db_object|dictionary)$/, requests: [2, 1],
+    type: 'incident',
+    key: 'sys_id',
+    field: ['state', '7', 'decimal', 'text'],
+    isMetadata: /\/sys_(?:db_object|dictionary)$/,
+    requests: [2, 1],
     open: (ports) => new ServicenowSimulator(ports),
     refusals: {
       'the list of tables is refused': (ports) => new ServicenowSimulator(ports, { refused: ['sys_db_object'] }),
       'the dictionary is refused': (ports) => new ServicenowSimulator(ports, { refused: ['sys_dictionary'] }),
-      'no row of the dictionary may be seen': (ports) => new ServicenowSimulator(ports, { hidden: (table) => table === 'sys_dictionary' }),
+      'no row of the dictionary may be seen': (ports) =>
+        new ServicenowSimulator(ports, { hidden: (table) => table === 'sys_dictionary' }),
     },
-    source: (metadata = true) => servicenow({ instanceUrl: 'https://example.service-now.com', user: 'TOKEN', password: 'TOKEN', metadata }).table('incident'),
+    source: (metadata = true) =>
+      servicenow({ instanceUrl: 'https://example.service-now.com', user: 'TOKEN', password: 'TOKEN', metadata }).table(
+        'incident',
+      ),
   },
 }
 
@@ -42,9 +64,17 @@ let stage: VendorFixture<VendorSimulator>
 afterEach(() => stage?.close())
 
 describe.each(Object.entries(VENDORS))('types from the metadata of %s', (_, vendor) => {
-  const { type, key, field: [field, value, declared, inferred], isMetadata } = vendor
+  const {
+    type,
+    key,
+    field: [field, value, declared, inferred],
+    isMetadata,
+  } = vendor
 
-  async function open(make: (ports: SimulatorPorts) => VendorSimulator = vendor.open, metadata?: boolean): Promise<void> {
+  async function open(
+    make: (ports: SimulatorPorts) => VendorSimulator = vendor.open,
+    metadata?: boolean,
+  ): Promise<void> {
     stage = (await VendorFixture.open(make)).track(vendor.source(metadata))
     stage.vendor.create(type, { [field]: value })
   }
@@ -86,17 +116,23 @@ describe.each(Object.entries(VENDORS))('types from the metadata of %s', (_, vend
   })
 
   test.each([
-    ['a rate limit', { kind: 'rate-limit' }, 'RATE_LIMITED'], ['a server error', { kind: 'server-error', status: 503 }, 'SOURCE_UNAVAILABLE'],
-    ['half a body', { kind: 'truncated', how: 'short' }, 'SOURCE_INVALID'], ['a page to sign in', { kind: 'html' }, 'SOURCE_INVALID'], ['a refusal of the credentials', { kind: 'unauthorized' }, 'AUTH_REJECTED'],
-  ] as const)('are no reason to infer them: %s fails the page, and no row lands without its types', async (__, fault, code) => {
-    await open()
-    stage.vendor.faults.plan(fault, { on: ({ url }) => isMetadata.test(new URL(url).pathname) })
-    expect((await stage.backfill()).error).toMatchObject({ code })
-    expect(await stage.rows()).toEqual({})
-    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
-    expect(await typesOf()).toMatchObject({ [field]: `${declared} of source` })
-    expect(warnings()).toEqual([])
-  })
+    ['a rate limit', { kind: 'rate-limit' }, 'RATE_LIMITED'],
+    ['a server error', { kind: 'server-error', status: 503 }, 'SOURCE_UNAVAILABLE'],
+    ['half a body', { kind: 'truncated', how: 'short' }, 'SOURCE_INVALID'],
+    ['a page to sign in', { kind: 'html' }, 'SOURCE_INVALID'],
+    ['a refusal of the credentials', { kind: 'unauthorized' }, 'AUTH_REJECTED'],
+  ] as const)(
+    'are no reason to infer them: %s fails the page, and no row lands without its types',
+    async (__, fault, code) => {
+      await open()
+      stage.vendor.faults.plan(fault, { on: ({ url }) => isMetadata.test(new URL(url).pathname) })
+      expect((await stage.backfill()).error).toMatchObject({ code })
+      expect(await stage.rows()).toEqual({})
+      expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+      expect(await typesOf()).toMatchObject({ [field]: `${declared} of source` })
+      expect(warnings()).toEqual([])
+    },
+  )
 
   test('are not requested if disabled', async () => {
     await open(vendor.open, false)

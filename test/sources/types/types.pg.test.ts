@@ -14,32 +14,47 @@ const log = { debug() {}, info() {}, warn() {}, error() {} }
 const CASES: readonly TypeCase[] = [...DATABASE_CASES, ...FILE_CASES, ...VENDOR_CASES]
 
 describe.each(Object.keys(STORE_FIXTURES))('types of the source in the %s store', (kind) => {
-  test.each(CASES.map((one) => [one.name, one] as const))('%s: columns, keys and every value, in the first cycle and after a change', async (_, one) => {
-    const place = await STORE_FIXTURES[kind]!()
-    const system = await one.open()
-    try {
-      await check(kind, place, system, one)
-    } finally {
-      await system.close()
-      await place.close()
-    }
-  })
+  test.each(CASES.map((one) => [one.name, one] as const))(
+    '%s: columns, keys and every value, in the first cycle and after a change',
+    async (_, one) => {
+      const place = await STORE_FIXTURES[kind]!()
+      const system = await one.open()
+      try {
+        await check(kind, place, system, one)
+      } finally {
+        await system.close()
+        await place.close()
+      }
+    },
+  )
 })
 
 async function check(kind: string, place: StoreFixture, system: OpenCase, { types, key }: TypeCase): Promise<void> {
   const worker = new Worker({ name: 'types' })
   const { first, second } = system.declare(worker)
   const complete = async (sync: string): Promise<void> => {
-    const { stopReason, error } = await runCycle(worker, sync, { store: place.store, log, secrets: { TOKEN: 'secret' }, ...(system.fetch !== undefined && { fetch: system.fetch }) })
+    const { stopReason, error } = await runCycle(worker, sync, {
+      store: place.store,
+      log,
+      secrets: { TOKEN: 'secret' },
+      ...(system.fetch !== undefined && { fetch: system.fetch }),
+    })
     expect({ stopReason, error }).toEqual({ stopReason: 'complete', error: null })
   }
-  const expected = Object.fromEntries(Object.entries(types).map(([name, type]) => [name, `${sqlTypeOf(kind, type)}${key.includes(name) ? ' not null' : ''}`]))
+  const expected = Object.fromEntries(
+    Object.entries(types).map(([name, type]) => [
+      name,
+      `${sqlTypeOf(kind, type)}${key.includes(name) ? ' not null' : ''}`,
+    ]),
+  )
   const expectCopy = async (): Promise<void> => {
     expect(await place.store.quarantineEntries()).toEqual([])
     expect(await place.columns()).toEqual(expected)
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
     await expectRecords(place, system.truth())
-    const audit = (await place.store.audit({ worker: 'types', sync: first })).concat(await place.store.audit({ worker: 'types', sync: second }))
+    const audit = (await place.store.audit({ worker: 'types', sync: first })).concat(
+      await place.store.audit({ worker: 'types', sync: second }),
+    )
     expect(audit.filter(({ action }) => action === 'drift').map(({ reason }) => reason)).toEqual([])
   }
   await complete(first)
@@ -57,7 +72,8 @@ async function expectRecords({ store }: StoreFixture, truth: Readonly<Record<str
   const entries = (await store.changes({ after: 0, limit: 1_000 })).filter(({ database }) => database === DATABASE)
   const fed = new Map(entries.map(({ key, text }) => [key, text]))
   expect(rows.map(({ key }) => key).toSorted()).toEqual(Object.keys(truth).toSorted())
-  for (const { key, text } of rows) expect([parseJson(text), parseJson(fed.get(key)!)]).toEqual([truth[key], truth[key]])
+  for (const { key, text } of rows)
+    expect([parseJson(text), parseJson(fed.get(key)!)]).toEqual([truth[key], truth[key]])
 }
 
 async function expectKey({ sql }: StoreFixture, key: readonly string[]): Promise<void> {

@@ -13,13 +13,31 @@ export interface Fault {
 
 const sqlite = (name: string): string => `stores/sqlite/${name}.ts`
 const [COMMIT, LOOKUP, ROWS, SWEEP] = [sqlite('commit'), sqlite('find-rows'), sqlite('rows'), sqlite('sweep')]
-const [TABLE, HISTORY, LOG, SYNC_STATUS, READING] = [sqlite('table'), sqlite('history-retention'), sqlite('log'), sqlite('sync-status'), sqlite('queries')]
+const [TABLE, HISTORY, LOG, SYNC_STATUS, READING] = [
+  sqlite('table'),
+  sqlite('history-retention'),
+  sqlite('log'),
+  sqlite('sync-status'),
+  sqlite('queries'),
+]
 const DELETES = sqlite('delete-mode')
 const DELETE_STATE = 'stores/kit/tables/delete-state.ts'
 const kit = (name: string): string => `stores/kit/${name}.ts`
-const [REGISTRY, CHECKPOINT, COMMITS, COMPACTION, ERASE_TENANT] = [kit('registry'), kit('checkpoint'), kit('commits'), kit('compaction'), kit('erase-tenant')]
+const [REGISTRY, CHECKPOINT, COMMITS, COMPACTION, ERASE_TENANT] = [
+  kit('registry'),
+  kit('checkpoint'),
+  kit('commits'),
+  kit('compaction'),
+  kit('erase-tenant'),
+]
 const role = (name: string): string => `stores/kit/roles/${name}.ts`
-const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [role('webhooks'), role('inbound'), role('pacing'), role('quarantine'), role('leases')]
+const [WEBHOOKS, INBOUND, PACERS, QUARANTINE, LEASES] = [
+  role('webhooks'),
+  role('inbound'),
+  role('pacing'),
+  role('quarantine'),
+  role('leases'),
+]
 const [RESOLVE, PLAN] = ['stores/kit/resolve-landing.ts', 'stores/kit/plan-landing.ts']
 
 export const faults: readonly Fault[] = [
@@ -46,7 +64,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'returns the sync status of other tenants',
-    patches: [{ file: SYNC_STATUS, from: 'from tidemark_registry g where g.tenant_id = ? and', to: 'from tidemark_registry g where ? > 0 and' }],
+    patches: [
+      {
+        file: SYNC_STATUS,
+        from: 'from tidemark_registry g where g.tenant_id = ? and',
+        to: 'from tidemark_registry g where ? > 0 and',
+      },
+    ],
     caughtBy: ['the sync status of a tenant is its own'],
   },
 
@@ -68,7 +92,11 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'has one budget for all workers',
-    wrap: (store) => ({ ...store, takeSlots: (request) => store.takeSlots({ ...request, worker: 'any' }), lastSlotTimes: () => store.lastSlotTimes('any') }),
+    wrap: (store) => ({
+      ...store,
+      takeSlots: (request) => store.takeSlots({ ...request, worker: 'any' }),
+      lastSlotTimes: () => store.lastSlotTimes('any'),
+    }),
     caughtBy: ['NX1 pacers of another name'],
   },
   {
@@ -85,8 +113,18 @@ export const faults: readonly Fault[] = [
   // ── leases and checkpoints ──
   {
     name: 'ignores the epoch',
-    patches: [{ file: REGISTRY, from: ' && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null', to: ' ? entry : null' }],
-    caughtBy: ['XB1 invariant 3: the commit of a stale epoch', 'XA11 a stale epoch cannot begin', 'a released sync is free at once'],
+    patches: [
+      {
+        file: REGISTRY,
+        from: ' && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null',
+        to: ' ? entry : null',
+      },
+    ],
+    caughtBy: [
+      'XB1 invariant 3: the commit of a stale epoch',
+      'XA11 a stale epoch cannot begin',
+      'a released sync is free at once',
+    ],
   },
   {
     name: 'checks only the holder of a lease',
@@ -113,31 +151,45 @@ export const faults: readonly Fault[] = [
           ends.set(ref.sync, request.at + request.ttlMs)
           return await store.acquire(ref, request)
         },
-        commit: async (commit) => (commit.at > ends.get(commit.lease.ref.sync)! ? { kind: 'fenced' } : await store.commit(commit)),
+        commit: async (commit) =>
+          commit.at > ends.get(commit.lease.ref.sync)! ? { kind: 'fenced' } : await store.commit(commit),
       }
     },
     caughtBy: ['XA11 expiry alone takes nothing away'],
   },
   {
     name: 'updates the checkpoint in a separate transaction, before the rows',
-    patches: [{
-      file: COMMIT, from: '  writeRows(session, plan, tables, {',
-      to: `  updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
+    patches: [
+      {
+        file: COMMIT,
+        from: '  writeRows(session, plan, tables, {',
+        to: `  updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)
   connection.exec('commit')
   connection.exec('begin immediate')
   writeRows(session, plan, tables, {`,
-    }],
-    caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (complete)', 'a commit that fails half-way leaves nothing'],
+      },
+    ],
+    caughtBy: [
+      'XA3 a crash before any statement of a commit (continue)',
+      'XA3 a crash before any statement of a commit (complete)',
+      'a commit that fails half-way leaves nothing',
+    ],
   },
   {
     name: 'lands the rows in a separate transaction, before the checkpoint',
-    patches: [{
-      file: COMMIT, from: '  const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
-      to: `  connection.exec('commit')
+    patches: [
+      {
+        file: COMMIT,
+        from: '  const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)',
+        to: `  connection.exec('commit')
   connection.exec('begin immediate')
   const version = updateCheckpoint(session, { entry, backfill: lockBackfill(session, commit) }, commit)`,
-    }],
-    caughtBy: ['XA3 a crash before any statement of a commit (continue)', 'XA3 a crash before any statement of a commit (abandon)'],
+      },
+    ],
+    caughtBy: [
+      'XA3 a crash before any statement of a commit (continue)',
+      'XA3 a crash before any statement of a commit (abandon)',
+    ],
   },
   {
     name: 'overwrites a checkpoint that changed meanwhile',
@@ -151,18 +203,27 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'commits with every page',
-    patches: [{
-      file: CHECKPOINT, from: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+    patches: [
+      {
+        file: CHECKPOINT,
+        from: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
 `,
-      to: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
+        to: `...required(toInflight(entry), 'The unfinished cycle'), page: transition.page, state: transition.state, scope: transition.scope, tidemark: transition.tidemark, guardState: transition.guardState })
       yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync })
 `,
-    }],
+      },
+    ],
     caughtBy: ['invariant 1: a page lands its rows', 'a fresh begin abandons the unfinished cycle'],
   },
   {
     name: 'loses the guard state',
-    patches: [{ file: CHECKPOINT, from: 'tidemark: transition.tidemark, guardState: transition.guardState })', to: 'tidemark: transition.tidemark })' }],
+    patches: [
+      {
+        file: CHECKPOINT,
+        from: 'tidemark: transition.tidemark, guardState: transition.guardState })',
+        to: 'tidemark: transition.tidemark })',
+      },
+    ],
     caughtBy: ['an unfinished cycle is resumed after its last page, by any'],
   },
 
@@ -173,44 +234,82 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets a schedule undo an erasure',
-    patches: [{ file: REGISTRY, from: `  if (automatic) throw createTenantErasedError(sql.tenant)
-`, to: '' }],
+    patches: [
+      {
+        file: REGISTRY,
+        from: `  if (automatic) throw createTenantErasedError(sql.tenant)
+`,
+        to: '',
+      },
+    ],
     caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
   {
     name: 'keeps messages for an erased tenant',
-    patches: [{ file: INBOUND, from: 'if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)', to: '' }],
+    patches: [
+      {
+        file: INBOUND,
+        from: 'if (tenant?.erased === true || tenant?.erased === 1) throw createTenantErasedError(sql.tenant)',
+        to: '',
+      },
+    ],
     caughtBy: ['Z14 an automatic run does not recreate'],
   },
 
   // ── which version wins ──
   {
     name: 'revives deleted rows',
-    patches: [{ file: RESOLVE, from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
-`, to: '' }],
+    patches: [
+      {
+        file: RESOLVE,
+        from: `    if (order < 0 || (row.status === 'deleted' && order === 0 && landing.upstreamAt === row.upstreamAt)) return resolveOlderLanding(row, read)
+`,
+        to: '',
+      },
+    ],
     caughtBy: ['XE7 a delete that arrives before its create', 'XE7 invariant 6: a tombstone keeps its time'],
   },
   {
     name: 'lets an older version overwrite a newer row',
-    patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
-  return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [
+      {
+        file: RESOLVE,
+        from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
+  return order > 0 || isLaterRead(row, read) ? 'update'`,
+        to: "  return order > 0 || isLaterRead(row, read) ? 'update'",
+      },
+    ],
     caughtBy: ['invariant 6: an older version never overwrites', 'invariant 6: times are compared to the microsecond'],
   },
   {
     name: 'requires a strictly later time',
-    patches: [{ file: RESOLVE, from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
-  return order > 0 || isLaterRead(row, read) ? 'update'`, to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'" }],
+    patches: [
+      {
+        file: RESOLVE,
+        from: `  if (order < 0 && !isRead) return resolveOlderLanding(row, read)
+  return order > 0 || isLaterRead(row, read) ? 'update'`,
+        to: "  if (order <= 0) return 'stale'\n  return order > 0 || isLaterRead(row, read) ? 'update'",
+      },
+    ],
     caughtBy: ['invariant 6: a version of the same time, read later, wins', 'XC24 times within the tolerance'],
   },
   {
     name: 'does not raise the time of unchanged content',
-    patches: [{ file: RESOLVE, from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'", to: "return 'same'" }],
+    patches: [
+      {
+        file: RESOLVE,
+        from: "return order > 0 || (row.upstreamAt === null && landing.upstreamAt !== null) ? 'touch' : 'same'",
+        to: "return 'same'",
+      },
+    ],
     caughtBy: ['invariant 6: the same content with a later time', 'invariant 6: content first reported without a'],
   },
   {
     name: 'accepts the last commit, whatever the order of the reads',
-    patches: [{ file: RESOLVE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' }],
+    patches: [
+      { file: RESOLVE, from: 'return row.writer === read.writer || row.sequence <= read.readFrom', to: 'return true' },
+    ],
     caughtBy: ['XB14 a row that another sync wrote while the page was', 'XB14 a delete without a time overlaps'],
   },
   {
@@ -220,12 +319,20 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'reads integers as doubles',
-    patches: [{ file: 'values/json.ts', from: 'if (options.onDuplicate === undefined && !LONG_DIGITS.test(text))', to: 'if (options.onDuplicate === undefined)' }],
+    patches: [
+      {
+        file: 'values/json.ts',
+        from: 'if (options.onDuplicate === undefined && !LONG_DIGITS.test(text))',
+        to: 'if (options.onDuplicate === undefined)',
+      },
+    ],
     caughtBy: ['XD17 integers that a double cannot distinguish'],
   },
   {
     name: 'folds the case of keys',
-    patches: [{ file: TABLE, from: '_key text not null, _sequence', to: '_key text not null collate nocase, _sequence' }],
+    patches: [
+      { file: TABLE, from: '_key text not null, _sequence', to: '_key text not null collate nocase, _sequence' },
+    ],
     caughtBy: ['XD18 XD21 XD22 keys are compared by their bytes'],
   },
 
@@ -250,23 +357,47 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'sweeps rows written since the cycle began',
-    patches: [{ file: SWEEP, from: 'collectUnseenRanges(session, facts.cycle, Math.min(', to: 'collectUnseenRanges(session, facts.cycle, Math.max(2 ** 50, ' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: 'collectUnseenRanges(session, facts.cycle, Math.min(',
+        to: 'collectUnseenRanges(session, facts.cycle, Math.max(2 ** 50, ',
+      },
+    ],
     caughtBy: ['XE6 invariant 5: a row that any sync wrote'],
   },
   {
     name: 'sweeps with every page',
-    patches: [{ file: COMMIT, from: "commit.transition.kind === 'complete' ? commit.transition.sweep : null", to: "commit.transition.kind === 'complete' ? commit.transition.sweep : { maxShare: 1, allowEmpty: true }" }],
+    patches: [
+      {
+        file: COMMIT,
+        from: "commit.transition.kind === 'complete' ? commit.transition.sweep : null",
+        to: "commit.transition.kind === 'complete' ? commit.transition.sweep : { maxShare: 1, allowEmpty: true }",
+      },
+    ],
     caughtBy: ['N12 F6 XE1 invariant 5: only the last page of a'],
   },
   {
     name: 'sweeps after an incremental cycle',
-    patches: [{ file: COMMIT, from: "sweeps && commit.transition.kind === 'complete'", to: "commit.transition.kind === 'complete'" }],
+    patches: [
+      {
+        file: COMMIT,
+        from: "sweeps && commit.transition.kind === 'complete'",
+        to: "commit.transition.kind === 'complete'",
+      },
+    ],
     caughtBy: ['invariant 5: an incremental cycle sweeps nothing'],
   },
   {
     name: 'forgets that a quarantined key was listed',
-    patches: [{ file: PLAN, from: `    if (row?.status === 'live') seenSequences.push(row.sequence)
-`, to: '' }],
+    patches: [
+      {
+        file: PLAN,
+        from: `    if (row?.status === 'live') seenSequences.push(row.sequence)
+`,
+        to: '',
+      },
+    ],
     caughtBy: ['a key that could not be landed counts as listed: its row', 'XE2 the rows a resumed cycle'],
   },
   {
@@ -281,35 +412,73 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'sweeps a row that another owner still lists',
-    patches: [{ file: SWEEP, from: '  if (heir === undefined) return false\n', to: '  if (heir !== undefined || heir === undefined) return false\n' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: '  if (heir === undefined) return false\n',
+        to: '  if (heir !== undefined || heir === undefined) return false\n',
+      },
+    ],
     caughtBy: ['F7 a row that two owners list stays until neither does'],
   },
   {
     name: 'counts what an abandoned cycle saw',
     patches: [
-      { file: REGISTRY, from: 'delete from {seen} where tenant_id = :tenant and cycle_id = :cycle', to: 'delete from {seen} where tenant_id = :tenant and cycle_id = -:cycle' },
-      { file: SWEEP, from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'", to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'" },
+      {
+        file: REGISTRY,
+        from: 'delete from {seen} where tenant_id = :tenant and cycle_id = :cycle',
+        to: 'delete from {seen} where tenant_id = :tenant and cycle_id = -:cycle',
+      },
+      {
+        file: SWEEP,
+        from: "'select ranges from tidemark_seen where tenant_id = ? and cycle_id = ?'",
+        to: "'select ranges from tidemark_seen where tenant_id = ? and (cycle_id = ? or true)'",
+      },
     ],
     caughtBy: ['XE2 the rows an abandoned cycle listed do not'],
   },
   {
     name: 'leaves a returning row with its former owner',
-    patches: [{ file: ROWS, from: 'const owner = facts.owners', to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners' }],
+    patches: [
+      {
+        file: ROWS,
+        from: 'const owner = facts.owners',
+        to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners',
+      },
+    ],
     caughtBy: ['F7 invariant 5: a restored row belongs'],
   },
   {
     name: 'keeps only the last sightings of other syncs',
-    patches: [{ file: SWEEP, from: '...(stored === undefined ? [] : (JSON.parse(stored.ranges) as Array<[number, number]>)), ', to: '' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: '...(stored === undefined ? [] : (JSON.parse(stored.ranges) as Array<[number, number]>)), ',
+        to: '',
+      },
+    ],
     caughtBy: ['XE6 invariant 5: a running sweep keeps every row that'],
   },
   {
     name: 'sweeps rows younger than the source’s lag',
-    patches: [{ file: SWEEP, from: 'Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)', to: 'facts.startSequence' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: 'Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)',
+        to: 'facts.startSequence',
+      },
+    ],
     caughtBy: ['invariant 5: a row younger than the source’s lag'],
   },
   {
     name: 'deletes without a confirmation',
-    patches: [{ file: SWEEP, from: 'if (limits.confirmAbsent?.database === table.database) {', to: 'if (limits.confirmAbsent === null) {' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: 'if (limits.confirmAbsent?.database === table.database) {',
+        to: 'if (limits.confirmAbsent === null) {',
+      },
+    ],
     caughtBy: ['invariant 5: a sweep that needs lookups'],
   },
   {
@@ -322,21 +491,43 @@ export const faults: readonly Fault[] = [
   {
     name: 'shows deleted rows wherever it shows rows',
     patches: [{ file: DELETE_STATE, from: '` and ${DELETED_AT} is null`', to: "''" }],
-    caughtBy: ['a soft delete keeps the row', 'the feed has one entry per soft delete', 'a record that returns unchanged'],
+    caughtBy: [
+      'a soft delete keeps the row',
+      'the feed has one entry per soft delete',
+      'a record that returns unchanged',
+    ],
   },
   {
     name: 'removes rows that are to be kept',
-    patches: [{ file: ROWS, from: "if (deletes !== 'soft') connection.run(`delete", to: "if (deletes !== ('never' as string)) connection.run(`delete" }],
+    patches: [
+      {
+        file: ROWS,
+        from: "if (deletes !== 'soft') connection.run(`delete",
+        to: "if (deletes !== ('never' as string)) connection.run(`delete",
+      },
+    ],
     caughtBy: ['a soft delete keeps the row', 'a commit without a delete setting leaves', 'from hard to soft'],
   },
   {
     name: 'keeps rows that are to be removed',
-    patches: [{ file: DELETE_STATE, from: "if ((state.deletes ?? 'hard') === wanted) return state", to: "if ((state.deletes ?? 'hard') === wanted || wanted === 'hard') return state" }],
+    patches: [
+      {
+        file: DELETE_STATE,
+        from: "if ((state.deletes ?? 'hard') === wanted) return state",
+        to: "if ((state.deletes ?? 'hard') === wanted || wanted === 'hard') return state",
+      },
+    ],
     caughtBy: ['from soft to hard: kept rows are removed', 'from soft to hard: commits alone'],
   },
   {
     name: 'removes what a sweep should keep',
-    patches: [{ file: SWEEP, from: "if (table.deletes !== 'soft') connection.run(", to: "if (table.deletes !== ('never' as string)) connection.run(" }],
+    patches: [
+      {
+        file: SWEEP,
+        from: "if (table.deletes !== 'soft') connection.run(",
+        to: "if (table.deletes !== ('never' as string)) connection.run(",
+      },
+    ],
     caughtBy: ['invariant 5: rows deleted by a sweep are kept', 'a sweep without a record on its page'],
   },
   {
@@ -350,18 +541,30 @@ export const faults: readonly Fault[] = [
   {
     name: 'counts deleted rows among those that a sweep may delete',
     patches: [
-      { file: SWEEP, from: 'function countRowsAtStart({ connection }: TenantSession, { live }: Table', to: 'function countRowsAtStart({ connection }: TenantSession, { name: live }: Table' },
+      {
+        file: SWEEP,
+        from: 'function countRowsAtStart({ connection }: TenantSession, { live }: Table',
+        to: 'function countRowsAtStart({ connection }: TenantSession, { name: live }: Table',
+      },
     ],
     caughtBy: ['invariant 11: deleted rows do not count'],
   },
   {
     name: 'treats a kept row as live',
-    patches: [{ file: LOOKUP, from: 'function createLiveFinder({ connection }: TenantSession, { live }: Table', to: 'function createLiveFinder({ connection }: TenantSession, { name: live }: Table' }],
+    patches: [
+      {
+        file: LOOKUP,
+        from: 'function createLiveFinder({ connection }: TenantSession, { live }: Table',
+        to: 'function createLiveFinder({ connection }: TenantSession, { name: live }: Table',
+      },
+    ],
     caughtBy: ['a record that returns unchanged', 'invariant 6: an older version does not restore'],
   },
   {
     name: 'treats a block as unchanged although one of its rows is deleted',
-    patches: [{ file: LOOKUP, from: 'from ${table.live} where _key between', to: 'from ${table.name} where _key between' }],
+    patches: [
+      { file: LOOKUP, from: 'from ${table.live} where _key between', to: 'from ${table.name} where _key between' },
+    ],
     caughtBy: ['a block of deleted rows is not unchanged'],
   },
   {
@@ -381,12 +584,20 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'shows the sequence of the last version with a row that is deleted',
-    patches: [{ file: ROWS, from: '_synced_at = ?1, _sequence = ?2, _writer', to: '_synced_at = ?1, _sequence = max(_sequence, 0 * ?2), _writer' }],
+    patches: [
+      {
+        file: ROWS,
+        from: '_synced_at = ?1, _sequence = ?2, _writer',
+        to: '_synced_at = ?1, _sequence = max(_sequence, 0 * ?2), _writer',
+      },
+    ],
     caughtBy: ['a soft delete keeps the row'],
   },
   {
     name: 'counts deleted rows',
-    patches: [{ file: READING, from: 'from ${liveRows(quoteIdentifier(table), state)}', to: 'from ${quoteIdentifier(table)}' }],
+    patches: [
+      { file: READING, from: 'from ${liveRows(quoteIdentifier(table), state)}', to: 'from ${quoteIdentifier(table)}' },
+    ],
     caughtBy: ['a soft delete keeps the row'],
   },
   {
@@ -396,27 +607,53 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'starts a purge in the middle',
-    patches: [{ file: DELETE_STATE, from: "{ deletes: 'hard', purgedTo: '' }", to: "{ deletes: 'hard', purgedTo: 'c' }" }],
+    patches: [
+      { file: DELETE_STATE, from: "{ deletes: 'hard', purgedTo: '' }", to: "{ deletes: 'hard', purgedTo: 'c' }" },
+    ],
     caughtBy: ['from soft to hard and back'],
   },
   {
     name: 'shows rows that are not purged yet',
-    patches: [{ file: DELETE_STATE, from: "return deletes === 'soft' || purgedTo !== null", to: "return deletes === 'soft' || purgedTo === null && deletes !== null" }],
+    patches: [
+      {
+        file: DELETE_STATE,
+        from: "return deletes === 'soft' || purgedTo !== null",
+        to: "return deletes === 'soft' || purgedTo === null && deletes !== null",
+      },
+    ],
     caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
     name: 'purges all kept rows in one step',
-    patches: [{ file: DELETES, from: "and key > ? order by key limit ?', tenantId, table.id, table.purgedTo, scanMax,", to: "and key > ? order by key limit 2 * ?', tenantId, table.id, table.purgedTo, scanMax * 100," }],
+    patches: [
+      {
+        file: DELETES,
+        from: "and key > ? order by key limit ?', tenantId, table.id, table.purgedTo, scanMax,",
+        to: "and key > ? order by key limit 2 * ?', tenantId, table.id, table.purgedTo, scanMax * 100,",
+      },
+    ],
     caughtBy: ['from soft to hard: kept rows are removed'],
   },
   {
     name: 'purges no kept rows in commits',
-    patches: [{ file: DELETES, from: 'if (state === table) purgeTable(session, table, PURGE_PER_COMMIT)', to: 'if (state === table) void PURGE_PER_COMMIT' }],
+    patches: [
+      {
+        file: DELETES,
+        from: 'if (state === table) purgeTable(session, table, PURGE_PER_COMMIT)',
+        to: 'if (state === table) void PURGE_PER_COMMIT',
+      },
+    ],
     caughtBy: ['from soft to hard: commits alone'],
   },
   {
     name: 'keeps the commit of a deletion as long as the row',
-    patches: [{ file: HISTORY, from: 'const { live, history } = requireTable(session, id)', to: 'const { name: live, history } = requireTable(session, id)' }],
+    patches: [
+      {
+        file: HISTORY,
+        from: 'const { live, history } = requireTable(session, id)',
+        to: 'const { name: live, history } = requireTable(session, id)',
+      },
+    ],
     caughtBy: ['a soft-deleted row outlives the history'],
   },
 
@@ -424,16 +661,30 @@ export const faults: readonly Fault[] = [
   {
     name: 'never confirms a contested row',
     patches: [{ file: PLAN, from: "row.sequence <= settledSequence ? 'wins' : 'waits'", to: "'waits'" }],
-    caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 13: a deleted row that two complete cycles list'],
+    caughtBy: [
+      'invariant 13: a listing that contradicts a later time',
+      'invariant 13: a deleted row that two complete cycles list',
+    ],
   },
   {
     name: 'accepts a contested row at the first sighting',
-    patches: [{ file: PLAN, from: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'", to: '' }],
-    caughtBy: ['invariant 13: a listing that contradicts a later time', 'invariant 6: a second sighting in the same cycle'],
+    patches: [
+      {
+        file: PLAN,
+        from: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)) return 'open'",
+        to: '',
+      },
+    ],
+    caughtBy: [
+      'invariant 13: a listing that contradicts a later time',
+      'invariant 6: a second sighting in the same cycle',
+    ],
   },
   {
     name: 'counts a second sighting in one cycle as a confirmation',
-    patches: [{ file: PLAN, from: 'row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)', to: 'false' }],
+    patches: [
+      { file: PLAN, from: 'row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy)', to: 'false' },
+    ],
     caughtBy: ['invariant 6: a second sighting in the same cycle'],
   },
   {
@@ -448,7 +699,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'contests with the pages of a delta',
-    patches: [{ file: PLAN, from: 'isListing: facts.sweeps && commit.listing !== undefined', to: 'isListing: commit.listing !== undefined' }],
+    patches: [
+      {
+        file: PLAN,
+        from: 'isListing: facts.sweeps && commit.listing !== undefined',
+        to: 'isListing: commit.listing !== undefined',
+      },
+    ],
     caughtBy: ['invariant 6: an incremental cycle never contests'],
   },
   {
@@ -458,13 +715,25 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'keeps a contest of a replaced version',
-    patches: [{ file: ROWS, from: `    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
-`, to: '' }],
+    patches: [
+      {
+        file: ROWS,
+        from: `    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
+`,
+        to: '',
+      },
+    ],
     caughtBy: ['invariant 6: a version written since the first sighting'],
   },
   {
     name: 'lands a version that the source refuted',
-    patches: [{ file: PLAN, from: "if (refuted.has(landing.key)) return 'loses'", to: "if (refuted.has(landing.key)) return 'wins'" }],
+    patches: [
+      {
+        file: PLAN,
+        from: "if (refuted.has(landing.key)) return 'loses'",
+        to: "if (refuted.has(landing.key)) return 'wins'",
+      },
+    ],
     caughtBy: ['invariant 6: a version that the source'],
   },
   {
@@ -474,13 +743,21 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets two owners of one key overrule each other',
-    patches: [{ file: PLAN, from: "if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'", to: '' }],
+    patches: [
+      { file: PLAN, from: "if (row.status === 'live' && facts.isShared(landing, row)) return 'loses'", to: '' },
+    ],
     caughtBy: ['invariant 6: between two owners'],
   },
   {
     name: 'keeps a time in the future',
-    patches: [{ file: PLAN, from: `if (read.isListing && isStoredTimeInFuture(landing, row, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
-        else `, to: '' }],
+    patches: [
+      {
+        file: PLAN,
+        from: `if (read.isListing && isStoredTimeInFuture(landing, row, commit)) touches.push({ landing, upstreamAt: landing.upstreamAt })
+        else `,
+        to: '',
+      },
+    ],
     caughtBy: ['invariant 13: a stored time in the future'],
   },
   {
@@ -497,14 +774,26 @@ export const faults: readonly Fault[] = [
   // ── the feed ──
   {
     name: 'logs an entry for an unchanged record',
-    patches: [{ file: PLAN, from: "      case 'same':\n", to: `      case 'same':
+    patches: [
+      {
+        file: PLAN,
+        from: "      case 'same':\n",
+        to: `      case 'same':
         writes.push({ landing, action: 'updated', sequence: ++headSequence, row })
-` }],
+`,
+      },
+    ],
     caughtBy: ['R31 invariant 4: landing the same page again', 'invariant 4: the same page landed by another sync'],
   },
   {
     name: 'leaves a gap in the sequence',
-    patches: [{ file: PLAN, from: "action: 'updated', sequence: ++headSequence", to: "action: 'updated', sequence: (headSequence += 2)" }],
+    patches: [
+      {
+        file: PLAN,
+        from: "action: 'updated', sequence: ++headSequence",
+        to: "action: 'updated', sequence: (headSequence += 2)",
+      },
+    ],
     caughtBy: ['O8 invariant 7: after any work the sequences'],
   },
   {
@@ -514,7 +803,11 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'leaves swept rows out of the log',
-    wrap: (store) => ({ ...store, changes: async (query) => (await store.changes(query)).filter((entry) => entry.action !== 'deleted' || entry.upstreamAt !== null) }),
+    wrap: (store) => ({
+      ...store,
+      changes: async (query) =>
+        (await store.changes(query)).filter((entry) => entry.action !== 'deleted' || entry.upstreamAt !== null),
+    }),
     caughtBy: ['N10 XE9 invariant 5', 'O7 invariant 8'],
   },
   {
@@ -531,11 +824,19 @@ export const faults: readonly Fault[] = [
   {
     name: 'writes the history after the row',
     patches: [
-      { file: ROWS, from: `  archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
-`, to: '' },
-      { file: ROWS, from: '    update.run(...values)\n', to: `    update.run(...values)
+      {
+        file: ROWS,
+        from: `  archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
+`,
+        to: '',
+      },
+      {
+        file: ROWS,
+        from: '    update.run(...values)\n',
+        to: `    update.run(...values)
     archiveVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
-` },
+`,
+      },
     ],
     caughtBy: ['invariant 8: the history holds every replaced version'],
   },
@@ -567,7 +868,13 @@ export const faults: readonly Fault[] = [
 
   {
     name: 'treats a partly fetched range of the log as complete',
-    patches: [{ file: LOG, from: '(part.length < chunk.rowsMax ? Infinity : (part.at(-1)?.sequence ?? Infinity))', to: 'Infinity + part.length' }],
+    patches: [
+      {
+        file: LOG,
+        from: '(part.length < chunk.rowsMax ? Infinity : (part.at(-1)?.sequence ?? Infinity))',
+        to: 'Infinity + part.length',
+      },
+    ],
     caughtBy: ['a page bounded by bytes has every entry in order'],
   },
 
@@ -575,7 +882,10 @@ export const faults: readonly Fault[] = [
   {
     name: 'shows every tenant the rows of the first',
     wrap: (store) => ({ ...store, forTenant: () => store }),
-    caughtBy: ['R33 R44 two tenants have their own sequences', 'R44 a store is bound to its tenant, and another tenant finds'],
+    caughtBy: [
+      'R33 R44 two tenants have their own sequences',
+      'R44 a store is bound to its tenant, and another tenant finds',
+    ],
   },
   {
     name: 'lists the quarantine of every tenant',
@@ -600,22 +910,46 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'never compacts versions below the floor',
-    patches: [{ file: HISTORY, from: '_until_sequence <= ? returning', to: '_until_sequence <= ? and _sequence > (select floor from tidemark_tenants where tenant_id = ${tenantId}) returning' }],
+    patches: [
+      {
+        file: HISTORY,
+        from: '_until_sequence <= ? returning',
+        to: '_until_sequence <= ? and _sequence > (select floor from tidemark_tenants where tenant_id = ${tenantId}) returning',
+      },
+    ],
     caughtBy: ['XE13 the entry that a row'],
   },
   {
     name: 'deletes a commit with the first of its entries',
-    patches: [{ file: HISTORY, from: 'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)', to: '' }],
+    patches: [
+      {
+        file: HISTORY,
+        from: 'and not exists (select 1 from ${live} where _sequence between ?2 and last_sequence)',
+        to: '',
+      },
+    ],
     caughtBy: ['XE13 the entry that a row'],
   },
   {
     name: 'deletes cycles that rows refer to',
-    patches: [{ file: COMPACTION, from: 'c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)', to: 'true' }],
+    patches: [
+      {
+        file: COMPACTION,
+        from: 'c.cycle_id not in (select cycle_id from {commits} where tenant_id = :tenant)',
+        to: 'true',
+      },
+    ],
     caughtBy: ['XE13 cycle records are deleted with the'],
   },
   {
     name: 'deletes the last complete cycle of a failing sync',
-    patches: [{ file: COMPACTION, from: 'c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))', to: 'true' }],
+    patches: [
+      {
+        file: COMPACTION,
+        from: 'c.cycle_id not in (coalesce(c.complete, 0), coalesce(g.inflight_cycle, 0), coalesce(g.committed_by, 0))',
+        to: 'true',
+      },
+    ],
     caughtBy: ['XE13 cycle records are deleted with the'],
   },
 
@@ -627,7 +961,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'records deliveries without checking the claim',
-    patches: [{ file: WEBHOOKS, from: 'disabled = :disabledReason where ${CLAIM_CONDITION}`', to: 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`' }],
+    patches: [
+      {
+        file: WEBHOOKS,
+        from: 'disabled = :disabledReason where ${CLAIM_CONDITION}`',
+        to: 'disabled = :disabledReason where ${WEBHOOK_CONDITION} and :epoch > 0`',
+      },
+    ],
     caughtBy: ['invariant 3: only one process delivers at', 'a disabled webhook cannot be'],
   },
   {

@@ -19,7 +19,8 @@ const ROOT = new URL('../../../', import.meta.url).pathname
 /** A copy of the SQLite store with the patches applied. */
 export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModules & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'tidemark-broken-'))
-  for (const part of ['contract', 'values', 'registry', 'stores/kit', 'stores/sqlite']) await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
+  for (const part of ['contract', 'values', 'registry', 'stores/kit', 'stores/sqlite'])
+    await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   for (const { file, from, to } of patches) {
     const path = join(folder, 'src', file)
@@ -29,7 +30,10 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
   // One entry module: the harness must patch the class that the store uses.
   const entry = join(folder, 'src/stores/sqlite/entry.ts')
   await writeFile(entry, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
-  const { openSqliteStore, Connection } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<SqliteModules>(entry)
+  const { openSqliteStore, Connection } = await createJiti(import.meta.url, {
+    fsCache: false,
+    moduleCache: false,
+  }).import<SqliteModules>(entry)
   return {
     openSqliteStore,
     Connection,

@@ -19,16 +19,25 @@ interface Kind {
 
 const KINDS: Readonly<Record<string, Kind>> = {
   sqlite: {
-    migrations: SQLITE, setVersion: (version) => `pragma user_version = ${version}`, version: 'select user_version as version from pragma_user_version',
-    own: ["create trigger touch after update of name on things begin update things set mine = 'touched' where _key = new._key; end"],
-    found: "select count(*) as objects from sqlite_master where name in ('by_mine', 'touch', 'notes')", expected: { objects: 3 },
+    migrations: SQLITE,
+    setVersion: (version) => `pragma user_version = ${version}`,
+    version: 'select user_version as version from pragma_user_version',
+    own: [
+      "create trigger touch after update of name on things begin update things set mine = 'touched' where _key = new._key; end",
+    ],
+    found: "select count(*) as objects from sqlite_master where name in ('by_mine', 'touch', 'notes')",
+    expected: { objects: 3 },
   },
   postgres: {
-    migrations: POSTGRES, setVersion: (version) => `create or replace function tidemark.schema_version() returns integer language sql immutable as 'select ${version}'`,
+    migrations: POSTGRES,
+    setVersion: (version) =>
+      `create or replace function tidemark.schema_version() returns integer language sql immutable as 'select ${version}'`,
     version: 'select tidemark.schema_version() as version',
     own: [
       "create function touched() returns trigger language plpgsql as 'begin new.mine := ''touched''; return new; end'",
-      'create trigger touch before update on things for each row execute function touched()', "comment on column things.name is 'as it is written'", "comment on table things is 'mine'",
+      'create trigger touch before update on things for each row execute function touched()',
+      "comment on column things.name is 'as it is written'",
+      "comment on table things is 'mine'",
       'grant select on things to pg_monitor',
     ],
     found: `select to_regclass('by_mine') is not null as indexed, obj_description('things'::regclass, 'pg_class') as comment, has_table_privilege('pg_monitor', 'things', 'select') as granted,
@@ -37,41 +46,65 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 }
 
-describe.each(Object.entries(KINDS))('a %s store of an earlier version with typed tables', (kind, { migrations, setVersion, version, own, found, expected }) => {
-  test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))('of version %d: rows, feed and the user’s additions are kept by the upgrade', async (from) => {
-    const place = await STORE_FIXTURES[kind]!()
-    try {
-      const before = await SyncDriver.acquire(place.store)
-      await before.cycle([upsert('a', { name: 'x', n: 1 }), upsert('b', { name: 'y', n: 2 })])
-      await before.cycle([upsert('a', { name: 'z', n: 1 })])
-      const shown = await readSnapshot(place.store)
-      await place.reopen(async () => {
-        const objects = [
-          "alter table things add column mine text default 'own'", 'create index by_mine on things (mine)', 'create table notes (thing text references things (_key))', "insert into notes values ('b')", ...own,
-        ]
-        for (const statement of [...objects, ...migrations.slice(from).toReversed().flatMap(undone), setVersion(from)]) await place.sql(statement)
-      })
-      expect(await place.sql(version)).toEqual([{ version: migrations.length }])
-      expect(await readSnapshot(place.store)).toEqual(shown)
-      const after = await SyncDriver.acquire(place.store, { evict: 'runner-1' })
-      await after.cycle([upsert('a', { name: 'changed', n: 1 })])
-      expect(await place.sql('select _key as key, name, mine from things order by _key')).toEqual([{ key: 'a', name: 'changed', mine: 'touched' }, { key: 'b', name: 'y', mine: 'own' }])
-      expect(await place.sql(found)).toEqual([expected])
-      expect(await place.sql('select thing from notes')).toEqual([{ thing: 'b' }])
-    } finally {
-      await place.close()
-    }
-  })
-})
+describe.each(Object.entries(KINDS))(
+  'a %s store of an earlier version with typed tables',
+  (kind, { migrations, setVersion, version, own, found, expected }) => {
+    test.each(Array.from({ length: migrations.length - TYPED }, (_, n) => TYPED + n))(
+      'of version %d: rows, feed and the user’s additions are kept by the upgrade',
+      async (from) => {
+        const place = await STORE_FIXTURES[kind]!()
+        try {
+          const before = await SyncDriver.acquire(place.store)
+          await before.cycle([upsert('a', { name: 'x', n: 1 }), upsert('b', { name: 'y', n: 2 })])
+          await before.cycle([upsert('a', { name: 'z', n: 1 })])
+          const shown = await readSnapshot(place.store)
+          await place.reopen(async () => {
+            const objects = [
+              "alter table things add column mine text default 'own'",
+              'create index by_mine on things (mine)',
+              'create table notes (thing text references things (_key))',
+              "insert into notes values ('b')",
+              ...own,
+            ]
+            for (const statement of [
+              ...objects,
+              ...migrations.slice(from).toReversed().flatMap(undone),
+              setVersion(from),
+            ])
+              await place.sql(statement)
+          })
+          expect(await place.sql(version)).toEqual([{ version: migrations.length }])
+          expect(await readSnapshot(place.store)).toEqual(shown)
+          const after = await SyncDriver.acquire(place.store, { evict: 'runner-1' })
+          await after.cycle([upsert('a', { name: 'changed', n: 1 })])
+          expect(await place.sql('select _key as key, name, mine from things order by _key')).toEqual([
+            { key: 'a', name: 'changed', mine: 'touched' },
+            { key: 'b', name: 'y', mine: 'own' },
+          ])
+          expect(await place.sql(found)).toEqual([expected])
+          expect(await place.sql('select thing from notes')).toEqual([{ thing: 'b' }])
+        } finally {
+          await place.close()
+        }
+      },
+    )
+  },
+)
 
 /**
  * Reverts a migration that only adds columns to the store's own tables. Any other migration needs its own way back
  * here.
  */
 function undone(migration: string): string[] {
-  return migration.split(';').map((statement) => statement.trim()).filter((statement) => statement !== '').flatMap((statement) => {
-    const table = /^alter table (tidemark[._]\w+) add column /.exec(statement)?.[1]
-    if (table === undefined || statement.includes(' drop ')) throw new Error(`No way back from: ${statement}`)
-    return [...statement.matchAll(/add column (\w+)/g)].map(([, column]) => `alter table ${table} drop column ${column!}`)
-  })
+  return migration
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+    .flatMap((statement) => {
+      const table = /^alter table (tidemark[._]\w+) add column /.exec(statement)?.[1]
+      if (table === undefined || statement.includes(' drop ')) throw new Error(`No way back from: ${statement}`)
+      return [...statement.matchAll(/add column (\w+)/g)].map(
+        ([, column]) => `alter table ${table} drop column ${column!}`,
+      )
+    })
 }

@@ -25,7 +25,10 @@ interface Shown {
 
 /** Members of the contract that have another name since the fixture was written. */
 const RENAMED_MEMBERS = { stopWord: 'endReason', guard: 'guardState' }
-const shown = Object.entries(RENAMED_MEMBERS).reduce((text, [before, now]) => text.replaceAll(`"${before}":`, `"${now}":`), readFileSync(join(FIXTURE, 'postgres.json'), 'utf8'))
+const shown = Object.entries(RENAMED_MEMBERS).reduce(
+  (text, [before, now]) => text.replaceAll(`"${before}":`, `"${now}":`),
+  readFileSync(join(FIXTURE, 'postgres.json'), 'utf8'),
+)
 const expected = parseJson(shown) as unknown as Record<string, Shown>
 
 describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
@@ -52,7 +55,9 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
     expect(progress.at(-1)!.moved).toBe(progress.at(-1)!.total)
     await store.close()
-    await query('select * from public.things; select * from public.things_history; select id, late from acme.things; select * from acme."my-data.v2"')
+    await query(
+      'select * from public.things; select * from public.things_history; select id, late from acme.things; select * from acme."my-data.v2"',
+    )
   })
 
   test('is migrated to the same content, wherever the process was killed, and an older program leaves it alone from the first step on', async () => {
@@ -96,7 +101,12 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
   test('invariant 6: a key that was deleted before the migration is not revived by a page that was read earlier', async () => {
     const store = await openPostgresStore({ url })
     for (const tenant of Object.keys(expected)) {
-      const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
+      const newest = new Map(
+        (await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [
+          `${entry.database}/${entry.key}`,
+          entry,
+        ]),
+      )
       const deleted = [...newest.values()].filter(({ action }) => action === 'deleted')
       if (tenant === 'default') expect(deleted.length).toBeGreaterThan(0)
       const driver = await SyncDriver.acquire(store.forTenant(tenant), { sync: 'late' })
@@ -116,9 +126,15 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     expect((await driver.page(records)).counts).toMatchObject({ created: 0, updated: 0, unchanged: records.length })
     await driver.complete([], { sweep: { maxShare: 1, allowEmpty: true } })
     expect((await driver.cycle(records.slice(1), { sweep: { maxShare: 1, allowEmpty: true } })).counts.swept).toBe(1)
-    const newest = new Map((await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]))
-    const rows = (await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))).flat()
-    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(new Map([...newest].filter(([, text]) => text !== null)))
+    const newest = new Map(
+      (await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]),
+    )
+    const rows = (
+      await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))
+    ).flat()
+    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(
+      new Map([...newest].filter(([, text]) => text !== null)),
+    )
     await store.close()
   })
 
@@ -129,10 +145,19 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
       grant insert on acme."my-data.v2" to ${reader};
       comment on view public.things is 'as the ''crm'' has it'`)
     await (await openPostgresStore({ url })).close()
-    const [given] = await query(`select relkind, obj_description(oid, 'pg_class') as comment, has_table_privilege('${reader}', oid, 'select with grant option') as reads,
+    const [given] =
+      await query(`select relkind, obj_description(oid, 'pg_class') as comment, has_table_privilege('${reader}', oid, 'select with grant option') as reads,
       has_table_privilege('${reader}', oid, 'insert, delete, update') as writes, has_table_privilege('${reader}', 'acme.things', 'select') as "readsAcme",
       has_table_privilege('${reader}', 'acme.things', 'select with grant option') as "grantsAcme", has_table_privilege('${reader}', 'acme."my-data.v2"', 'select') as "readsOther" from pg_class where oid = 'public.things'::regclass`)
-    expect(given).toEqual({ relkind: 'r', comment: "as the 'crm' has it", reads: true, writes: false, readsAcme: true, grantsAcme: false, readsOther: false })
+    expect(given).toEqual({
+      relkind: 'r',
+      comment: "as the 'crm' has it",
+      reads: true,
+      writes: false,
+      readsAcme: true,
+      grantsAcme: false,
+      readsOther: false,
+    })
   })
 
   test('a user’s additions to a table stay while the records are moved, and while later records land', async () => {
@@ -144,10 +169,17 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
         if (left-- <= 0) throw new Error('the process was killed')
         return write.call(this, tenant, body) as never
       }
-      await expect(migrate(connection, { chunk: 5 })).rejects.toThrow('the process was killed').finally(() => void (Connection.prototype.write = write))
+      await expect(migrate(connection, { chunk: 5 }))
+        .rejects.toThrow('the process was killed')
+        .finally(() => void (Connection.prototype.write = write))
     }
     try {
-      for (let more = 1; (await query("select from pg_class where oid = to_regclass('public.things') and relkind = 'r'")).length === 0; more++) await killed(more)
+      for (
+        let more = 1;
+        (await query("select from pg_class where oid = to_regclass('public.things') and relkind = 'r'")).length === 0;
+        more++
+      )
+        await killed(more)
     } finally {
       await connection.close()
     }
@@ -160,8 +192,11 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
     await query(`insert into notes values ('${row!.key}')`)
     const driver = await SyncDriver.acquire(store, { sync: 'later' })
     await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
-    expect(await query(`select mine, later, obj_description('public.things'::regclass, 'pg_class') as comment, to_regclass('by_mine') is not null as indexed from public.things where _key = '${row!.key}'`))
-      .toEqual([{ mine: 'touched', later: '1', comment: 'mine', indexed: true }])
+    expect(
+      await query(
+        `select mine, later, obj_description('public.things'::regclass, 'pg_class') as comment, to_regclass('by_mine') is not null as indexed from public.things where _key = '${row!.key}'`,
+      ),
+    ).toEqual([{ mine: 'touched', later: '1', comment: 'mine', indexed: true }])
     expect(await query("select distinct mine from public.things where mine <> 'touched'")).toEqual([{ mine: 'own' }])
     await expect(query(`delete from public.things where _key = '${row!.key}'`)).rejects.toThrow(/foreign key/)
     await store.close()
@@ -169,7 +204,10 @@ describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
 
   test('a view with dependent objects is named, and the migration continues when they are dropped', async () => {
     await query('create view report as select * from public.things')
-    await expect(openPostgresStore({ url })).rejects.toMatchObject({ code: 'STORE_FOREIGN', message: expect.stringContaining('public.things') })
+    await expect(openPostgresStore({ url })).rejects.toMatchObject({
+      code: 'STORE_FOREIGN',
+      message: expect.stringContaining('public.things'),
+    })
     await query('drop view report')
     const store = await openPostgresStore({ url })
     for (const [tenant, before] of Object.entries(expected)) await expectSame(store.forTenant(tenant), before)
@@ -184,7 +222,9 @@ async function expectSame(store: Store, before: Shown): Promise<void> {
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   const counts = (shown: Shown): unknown => shown.databases.map(({ name, columns, rows }) => ({ name, columns, rows }))
   // The entry of a current row has the row's time, even where the change itself had none.
-  const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
+  const timed = before.feed.map((old, at) =>
+    old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old,
+  )
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
   expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))
   expect(counts(found)).toEqual(counts(before))

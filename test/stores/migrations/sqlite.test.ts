@@ -55,15 +55,22 @@ describe('a SQLite store of version 0.1.0', () => {
     const sql = (text: string): Array<Record<string, unknown>> => {
       const db = new DatabaseSync(file)
       try {
-        return text.startsWith('select') ? db.prepare(text).all() as Array<Record<string, unknown>> : (db.exec(text), [])
+        return text.startsWith('select')
+          ? (db.prepare(text).all() as Array<Record<string, unknown>>)
+          : (db.exec(text), [])
       } finally {
         db.close()
       }
     }
     sql('create view report as select count(*) as n from things')
     const [before] = sql('select n from report')
-    const isMade = (): boolean => sql("select 1 from sqlite_master where type = 'table' and name = 'things'").length === 1
-    for (let step = 0; !isMade(); step++) expect(crashAt(step, () => new Connection({ file }).close()), 'a table before the migration ends').toBe(true)
+    const isMade = (): boolean =>
+      sql("select 1 from sqlite_master where type = 'table' and name = 'things'").length === 1
+    for (let step = 0; !isMade(); step++)
+      expect(
+        crashAt(step, () => new Connection({ file }).close()),
+        'a table before the migration ends',
+      ).toBe(true)
     sql(`alter table things add column mine text default 'own'; create index by_mine on things (mine); create table notes (thing text references things (_key));
       create trigger touch after update on things begin insert into notes (thing) values (new._key); end`)
     const store = await openSqliteStore({ file })
@@ -71,8 +78,16 @@ describe('a SQLite store of version 0.1.0', () => {
     const [row] = await store.rows({ database: 'things', limit: 1 })
     const driver = await SyncDriver.acquire(store, { sync: 'later' })
     await driver.cycle([upsert(row!.key, { later: 1 }, { database: 'things', at: 1_000_000 })])
-    expect(sql(`select mine, later, (select count(*) from notes where thing = _key) > 0 as noted from things where _key = '${row!.key}'`)).toEqual([{ mine: 'own', later: 1, noted: 1 }])
-    expect(sql("select name from sqlite_master where name in ('by_mine', 'touch', 'notes', 'report') order by name").map(({ name }) => name)).toEqual(['by_mine', 'notes', 'report', 'touch'])
+    expect(
+      sql(
+        `select mine, later, (select count(*) from notes where thing = _key) > 0 as noted from things where _key = '${row!.key}'`,
+      ),
+    ).toEqual([{ mine: 'own', later: 1, noted: 1 }])
+    expect(
+      sql("select name from sqlite_master where name in ('by_mine', 'touch', 'notes', 'report') order by name").map(
+        ({ name }) => name,
+      ),
+    ).toEqual(['by_mine', 'notes', 'report', 'touch'])
     expect(sql('select n from report')).toEqual([before])
     await store.close()
   })
@@ -80,7 +95,12 @@ describe('a SQLite store of version 0.1.0', () => {
   test('invariant 6: a key that was deleted before the migration is not revived by a page that was read earlier', async () => {
     const store = await openSqliteStore({ file })
     for (const tenant of Object.keys(expected)) {
-      const newest = new Map((await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [`${entry.database}/${entry.key}`, entry]))
+      const newest = new Map(
+        (await store.forTenant(tenant).changes({ after: 0, limit: 10_000 })).map((entry) => [
+          `${entry.database}/${entry.key}`,
+          entry,
+        ]),
+      )
       const deleted = [...newest.values()].filter(({ action }) => action === 'deleted')
       if (tenant === 'default') expect(deleted.length).toBeGreaterThan(0)
       const driver = await SyncDriver.acquire(store.forTenant(tenant), { sync: 'late' })
@@ -99,27 +119,42 @@ describe('a SQLite store of version 0.1.0', () => {
     const { counts } = await driver.page([upsert('k1', { v: 1 })])
     expect(counts).toMatchObject({ created: 0, updated: 0, unchanged: 1 })
     await driver.abandon()
-    const newest = new Map((await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]))
-    const rows = (await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))).flat()
-    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(new Map([...newest].filter(([, text]) => text !== null)))
+    const newest = new Map(
+      (await store.changes({ after: 0, limit: 10_000 })).map(({ database, key, text }) => [`${database}/${key}`, text]),
+    )
+    const rows = (
+      await Promise.all((await store.databases()).map(({ name }) => store.rows({ database: name, limit: 10_000 })))
+    ).flat()
+    expect(new Map(rows.map(({ database, key, text }) => [`${database}/${key}`, text]))).toEqual(
+      new Map([...newest].filter(([, text]) => text !== null)),
+    )
     await store.close()
   })
 })
 
 async function show(store: Store): Promise<Shown> {
   const { floor } = await store.feed({ after: 0, limit: 0, scanMax: 1 })
-  const { databases, ...rest } = (await readSnapshot(store)) as Record<string, unknown> & { databases: Array<{ name: string; columns: unknown; rows: number }> }
-  return { ...rest, floor, databases: databases.map(({ name, columns, rows }) => ({ name, columns, rows })) } as unknown as Shown
+  const { databases, ...rest } = (await readSnapshot(store)) as Record<string, unknown> & {
+    databases: Array<{ name: string; columns: unknown; rows: number }>
+  }
+  return {
+    ...rest,
+    floor,
+    databases: databases.map(({ name, columns, rows }) => ({ name, columns, rows })),
+  } as unknown as Shown
 }
 
 function expectSame(found: Shown, before: Shown): void {
   const entry = ({ text, ...rest }: LogEntry): unknown => ({ ...rest, record: text === null ? null : parseJson(text) })
   // The entry of a current row has the row's time, even where the change itself had none.
-  const timed = before.feed.map((old, at) => (old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old))
+  const timed = before.feed.map((old, at) =>
+    old.upstreamAt === null ? { ...old, upstreamAt: found.feed[at]?.upstreamAt ?? null } : old,
+  )
   const row = ({ text, ...rest }: Row): unknown => ({ ...rest, record: parseJson(text) })
   expect(found.feed.map(entry)).toEqual(timed.map(entry))
   expect(found.rows.map((rows) => rows.map(row))).toEqual(before.rows.map((rows) => rows.map(row)))
-  for (const member of ['position', 'floor', 'databases', 'quarantined'] as const) expect(found[member]).toEqual(before[member])
+  for (const member of ['position', 'floor', 'databases', 'quarantined'] as const)
+    expect(found[member]).toEqual(before[member])
 }
 
 /** True when the process was killed before its transaction number `step` was complete. */

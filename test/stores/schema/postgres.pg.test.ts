@@ -29,7 +29,11 @@ async function open(): Promise<SchemaHarness & { readonly url: string }> {
     }
   }
   return {
-    store: await reopen(), reopen, url, sql, table: `public.${DATABASE}`,
+    store: await reopen(),
+    reopen,
+    url,
+    sql,
+    table: `public.${DATABASE}`,
     async close() {
       for (const store of opened) await store.close()
       await dropDatabase(server, url)
@@ -86,8 +90,15 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     expect(await sql(facts)).toEqual(before)
     await driver.cycle([upsert('z', { age: 'old', name: 'Zed' })])
     expect(await sql('select * from seen')).toEqual([{ key: 'z' }])
-    expect(await sql("select age, mine from things where _key in ('k7', 'z') order by _key")).toEqual([{ age: '7', mine: 'm' }, { age: 'old', mine: 'm' }])
-    expect(await sql("set enable_seqscan = off; explain (format json) select name from things where age = 'old'").then((rows) => JSON.stringify(rows))).toContain('by_age')
+    expect(await sql("select age, mine from things where _key in ('k7', 'z') order by _key")).toEqual([
+      { age: '7', mine: 'm' },
+      { age: 'old', mine: 'm' },
+    ])
+    expect(
+      await sql("set enable_seqscan = off; explain (format json) select name from things where age = 'old'").then(
+        (rows) => JSON.stringify(rows),
+      ),
+    ).toContain('by_age')
     await expect(sql("insert into orders values ('nobody')")).rejects.toThrow('foreign key')
     await asAdministrator(harness.url, `drop owned by ${reader}; drop role ${reader}`)
   })
@@ -96,26 +107,44 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, name: 'Ann' })])
-    await sql('create view ages as select age from things; create index by_sum on things ((age + 1)); alter table things add constraint adult check (age > 0)')
-    for (const wanted of [{ member: 'age', type: 'text' }, { member: 'age', drop: true as const }]) {
+    await sql(
+      'create view ages as select age from things; create index by_sum on things ((age + 1)); alter table things add constraint adult check (age > 0)',
+    )
+    for (const wanted of [
+      { member: 'age', type: 'text' },
+      { member: 'age', drop: true as const },
+    ]) {
       const refused = await change(store, [wanted]).catch((error: unknown) => error as Error)
-      expect(refused).toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringMatching(/(?=.*view public.ages)(?=.*by_sum)(?=.*adult)/) })
+      expect(refused).toMatchObject({
+        code: 'SCHEMA_CHANGE_INVALID',
+        message: expect.stringMatching(/(?=.*view public.ages)(?=.*by_sum)(?=.*adult)/),
+      })
     }
     // A rename drops no dependents.
     await change(store, [{ member: 'age', column: 'years' }])
     expect(await sql('select age from ages')).toEqual([{ age: '1' }])
     await change(store, [{ member: 'age', type: 'text' }], true)
-    expect(await sql("select to_regclass('ages') as view, to_regclass('by_sum') as index")).toEqual([{ view: null, index: null }])
+    expect(await sql("select to_regclass('ages') as view, to_regclass('by_sum') as index")).toEqual([
+      { view: null, index: null },
+    ])
     expect(await readLiveRows(store)).toEqual([['a', { age: 1, name: 'Ann' }]])
   })
 
   test('an object created on a column during its change stops the last step, and nothing is lost', async () => {
     const { store, sql } = harness
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 })])
-    await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
+    await store.beginSchemaChange(DATABASE, {
+      changes: [{ member: 'age', type: 'text' }],
+      actor: 'ana',
+      reason: '',
+      at: START,
+    })
     await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
     await sql('create view ages as select age from things')
-    await expect(finish(store)).rejects.toMatchObject({ code: 'SCHEMA_CHANGE_INVALID', message: expect.stringContaining('view public.ages') })
+    await expect(finish(store)).rejects.toMatchObject({
+      code: 'SCHEMA_CHANGE_INVALID',
+      message: expect.stringContaining('view public.ages'),
+    })
     expect(await sql('select age from ages')).toEqual([{ age: '1' }])
     await sql('drop view ages')
     await finish(store)
@@ -127,13 +156,24 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     await (await SyncDriver.acquire(store)).cycle([upsert('a', { age: 1 }), upsert('b', { age: 2 })])
     await sql('create unique index by_age on things (age)')
     const [{ id }] = (await sql<{ id: string }>("select 'by_age'::regclass::oid as id")) as [{ id: string }]
-    await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
-    while ((await store.schema(DATABASE))!.change!.phase !== 'indexes') await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
+    await store.beginSchemaChange(DATABASE, {
+      changes: [{ member: 'age', type: 'text' }],
+      actor: 'ana',
+      reason: '',
+      at: START,
+    })
+    while ((await store.schema(DATABASE))!.change!.phase !== 'indexes')
+      await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
     // A unique index over equal values is left behind as invalid.
-    await expect(sql(`create unique index concurrently tidemark_new_${id} on things ((1))`)).rejects.toThrow('could not create unique index')
+    await expect(sql(`create unique index concurrently tidemark_new_${id} on things ((1))`)).rejects.toThrow(
+      'could not create unique index',
+    )
     await finish(store)
-    expect(await sql("select indisvalid, pg_get_indexdef(indexrelid) as sql from pg_index where indexrelid = 'by_age'::regclass"))
-      .toEqual([{ indisvalid: true, sql: 'CREATE UNIQUE INDEX by_age ON public.things USING btree (age)' }])
+    expect(
+      await sql(
+        "select indisvalid, pg_get_indexdef(indexrelid) as sql from pg_index where indexrelid = 'by_age'::regclass",
+      ),
+    ).toEqual([{ indisvalid: true, sql: 'CREATE UNIQUE INDEX by_age ON public.things USING btree (age)' }])
     expect(await sql("select from pg_class where relname like 'tidemark_new%'")).toEqual([])
   })
 
@@ -143,11 +183,21 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     await driver.cycle([upsert('a', { age: 1 })])
     const reader = new pg.Client({ connectionString: url })
     await reader.connect()
-    await store.beginSchemaChange(DATABASE, { changes: [{ member: 'age', type: 'text' }], actor: 'ana', reason: '', at: START })
+    await store.beginSchemaChange(DATABASE, {
+      changes: [{ member: 'age', type: 'text' }],
+      actor: 'ana',
+      reason: '',
+      at: START,
+    })
     for (const phase of ['add', 'swap']) {
-      while ((await store.schema(DATABASE))!.change!.phase !== phase) await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
+      while ((await store.schema(DATABASE))!.change!.phase !== phase)
+        await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })
       await reader.query('begin; select * from things')
-      expect(await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })).toMatchObject({ isLocked: true, isDone: false, change: { phase } })
+      expect(await store.advanceSchemaChange(DATABASE, { at: START, rowsMax: 10 })).toMatchObject({
+        isLocked: true,
+        isDone: false,
+        change: { phase },
+      })
       await driver.cycle([upsert('a', { age: `during ${phase}` })])
       await reader.query('rollback')
     }
@@ -161,7 +211,12 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     const driver = await SyncDriver.acquire(store)
     await driver.cycle([upsert('a', { age: 1, at: '2026-01-01T00:00:00Z' })])
     const { read } = Connection.prototype
-    for (const changes of [[{ member: 'age', type: 'text' }], [{ member: 'age', column: 'years' }], [{ member: 'age', drop: true as const }], [{ member: 'at', type: 'json' }]]) {
+    for (const changes of [
+      [{ member: 'age', type: 'text' }],
+      [{ member: 'age', column: 'years' }],
+      [{ member: 'age', drop: true as const }],
+      [{ member: 'at', type: 'json' }],
+    ]) {
       let tries = 0
       Connection.prototype.read = function (tenant, body) {
         return read.call(this, tenant, async (transaction) => {
@@ -174,7 +229,9 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
           return body(transaction)
         }) as never
       }
-      expect((await store.rows({ database: DATABASE, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown)).toEqual([{ age: 1, at: '2026-01-01T00:00:00Z' }])
+      expect(
+        (await store.rows({ database: DATABASE, limit: 10 })).map(({ text }) => JSON.parse(text) as unknown),
+      ).toEqual([{ age: 1, at: '2026-01-01T00:00:00Z' }])
       expect(tries).toBe(2)
     }
   })
@@ -183,10 +240,14 @@ describe.skipIf(server === '')('the columns of a PostgreSQL store', () => {
     const { store, sql } = harness
     const driver = await SyncDriver.acquire(store)
     await driver.cycle(Array.from({ length: 100 }, (_, at) => upsert(`k${at}`, { age: at })))
-    const files = "select 'things'::regclass::oid::int as id, pg_relation_filenode('things') as rows, pg_relation_filenode('things_history') as versions"
+    const files =
+      "select 'things'::regclass::oid::int as id, pg_relation_filenode('things') as rows, pg_relation_filenode('things_history') as versions"
     const before = await sql(files)
     await driver.cycle([upsert('new', { age: 1, late: 'x' })])
-    await change(store, [{ member: 'age', type: 'numeric' }, { member: 'late', column: 'later' }])
+    await change(store, [
+      { member: 'age', type: 'numeric' },
+      { member: 'late', column: 'later' },
+    ])
     expect(await sql(files)).toEqual(before)
     expect(await sql("select age, later from things where _key = 'new'")).toEqual([{ age: '1', later: 'x' }])
   })

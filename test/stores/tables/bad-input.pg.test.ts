@@ -7,7 +7,9 @@ import { createDatabase, dropDatabase } from '../../setup/postgres-server.ts'
 import { query } from '../postgres-harness.ts'
 import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
-const WIDE: JsonObject = Object.fromEntries(Array.from({ length: 1_600 }, (_, n) => [`member_${n}`, n % 3 === 0 ? `text ${n}` : n]))
+const WIDE: JsonObject = Object.fromEntries(
+  Array.from({ length: 1_600 }, (_, n) => [`member_${n}`, n % 3 === 0 ? `text ${n}` : n]),
+)
 
 describe.each(Object.keys(STORE_FIXTURES))('records that do not fit a table, on the %s store', (kind) => {
   let place: StoreFixture
@@ -19,18 +21,32 @@ describe.each(Object.keys(STORE_FIXTURES))('records that do not fit a table, on 
   afterEach(() => place.close())
 
   async function expectRecords(records: Record<string, JsonObject>): Promise<void> {
-    for (const [key, record] of Object.entries(records)) expect(JSON.parse((await place.store.row('things', key))!.text)).toEqual(record)
+    for (const [key, record] of Object.entries(records))
+      expect(JSON.parse((await place.store.row('things', key))!.text)).toEqual(record)
   }
 
   test('a field named like a system column gets a numbered column', async () => {
-    const record = { _key: 'mine', _extra: { a: 1 }, _sequence: 7, _deleted_at: 'x', _until_at: 'y', _HASH: 'z', name: 'n' }
+    const record = {
+      _key: 'mine',
+      _extra: { a: 1 },
+      _sequence: 7,
+      _deleted_at: 'x',
+      _until_at: 'y',
+      _HASH: 'z',
+      name: 'n',
+    }
     await driver.cycle([upsert('a', record)])
     await driver.cycle([upsert('a', { ...record, name: 'changed' })])
     await expectRecords({ a: { ...record, name: 'changed' } })
-    expect(await place.sql('select _key, _key_2, _sequence_2, "_HASH_2", name from things')).toEqual([{ _key: 'a', _key_2: 'mine', _sequence_2: kind === 'postgres' ? '7' : 7, _HASH_2: 'z', name: 'changed' }])
+    expect(await place.sql('select _key, _key_2, _sequence_2, "_HASH_2", name from things')).toEqual([
+      { _key: 'a', _key_2: 'mine', _sequence_2: kind === 'postgres' ? '7' : 7, _HASH_2: 'z', name: 'changed' },
+    ])
   })
 
-  test.each([['inferred', []], ['declared', [shapeOf(Object.keys(WIDE))]]])('of 1,600 fields a thousand have columns, and the rest is in `_extra`: types %s', async (_, shapes) => {
+  test.each([
+    ['inferred', []],
+    ['declared', [shapeOf(Object.keys(WIDE))]],
+  ])('of 1,600 fields a thousand have columns, and the rest is in `_extra`: types %s', async (_, shapes) => {
     await driver.cycle([upsert('a', WIDE), upsert('b', { member_0: 'short' })], { shapes })
     await driver.cycle([upsert('a', { ...WIDE, member_1599: 'changed' })])
     await expectRecords({ a: { ...WIDE, member_1599: 'changed' }, b: { member_0: 'short' } })
@@ -70,12 +86,18 @@ describe('a PostgreSQL server that refuses', () => {
     await driver.release()
     await store.close()
     const role = `reader_${new URL(url).pathname.slice(1)}`
-    await query(url, `create role ${role} login; grant usage on schema tidemark, public to ${role}; grant select on all tables in schema tidemark, public to ${role}`)
+    await query(
+      url,
+      `create role ${role} login; grant usage on schema tidemark, public to ${role}; grant select on all tables in schema tidemark, public to ${role}`,
+    )
     const reader = new URL(url)
     reader.username = role
     try {
       const readOnly = await openPostgresStore({ url: reader.href })
-      await expect(SyncDriver.acquire(readOnly)).rejects.toMatchObject({ code: 'STORE_READONLY', message: expect.stringContaining('permission denied') })
+      await expect(SyncDriver.acquire(readOnly)).rejects.toMatchObject({
+        code: 'STORE_READONLY',
+        message: expect.stringContaining('permission denied'),
+      })
       expect((await readOnly.rows({ database: 'things', limit: 9 })).map(({ key }) => key)).toEqual(['a'])
       await readOnly.close()
     } finally {
@@ -89,20 +111,38 @@ describe('a PostgreSQL server that refuses', () => {
     await driver.cycle([upsert('a', { n: 1 })])
     await asOwner(async (client) => {
       await client.query('begin; select * from things')
-      await driver.cycle([upsert('b', { n: 2, price: '1.50' })], { shapes: [{ database: 'things', columns: [{ name: 'price', type: 'decimal', from: 'schema' }], key: [] }] })
+      await driver.cycle([upsert('b', { n: 2, price: '1.50' })], {
+        shapes: [{ database: 'things', columns: [{ name: 'price', type: 'decimal', from: 'schema' }], key: [] }],
+      })
       expect(JSON.parse((await store.row('things', 'b'))!.text)).toEqual({ n: 2, price: '1.50' })
-      expect((await client.query("select column_name from information_schema.columns where table_name = 'things' and column_name = 'price'")).rows).toEqual([])
+      expect(
+        (
+          await client.query(
+            "select column_name from information_schema.columns where table_name = 'things' and column_name = 'price'",
+          )
+        ).rows,
+      ).toEqual([])
       await client.query('commit')
       await driver.cycle([upsert('c', { n: 3, price: '2.50' })])
-      expect((await client.query('select _key, price, pg_typeof(price)::text as type from things order by _key')).rows).toEqual([
-        { _key: 'a', price: null, type: 'numeric' }, { _key: 'b', price: null, type: 'numeric' }, { _key: 'c', price: '2.50', type: 'numeric' },
+      expect(
+        (await client.query('select _key, price, pg_typeof(price)::text as type from things order by _key')).rows,
+      ).toEqual([
+        { _key: 'a', price: null, type: 'numeric' },
+        { _key: 'b', price: null, type: 'numeric' },
+        { _key: 'c', price: '2.50', type: 'numeric' },
       ])
     })
-    expect((await store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text) as JsonObject)).toEqual([{ n: 1 }, { n: 2, price: '1.50' }, { n: 3, price: '2.50' }])
+    expect(
+      (await store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text) as JsonObject),
+    ).toEqual([{ n: 1 }, { n: 2, price: '1.50' }, { n: 3, price: '2.50' }])
     await store.close()
   })
 })
 
 function shapeOf(names: readonly string[]): CommitShape {
-  return { database: 'things', columns: names.map((name) => ({ name, type: 'json', from: 'schema', isOptional: true })), key: [] }
+  return {
+    database: 'things',
+    columns: names.map((name) => ({ name, type: 'json', from: 'schema', isOptional: true })),
+    key: [],
+  }
 }

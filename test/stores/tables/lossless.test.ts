@@ -15,40 +15,60 @@ const LIMITS = { reserved: ['_key', '_extra'], nameBytesMax: 63, columnsMax: 6 }
 
 describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, dialect) => {
   test('every record is rebuilt exactly, whatever records came before it', () => {
-    fc.assert(fc.property(fc.array(fc.array(recordArbitrary(), { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }), (pages) => {
-      let columns: readonly TableColumn[] = []
-      let sequence = 0
-      const rows: Array<{ text: string; sequence: number; extra: string | null; values: Map<string, ColumnValue> }> = []
-      for (const page of pages) {
-        const records = page.map((record) => parseJson(stringifyJson(record)) as JsonObject)
-        columns = growColumns(columns, records, sequence + 1, LIMITS)
-        const encoder = new RecordEncoder(columns, dialect)
-        for (const record of records) {
-          const { values, extra } = encoder.encode(record)
-          const named = columns.flatMap(({ name }, at) => (name === null ? [] : [[name, values[at]!] as const]))
-          rows.push({ text: stringifyJson(record), sequence: ++sequence, extra, values: new Map(named) })
-        }
-      }
-      // Every row is read with the final columns of the table.
-      const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
-      for (const { text, sequence: at, extra, values } of rows) {
-        const decoded = decoder.decode(at, extra, (place) => values.get(columns[place]!.name!) ?? null)
-        expect(equalsJson(decoded, text), `${text} came back as ${decoded}`).toBe(true)
-      }
-    }), { numRuns: 2_000 })
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(recordArbitrary(), { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }),
+        (pages) => {
+          let columns: readonly TableColumn[] = []
+          let sequence = 0
+          const rows: Array<{
+            text: string
+            sequence: number
+            extra: string | null
+            values: Map<string, ColumnValue>
+          }> = []
+          for (const page of pages) {
+            const records = page.map((record) => parseJson(stringifyJson(record)) as JsonObject)
+            columns = growColumns(columns, records, sequence + 1, LIMITS)
+            const encoder = new RecordEncoder(columns, dialect)
+            for (const record of records) {
+              const { values, extra } = encoder.encode(record)
+              const named = columns.flatMap(({ name }, at) => (name === null ? [] : [[name, values[at]!] as const]))
+              rows.push({ text: stringifyJson(record), sequence: ++sequence, extra, values: new Map(named) })
+            }
+          }
+          // Every row is read with the final columns of the table.
+          const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
+          for (const { text, sequence: at, extra, values } of rows) {
+            const decoded = decoder.decode(at, extra, (place) => values.get(columns[place]!.name!) ?? null)
+            expect(equalsJson(decoded, text), `${text} came back as ${decoded}`).toBe(true)
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    )
   })
 
   test('every record is rebuilt exactly from columns of any type', () => {
-    fc.assert(fc.property(fc.uniqueArray(columnArbitrary(), { selector: ({ member }) => member, maxLength: 6 }), fc.array(recordArbitrary(), { minLength: 1, maxLength: 6 }), (columns, records) => {
-      const encoder = new RecordEncoder(columns, dialect)
-      const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
-      for (const [sequence, given] of records.entries()) {
-        const record = parseJson(stringifyJson(given)) as JsonObject
-        const { values, extra } = encoder.encode(record, sequence)
-        const decoded = decoder.decode(sequence, extra, (at) => values[at]!)
-        expect(equalsJson(decoded, stringifyJson(record)), `${stringifyJson(record)} came back as ${decoded}`).toBe(true)
-      }
-    }), { numRuns: 3_000 })
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(columnArbitrary(), { selector: ({ member }) => member, maxLength: 6 }),
+        fc.array(recordArbitrary(), { minLength: 1, maxLength: 6 }),
+        (columns, records) => {
+          const encoder = new RecordEncoder(columns, dialect)
+          const decoder = new RecordDecoder<ColumnValue>(columns, writeValue)
+          for (const [sequence, given] of records.entries()) {
+            const record = parseJson(stringifyJson(given)) as JsonObject
+            const { values, extra } = encoder.encode(record, sequence)
+            const decoded = decoder.decode(sequence, extra, (at) => values[at]!)
+            expect(equalsJson(decoded, stringifyJson(record)), `${stringifyJson(record)} came back as ${decoded}`).toBe(
+              true,
+            )
+          }
+        },
+      ),
+      { numRuns: 3_000 },
+    )
   })
 
   test('ordinary records need no `_extra`: a null, a late member, instants in one form, nested values', () => {
@@ -58,45 +78,138 @@ describe.each(Object.entries(DIALECTS))('records in typed columns of %s', (_, di
     ]
     let columns = growColumns([], first, 1, { ...LIMITS, columnsMax: 100 })
     expect(columns.map(({ member, type, name }) => [member, name === null ? null : type])).toEqual([
-      ['id', 'bigint'], ['at', 'timestamp'], ['on', 'date'], ['note', null], ['tags', 'json'], ['ratio', 'double'], ['on_sale', 'boolean'],
+      ['id', 'bigint'],
+      ['at', 'timestamp'],
+      ['on', 'date'],
+      ['note', null],
+      ['tags', 'json'],
+      ['ratio', 'double'],
+      ['on_sale', 'boolean'],
     ])
     expect(first.map((record) => new RecordEncoder(columns, dialect).encode(record).extra)).toEqual([null, null])
-    const second: JsonObject[] = [{ ...first[0]!, note: 'late', added: null }, { ...first[1]!, added: 'x' }]
+    const second: JsonObject[] = [
+      { ...first[0]!, note: 'late', added: null },
+      { ...first[1]!, added: 'x' },
+    ]
     columns = growColumns(columns, second, 3, { ...LIMITS, columnsMax: 100 })
     expect(second.map((record) => new RecordEncoder(columns, dialect).encode(record).extra)).toEqual([null, null])
   })
 })
 
 const SCALAR_TYPES = [
-  'bigint', 'boolean', 'bytes', 'date', 'datetime', 'decimal', 'double', 'json', 'numeric', 'text', 'time', 'timestamp', 'uuid',
+  'bigint',
+  'boolean',
+  'bytes',
+  'date',
+  'datetime',
+  'decimal',
+  'double',
+  'json',
+  'numeric',
+  'text',
+  'time',
+  'timestamp',
+  'uuid',
 ] as const
 
 function columnArbitrary(): fc.Arbitrary<TableColumn> {
-  return fc.record({
-    member: nameArbitrary(), type: fc.constantFrom<ColumnType>(...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)),
-    none: fc.constantFrom('null' as const, 'empty' as const, 'absent' as const), decimals: fc.constantFrom('*', '0', '3', '6'),
-    zone: fc.constantFrom('Z', '+00:00', '+0000'), separator: fc.constantFrom('', '_'), since: fc.constantFrom(0, 2),
-  }).map(({ member, type, none, decimals, zone, separator, since }) => ({
-    member, name: member, type, none, since,
-    ...(type.startsWith('timestamp') && { format: decimals + zone }), ...(type.startsWith('datetime') && { format: decimals + separator }),
-  }))
+  return fc
+    .record({
+      member: nameArbitrary(),
+      type: fc.constantFrom<ColumnType>(...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)),
+      none: fc.constantFrom('null' as const, 'empty' as const, 'absent' as const),
+      decimals: fc.constantFrom('*', '0', '3', '6'),
+      zone: fc.constantFrom('Z', '+00:00', '+0000'),
+      separator: fc.constantFrom('', '_'),
+      since: fc.constantFrom(0, 2),
+    })
+    .map(({ member, type, none, decimals, zone, separator, since }) => ({
+      member,
+      name: member,
+      type,
+      none,
+      since,
+      ...(type.startsWith('timestamp') && { format: decimals + zone }),
+      ...(type.startsWith('datetime') && { format: decimals + separator }),
+    }))
 }
 
 function recordArbitrary(): fc.Arbitrary<JsonObject> {
   const scalar = fc.oneof(
-    fc.constantFrom<JsonValue>(null, true, false, 0, -1, 0.1, 1e21, 1e-7, 5e-324, 2 ** 53, -(2n ** 63n), 2n ** 63n, 10n ** 30n, ''),
-    fc.constantFrom('2026-01-02T03:04:05Z', '2026-01-02T03:04:05.678Z', '2026-01-02T05:04:05+02:00', '2016-12-31T23:59:60Z'),
+    fc.constantFrom<JsonValue>(
+      null,
+      true,
+      false,
+      0,
+      -1,
+      0.1,
+      1e21,
+      1e-7,
+      5e-324,
+      2 ** 53,
+      -(2n ** 63n),
+      2n ** 63n,
+      10n ** 30n,
+      '',
+    ),
+    fc.constantFrom(
+      '2026-01-02T03:04:05Z',
+      '2026-01-02T03:04:05.678Z',
+      '2026-01-02T05:04:05+02:00',
+      '2016-12-31T23:59:60Z',
+    ),
     fc.constantFrom('2026-02-30', '0000-01-01', '2026-01-02', '9999-12-31T23:59:59.9999999Z', 'null', '{"a":1}'),
-    fc.constantFrom('1.50', '-0.00', '0.10', '007', '1e5', '12:00:00', '12:00:00.50', '2026-01-02T03:04:05', '2026-01-02T03:04:05.600', '2026-01-02T03:04:05.6'),
-    fc.constantFrom('6f9619ff-8b86-d011-b42d-00c04fc964ff', '6F9619FF-8B86-D011-B42D-00C04FC964FF', 'aGVsbG8=', 'aGVsbG8', 'aGVsbG9=', 'AA==', '_-8='),
-    fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer(), fc.bigInt(), fc.string(),
+    fc.constantFrom(
+      '1.50',
+      '-0.00',
+      '0.10',
+      '007',
+      '1e5',
+      '12:00:00',
+      '12:00:00.50',
+      '2026-01-02T03:04:05',
+      '2026-01-02T03:04:05.600',
+      '2026-01-02T03:04:05.6',
+    ),
+    fc.constantFrom(
+      '6f9619ff-8b86-d011-b42d-00c04fc964ff',
+      '6F9619FF-8B86-D011-B42D-00C04FC964FF',
+      'aGVsbG8=',
+      'aGVsbG8',
+      'aGVsbG9=',
+      'AA==',
+      '_-8=',
+    ),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.integer(),
+    fc.bigInt(),
+    fc.string(),
   ) as fc.Arbitrary<JsonValue>
-  const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }), fc.dictionary(nameArbitrary(), scalar, { maxKeys: 3 })) as fc.Arbitrary<JsonValue>
+  const value = fc.oneof(
+    scalar,
+    fc.array(scalar, { maxLength: 3 }),
+    fc.dictionary(nameArbitrary(), scalar, { maxKeys: 3 }),
+  ) as fc.Arbitrary<JsonValue>
   return fc.dictionary(nameArbitrary(), value, { maxKeys: 8, noNullPrototype: true }) as fc.Arbitrary<JsonObject>
 }
 
 function nameArbitrary(): fc.Arbitrary<string> {
-  return fc.constantFrom('a', 'A', 'b', 'c', 'd', 'e', 'f', 'g', '__proto__', 'toString', 'constructor', '', '_key', 'x y')
+  return fc.constantFrom(
+    'a',
+    'A',
+    'b',
+    'c',
+    'd',
+    'e',
+    'f',
+    'g',
+    '__proto__',
+    'toString',
+    'constructor',
+    '',
+    '_key',
+    'x y',
+  )
 }
 
 /** Writes a value as a database returns it for each type. */

@@ -26,8 +26,12 @@ describe.skipIf(server === '')('tables of PostgreSQL', () => {
       await driver.cycle([upsert('a', { n: 3 })])
       const entries = (await readFeed(store)).map(({ sequence, action, key, text }) => [sequence, action, key, text])
       expect(entries).toEqual([
-        [1, 'created', 'a', '{"n":1}'], [base + 1, 'updated', 'a', '{"n":2}'], [base + 2, 'created', 'b', '{"n":1}'],
-        [base + 3, 'deleted', 'a', null], [base + 4, 'deleted', 'b', null], [base + 5, 'created', 'a', '{"n":3}'],
+        [1, 'created', 'a', '{"n":1}'],
+        [base + 1, 'updated', 'a', '{"n":2}'],
+        [base + 2, 'created', 'b', '{"n":1}'],
+        [base + 3, 'deleted', 'a', null],
+        [base + 4, 'deleted', 'b', null],
+        [base + 5, 'created', 'a', '{"n":3}'],
       ])
       expect(
         (await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: Number.MAX_SAFE_INTEGER })).removedEntries,

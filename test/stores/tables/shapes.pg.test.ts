@@ -1,24 +1,74 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SCALAR_TYPES, type AuditEntry, type ColumnType, type CommitShape, type JsonObject, type JsonValue } from '../../../src/contract/index.ts'
+import {
+  SCALAR_TYPES,
+  type AuditEntry,
+  type ColumnType,
+  type CommitShape,
+  type JsonObject,
+  type JsonValue,
+} from '../../../src/contract/index.ts'
 import { remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
 import { sqlTypeOf as sqlTypeIn } from './sql-types.ts'
 import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
 
 const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
-  bigint: [1, -5, 2n ** 62n], boolean: [true, false], bytes: ['aGVsbG8=', '', 'AAEC/w=='], date: ['2026-01-31', '0001-01-01'],
-  datetime: ['2026-01-31T12:00:00', '2026-01-31T12:00:00.5', '0001-01-01T00:00:00.000001'], decimal: ['1.50', '0', '-12345678901234567890.00000000010', '0.00'],
-  double: [1.5, 1e-15, 1e300, 3], json: [{ a: [1, null] }, [], 'text', true], numeric: [1.5, 10n ** 30n, 1e-7, -3, 0.1],
-  text: ['', 'NULL', '{a,"b\\"}', 'é'], time: ['12:00:00', '23:59:59.5', '00:00:00.000001'],
-  timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'], uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
+  bigint: [1, -5, 2n ** 62n],
+  boolean: [true, false],
+  bytes: ['aGVsbG8=', '', 'AAEC/w=='],
+  date: ['2026-01-31', '0001-01-01'],
+  datetime: ['2026-01-31T12:00:00', '2026-01-31T12:00:00.5', '0001-01-01T00:00:00.000001'],
+  decimal: ['1.50', '0', '-12345678901234567890.00000000010', '0.00'],
+  double: [1.5, 1e-15, 1e300, 3],
+  json: [{ a: [1, null] }, [], 'text', true],
+  numeric: [1.5, 10n ** 30n, 1e-7, -3, 0.1],
+  text: ['', 'NULL', '{a,"b\\"}', 'é'],
+  time: ['12:00:00', '23:59:59.5', '00:00:00.000001'],
+  timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'],
+  uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
 }
 
 /** Values that a column of the type does not return unchanged. */
 const ODD: JsonValue[] = [
-  '6F9619FF-8B86-D011-B42D-00C04FC964FF', '1.5e3', '007', '-0.00', '+1', 'NaN', 'aGVsbG8', 'aGVsbG9=', '_-8=', '24:00:00', '12:00', '12:00:00.50', '2026-02-30', '0000-01-01',
-  '2026-01-31T12:00:00+02:00', '2026-01-31T12:00:00.1234567Z', '2026-01-31T12:00:00.500Z', '2016-12-31T23:59:60Z', '2026-01-31 12:00:00', '2026-01-31 12:00:00.000', '2026-01-31T12:00:00.000+0000', '2026-01-31T12:00:00+00:00', 'infinity', '',
-  5e-324, 1e-16, -1e-300, 1e21, 2n ** 64n, null, {}, [[1]], [[]], [null], [1, 'a'], ['a', null, 'NULL', ''], [true, null], [1.5, 2n ** 70n],
+  '6F9619FF-8B86-D011-B42D-00C04FC964FF',
+  '1.5e3',
+  '007',
+  '-0.00',
+  '+1',
+  'NaN',
+  'aGVsbG8',
+  'aGVsbG9=',
+  '_-8=',
+  '24:00:00',
+  '12:00',
+  '12:00:00.50',
+  '2026-02-30',
+  '0000-01-01',
+  '2026-01-31T12:00:00+02:00',
+  '2026-01-31T12:00:00.1234567Z',
+  '2026-01-31T12:00:00.500Z',
+  '2016-12-31T23:59:60Z',
+  '2026-01-31 12:00:00',
+  '2026-01-31 12:00:00.000',
+  '2026-01-31T12:00:00.000+0000',
+  '2026-01-31T12:00:00+00:00',
+  'infinity',
+  '',
+  5e-324,
+  1e-16,
+  -1e-300,
+  1e21,
+  2n ** 64n,
+  null,
+  {},
+  [[1]],
+  [[]],
+  [null],
+  [1, 'a'],
+  ['a', null, 'NULL', ''],
+  [true, null],
+  [1.5, 2n ** 70n],
 ]
 
 describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (kind) => {
@@ -31,16 +81,26 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
   const sqlTypeOf = (type: ColumnType): string => sqlTypeIn(kind, type)
 
   test('every type has its column before the first value, in the table and its history, and holds its values without `_extra`', async () => {
-    const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.filter((type) => type !== 'json').map((type) => `${type}[]` as const)]
+    const types: ColumnType[] = [
+      ...SCALAR_TYPES,
+      ...SCALAR_TYPES.filter((type) => type !== 'json').map((type) => `${type}[]` as const),
+    ]
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
     const expected = Object.fromEntries(types.map((type) => [nameOf(type), sqlTypeOf(type)]))
     expect(await place.columns()).toEqual(expected)
     expect(await place.columns('things_history')).toEqual(expected)
-    const records = [0, 1, 2, 3].map((n) => Object.fromEntries(types.map((type) => {
-      const samples = SAMPLES[type.replace('[]', '') as 'text']
-      return [nameOf(type), type.endsWith('[]') ? (n === 0 ? [] : [...samples.slice(0, n), null]) : (samples[n] ?? null)]
-    })))
+    const records = [0, 1, 2, 3].map((n) =>
+      Object.fromEntries(
+        types.map((type) => {
+          const samples = SAMPLES[type.replace('[]', '') as 'text']
+          return [
+            nameOf(type),
+            type.endsWith('[]') ? (n === 0 ? [] : [...samples.slice(0, n), null]) : (samples[n] ?? null),
+          ]
+        }),
+      ),
+    )
     await driver.cycle(records.map((record, n) => upsert(`k${n}`, record)))
     expect(await place.sql('select _key, _extra from things where _extra is not null')).toEqual([])
     // Changed rows are written in another way than new rows.
@@ -51,7 +111,12 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
       expect(equalsJson(text, stringifyJson(record)), `${stringifyJson(record)} came back as ${text}`).toBe(true)
     }
     const replaced = (await place.store.changes({ after: 0, limit: 100 })).filter(({ action }) => action === 'created')
-    expect(replaced.map(({ text }, n) => equalsJson(text!, stringifyJson(records[n]!)))).toEqual([true, true, true, true])
+    expect(replaced.map(({ text }, n) => equalsJson(text!, stringifyJson(records[n]!)))).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
   })
 
   test('XD24 every value comes back exactly from a column of every declared type, new and changed', async () => {
@@ -60,13 +125,14 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([], { shapes: [shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))] })
     for (const turn of [0, 1]) {
-      const recordOf = (n: number): JsonObject => (
+      const recordOf = (n: number): JsonObject =>
         Object.fromEntries(types.map((type) => [nameOf(type), values[(n + turn) % values.length]!]))
-      )
       await driver.cycle(values.map((_, n) => upsert(`k${n}`, recordOf(n))))
       for (const n of values.keys()) {
         const { text } = (await place.store.row('things', `k${n}`))!
-        expect(equalsJson(text, stringifyJson(recordOf(n))), `${stringifyJson(recordOf(n))} came back as ${text}`).toBe(true)
+        expect(equalsJson(text, stringifyJson(recordOf(n))), `${stringifyJson(recordOf(n))} came back as ${text}`).toBe(
+          true,
+        )
       }
     }
   })
@@ -77,31 +143,61 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
       fc.array(fc.constantFrom<JsonValue>(...Object.values(SAMPLES).flat(), null), { maxLength: 3 }),
     ) as fc.Arbitrary<JsonValue>
     const types: ColumnType[] = [...SCALAR_TYPES, ...SCALAR_TYPES.map((type) => `${type}[]` as const)]
-    const record = fc.dictionary(fc.constantFrom(...types.map(nameOf)), values, { maxKeys: 26, noNullPrototype: true }) as fc.Arbitrary<JsonObject>
+    const record = fc.dictionary(fc.constantFrom(...types.map(nameOf)), values, {
+      maxKeys: 26,
+      noNullPrototype: true,
+    }) as fc.Arbitrary<JsonObject>
     const driver = await SyncDriver.acquire(place.store)
     const { columns } = shapeOf(Object.fromEntries(types.map((type) => [nameOf(type), type])))
     const meanings = [{}, { isOptional: true }, { isEmptyText: true }]
-    await driver.cycle([], { shapes: [{ database: 'things', key: [], columns: columns.map((column, n) => ({ ...column, ...meanings[n % 3] })) }] })
-    await fc.assert(fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 20 }), async (records) => {
-      await driver.cycle(records.map((one, n) => upsert(`k${n}`, one)))
-      for (const [n, one] of records.entries()) {
-        const { text } = (await place.store.row('things', `k${n}`))!
-        expect(equalsJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
-      }
-    }), { numRuns: 60 })
+    await driver.cycle([], {
+      shapes: [
+        { database: 'things', key: [], columns: columns.map((column, n) => ({ ...column, ...meanings[n % 3] })) },
+      ],
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 20 }), async (records) => {
+        await driver.cycle(records.map((one, n) => upsert(`k${n}`, one)))
+        for (const [n, one] of records.entries()) {
+          const { text } = (await place.store.row('things', `k${n}`))!
+          expect(equalsJson(text, stringifyJson(one)), `${stringifyJson(one)} came back as ${text}`).toBe(true)
+        }
+      }),
+      { numRuns: 60 },
+    )
   })
 
   test('an empty text where records have no value is SQL null, and needs no `_extra`', async () => {
     const types = { at: 'datetime', on: 'date', price: 'decimal', stamp: 'timestamp', note: 'text' } as const
-    const full = { at: '2026-01-31 12:00:00', on: '2026-01-31', price: '1.50', stamp: '2026-01-31T12:00:00.000+0000', note: 'x' }
+    const full = {
+      at: '2026-01-31 12:00:00',
+      on: '2026-01-31',
+      price: '1.50',
+      stamp: '2026-01-31T12:00:00.000+0000',
+      note: 'x',
+    }
     const none = { at: '', on: '', price: '', stamp: '', note: '' }
     const driver = await SyncDriver.acquire(place.store)
-    const shape = { database: 'things', key: [], columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'source', isEmptyText: true } as const)) }
+    const shape = {
+      database: 'things',
+      key: [],
+      columns: Object.entries(types).map(
+        ([name, type]) => ({ name, type, from: 'source', isEmptyText: true }) as const,
+      ),
+    }
     const records = { full, none, null: { ...full, on: null, price: null }, absent: { on: full.on } }
-    await driver.cycle(Object.entries(records).map(([key, record]) => upsert(key, record)), { shapes: [shape], schemaModes: { things: 'quarantine' } })
+    await driver.cycle(
+      Object.entries(records).map(([key, record]) => upsert(key, record)),
+      { shapes: [shape], schemaModes: { things: 'quarantine' } },
+    )
     expect(await place.store.quarantineEntries()).toEqual([])
-    expect(await place.sql('select _key from things where _extra is not null order by _key')).toEqual([{ _key: 'absent' }, { _key: 'null' }])
-    expect(await place.sql('select _key from things where at is null and price is null and "on" is null and stamp is null')).toEqual([{ _key: 'none' }])
+    expect(await place.sql('select _key from things where _extra is not null order by _key')).toEqual([
+      { _key: 'absent' },
+      { _key: 'null' },
+    ])
+    expect(
+      await place.sql('select _key from things where at is null and price is null and "on" is null and stamp is null'),
+    ).toEqual([{ _key: 'none' }])
     const rotated = { full: none, none: full, null: records.absent, absent: records.null }
     await driver.cycle(Object.entries(rotated).map(([key, record]) => upsert(key, record)))
     const rows = await place.store.rows({ database: 'things', limit: 9 })
@@ -111,16 +207,20 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     expect((await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')).toEqual([])
   })
 
-  test.each([5e-324, -5e-324, 1e-16, -1e-300, 2 ** -52, 1e-15, 0])('a number near zero is rebuilt exactly: %d', async (ratio) => {
-    const driver = await SyncDriver.acquire(place.store)
-    await driver.cycle([upsert('a', { ratio: 0.5 }), upsert('b', { ratio })])
-    expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ ratio })
-  })
+  test.each([5e-324, -5e-324, 1e-16, -1e-300, 2 ** -52, 1e-15, 0])(
+    'a number near zero is rebuilt exactly: %d',
+    async (ratio) => {
+      const driver = await SyncDriver.acquire(place.store)
+      await driver.cycle([upsert('a', { ratio: 0.5 }), upsert('b', { ratio })])
+      expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ ratio })
+    },
+  )
 
   test('a declared type that differs from its column is reported once, and does not fail the cycle', async () => {
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { n: 1, s: 'x' })])
-    for (const n of [1.5, 2, 3]) await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
+    for (const n of [1.5, 2, 3])
+      await driver.cycle([upsert('a', { n, s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
     expect(wordsOf(drift)).toEqual(['things.n is declared as decimal, but its column is bigint'])
     await driver.cycle([upsert('b', { n: '1.50', s: 'x' })], { shapes: [shapeOf({ n: 'decimal', s: 'text' })] })
@@ -128,15 +228,22 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     expect(JSON.parse((await place.store.row('things', 'b'))!.text)).toEqual({ n: '1.50', s: 'x' })
     await driver.cycle([], { shapes: [shapeOf({ n: 'text', s: 'text' })] })
     expect(wordsOf(await place.store.audit(driver.ref)).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
-      'things.n is declared as decimal, but its column is bigint', 'things.n is declared as text, but its column is bigint',
+      'things.n is declared as decimal, but its column is bigint',
+      'things.n is declared as text, but its column is bigint',
     ])
   })
 
   test('the columns of a compound key are not null and unique', async () => {
     const driver = await SyncDriver.acquire(place.store)
-    await driver.cycle([upsert('["1","a"]', { shop: 1, id: 'a', v: 1 })], { shapes: [shapeOf({ shop: 'bigint', id: 'text' }, ['shop', 'id'])] })
-    expect(await place.columns()).toEqual({ shop: `${sqlTypeOf('bigint')} not null`, id: `${sqlTypeOf('text')} not null`, v: sqlTypeOf('bigint') })
-    await expect(place.sql("update things set shop = null where _key = '[\"1\",\"a\"]'")).rejects.toThrow(/null/i)
+    await driver.cycle([upsert('["1","a"]', { shop: 1, id: 'a', v: 1 })], {
+      shapes: [shapeOf({ shop: 'bigint', id: 'text' }, ['shop', 'id'])],
+    })
+    expect(await place.columns()).toEqual({
+      shop: `${sqlTypeOf('bigint')} not null`,
+      id: `${sqlTypeOf('text')} not null`,
+      v: sqlTypeOf('bigint'),
+    })
+    await expect(place.sql('update things set shop = null where _key = \'["1","a"]\'')).rejects.toThrow(/null/i)
     await driver.cycle([upsert('["1","b"]', { shop: 1, id: 'b', v: 1 })])
     await expect(place.sql("update things set id = 'a'")).rejects.toThrow(/unique/i)
     // Versions of one row repeat its key.
@@ -161,7 +268,11 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     await driver.cycle([upsert('a', { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     await driver.cycle([upsert('b', record)])
     await driver.cycle([upsert('c', record)], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
-    expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([{ id: 1 }, record, record])
+    expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ text }) => JSON.parse(text))).toEqual([
+      { id: 1 },
+      record,
+      record,
+    ])
     expect(await place.columns()).toMatchObject({ id: sqlTypeOf('bigint') })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
     expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records violate it'])
@@ -176,7 +287,9 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
     await driver.cycle([remove('a')], { deletes })
     expect(await place.columns()).toMatchObject({ id: `${sqlTypeOf('bigint')} not null` })
     await driver.cycle([upsert('b', { id: 1 })], { deletes })
-    expect((await place.store.rows({ database: 'things', limit: 9 })).map(({ key, text }) => [key, JSON.parse(text)])).toEqual([['b', { id: 1 }]])
+    expect(
+      (await place.store.rows({ database: 'things', limit: 9 })).map(({ key, text }) => [key, JSON.parse(text)]),
+    ).toEqual([['b', { id: 1 }]])
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
     expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: records violate it'])
   })
@@ -184,7 +297,8 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
   test('a key that is declared for a table with rows is reported once and not enforced', async () => {
     const driver = await SyncDriver.acquire(place.store)
     await driver.cycle([upsert('a', { id: 1 }), upsert('b', { id: 1 })])
-    for (let n = 0; n < 2; n++) await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
+    for (let n = 0; n < 2; n++)
+      await driver.cycle([upsert(`c${n}`, { id: 1 })], { shapes: [shapeOf({ id: 'bigint' }, ['id'])] })
     const drift = (await place.store.audit(driver.ref)).filter(({ action }) => action === 'drift')
     expect(wordsOf(drift)).toEqual(['the key of things (id) is not enforced: the table already has rows'])
   })
@@ -192,7 +306,10 @@ describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (ki
 
 /** Drift of declarations only. Values that do not fit their column are reported separately. */
 function wordsOf(entries: readonly AuditEntry[]): string[] {
-  return entries.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; ')).filter((word) => /is declared as|the key of/.test(word))
+  return entries
+    .filter(({ action }) => action === 'drift')
+    .flatMap(({ reason }) => reason.split('; '))
+    .filter((word) => /is declared as|the key of/.test(word))
 }
 
 function nameOf(type: ColumnType): string {
@@ -200,5 +317,9 @@ function nameOf(type: ColumnType): string {
 }
 
 function shapeOf(types: Record<string, ColumnType>, key: string[] = []): CommitShape {
-  return { database: 'things', columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'schema' })), key }
+  return {
+    database: 'things',
+    columns: Object.entries(types).map(([name, type]) => ({ name, type, from: 'schema' })),
+    key,
+  }
 }

@@ -22,7 +22,10 @@ export interface StoreFixture {
   close(): Promise<void>
 }
 
-export const STORE_FIXTURES: Readonly<Record<string, () => Promise<StoreFixture>>> = { sqlite: openSqlite, postgres: openPostgres }
+export const STORE_FIXTURES: Readonly<Record<string, () => Promise<StoreFixture>>> = {
+  sqlite: openSqlite,
+  postgres: openPostgres,
+}
 
 async function openSqlite(): Promise<StoreFixture> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-shapes-'))
@@ -48,8 +51,12 @@ async function openSqlite(): Promise<StoreFixture> {
     },
     sql,
     async columns(table = 'things') {
-      const rows = await sql(`select name, type, "notnull" as required from pragma_table_info('${table}') where name not like '\\_%' escape '\\' order by cid`)
-      return Object.fromEntries(rows.map(({ name, type, required }) => [String(name), `${String(type)}${required === 1 ? ' not null' : ''}`]))
+      const rows = await sql(
+        `select name, type, "notnull" as required from pragma_table_info('${table}') where name not like '\\_%' escape '\\' order by cid`,
+      )
+      return Object.fromEntries(
+        rows.map(({ name, type, required }) => [String(name), `${String(type)}${required === 1 ? ' not null' : ''}`]),
+      )
     },
     async close() {
       await store.close()
@@ -82,9 +89,15 @@ async function openPostgres(): Promise<StoreFixture> {
     },
     sql,
     async columns(table = 'things') {
-      const rows = await sql(`select column_name as name, case data_type when 'ARRAY' then substr(udt_name, 2) || '[]' else data_type end as type, is_nullable
+      const rows =
+        await sql(`select column_name as name, case data_type when 'ARRAY' then substr(udt_name, 2) || '[]' else data_type end as type, is_nullable
         from information_schema.columns where table_schema = 'public' and table_name = '${table}' and column_name not like '\\_%' order by ordinal_position`)
-      return Object.fromEntries(rows.map(({ name, type, is_nullable: nullable }) => [String(name), `${String(type)}${nullable === 'NO' ? ' not null' : ''}`]))
+      return Object.fromEntries(
+        rows.map(({ name, type, is_nullable: nullable }) => [
+          String(name),
+          `${String(type)}${nullable === 'NO' ? ' not null' : ''}`,
+        ]),
+      )
     },
     async close() {
       await store.close()

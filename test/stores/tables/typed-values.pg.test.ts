@@ -15,7 +15,8 @@ describe.skipIf(server === '')('XD17 XD24 values in typed columns of PostgreSQL'
     // Settings of the operator, which must not affect a record.
     const name = new URL(url).pathname.slice(1)
     await query(
-      url, `alter database ${name} set timezone = 'Asia/Kolkata'; alter database ${name} set datestyle = 'German'`,
+      url,
+      `alter database ${name} set timezone = 'Asia/Kolkata'; alter database ${name} set datestyle = 'German'`,
     )
     store = await openPostgresStore({ url })
   })
@@ -25,22 +26,31 @@ describe.skipIf(server === '')('XD17 XD24 values in typed columns of PostgreSQL'
   })
 
   const TYPES = {
-    bigint: 'bigint', boolean: 'boolean', date: 'date', double: 'double precision', json: 'jsonb',
-    numeric: 'numeric', text: 'text',
+    bigint: 'bigint',
+    boolean: 'boolean',
+    date: 'date',
+    double: 'double precision',
+    json: 'jsonb',
+    numeric: 'numeric',
+    text: 'text',
     timestamp: 'timestamp with time zone',
   } as const
 
   const column: ReadColumn = async (database, type) => {
     const [info] = await query<{ type: string }>(
-      url, `select format_type(atttypid, atttypmod) as type from pg_attribute
+      url,
+      `select format_type(atttypid, atttypmod) as type from pg_attribute
        where attrelid = 'public."${database}"'::regclass and attname = 'm'`,
     )
     expect(info?.type).toBe(TYPES[type])
     const shown = {
-      timestamp: `to_char(m at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`, date: "to_char(m, 'YYYY-MM-DD')", json: 'null::text',
+      timestamp: `to_char(m at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+      date: "to_char(m, 'YYYY-MM-DD')",
+      json: 'null::text',
     } as Record<string, string>
     const rows = await query<{ key: string; m: string | null }>(
-      url, `select _key as key, ${shown[type] ?? 'm::text'} as m from public."${database}"`,
+      url,
+      `select _key as key, ${shown[type] ?? 'm::text'} as m from public."${database}"`,
     )
     return new Map(rows.map(({ key, m }) => [key, m]))
   }

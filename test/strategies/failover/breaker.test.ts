@@ -1,10 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { SyncError } from '../../../src/contract/index.ts'
-import { getCircuitState, recordFailure, isRateLimited, scoreHealth, recordSuccess, INITIAL_HEALTH, type ProviderHealth } from '../../../src/strategies/failover/circuit-breaker.ts'
+import {
+  getCircuitState,
+  recordFailure,
+  isRateLimited,
+  scoreHealth,
+  recordSuccess,
+  INITIAL_HEALTH,
+  type ProviderHealth,
+} from '../../../src/strategies/failover/circuit-breaker.ts'
 import { createUnavailableError } from './provider-fixture.ts'
 
 const MINUTE = 60_000
-const after = (times: number, now = 0): ProviderHealth => Array.from({ length: times }).reduce<ProviderHealth>((health) => recordFailure(health, createUnavailableError(), now), INITIAL_HEALTH)
+const after = (times: number, now = 0): ProviderHealth =>
+  Array.from({ length: times }).reduce<ProviderHealth>(
+    (health) => recordFailure(health, createUnavailableError(), now),
+    INITIAL_HEALTH,
+  )
 
 describe('the circuit of a provider', () => {
   test('EX3 the third failure in a row opens it, five minutes make it half-open, a success closes it', () => {

@@ -1,9 +1,31 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SyncError, type SyncContext } from '../../../src/contract/index.ts'
-import { failover, type Failover, type FailoverState, type ImportBatch, type Provider, type ProviderPage, type FailoverResult } from '../../../src/strategies/index.ts'
+import {
+  failover,
+  type Failover,
+  type FailoverState,
+  type ImportBatch,
+  type Provider,
+  type ProviderPage,
+  type FailoverResult,
+} from '../../../src/strategies/index.ts'
 import { MINUTE, planOf, EngineFixture, SECOND, storeWith } from '../../engine/engine-fixture.ts'
 import { runOn, runToEnd, setState, stateOn } from '../run-strategy.ts'
-import { block, contextOf, createUnavailableError, HOUR_MS, createListProvider, OPERATION, createScriptedProvider, stateAt, time, tokenOf, tx, txs, type Tx } from './provider-fixture.ts'
+import {
+  block,
+  contextOf,
+  createUnavailableError,
+  HOUR_MS,
+  createListProvider,
+  OPERATION,
+  createScriptedProvider,
+  stateAt,
+  time,
+  tokenOf,
+  tx,
+  txs,
+  type Tx,
+} from './provider-fixture.ts'
 
 let scene: EngineFixture
 beforeEach(async () => void (scene = await EngineFixture.open()))
@@ -11,7 +33,8 @@ afterEach(() => scene.close())
 
 const over = (...providers: Provider<Tx>[]): Failover<Tx> => failover({ providers, operations: { token: OPERATION } })
 const state = async (): Promise<FailoverState> => (await stateOn<FailoverState>(scene))!
-const keys = async (): Promise<string[]> => (await scene.keys()).toSorted((a, b) => Number(a.slice(1)) - Number(b.slice(1)))
+const keys = async (): Promise<string[]> =>
+  (await scene.keys()).toSorted((a, b) => Number(a.slice(1)) - Number(b.slice(1)))
 const named = (from: number, to: number): string[] => txs(from, to).map(({ id }) => id)
 /** Every feed entry once: nothing was landed twice. */
 const feedIsClean = async (): Promise<void> => {
@@ -19,9 +42,20 @@ const feedIsClean = async (): Promise<void> => {
   expect(entries).toEqual([...new Set(entries)])
 }
 /** A provider that answers until it does not. */
-const breaking = (name: string, truth: () => Tx[], answers: number, error: () => Error = createUnavailableError, options = {}): ReturnType<typeof createListProvider> => {
+const breaking = (
+  name: string,
+  truth: () => Tx[],
+  answers: number,
+  error: () => Error = createUnavailableError,
+  options = {},
+): ReturnType<typeof createListProvider> => {
   let left = answers
-  return createListProvider(name, truth, { before: () => { if (left-- <= 0) throw error() }, ...options })
+  return createListProvider(name, truth, {
+    before: () => {
+      if (left-- <= 0) throw error()
+    },
+    ...options,
+  })
 }
 
 describe('several providers of one dataset', () => {
@@ -38,16 +72,28 @@ describe('several providers of one dataset', () => {
 
   test('E34 ED4 the window is applied once: the pages after the first go on exactly', async () => {
     const south = createListProvider('south', () => txs(1, 20))
-    await runOn(scene, over(breaking('north', () => txs(1, 20), 2), south))
+    await runOn(
+      scene,
+      over(
+        breaking('north', () => txs(1, 20), 2),
+        south,
+      ),
+    )
     expect(south.asked.map(({ cursor }) => cursor!.value)).toEqual([5, 8, 11, 14, 17, 20].slice(0, south.asked.length))
     const again = createListProvider('south', () => txs(1, 22))
     await runOn(scene, over(again))
-    expect(again.asked[0]!.cursor).toEqual((await state()).cursors.token!.metadata!.reached!.blockNumber === 22 ? block(20) : null)
+    expect(again.asked[0]!.cursor).toEqual(
+      (await state()).cursors.token!.metadata!.reached!.blockNumber === 22 ? block(20) : null,
+    )
   })
 
   test('E38 E39 F3 XC35 a token of one provider becomes a block or a time for the others', async () => {
-    const north = breaking('north', () => txs(1, 20), 2, createUnavailableError, { supports: ['pageToken', 'blockNumber'] })
-    const south = breaking('south', () => txs(1, 20), 1, createUnavailableError, { supports: ['pageToken', 'blockNumber'] })
+    const north = breaking('north', () => txs(1, 20), 2, createUnavailableError, {
+      supports: ['pageToken', 'blockNumber'],
+    })
+    const south = breaking('south', () => txs(1, 20), 1, createUnavailableError, {
+      supports: ['pageToken', 'blockNumber'],
+    })
     const east = createListProvider('east', () => txs(1, 20), { supports: ['timestamp'] })
     expect((await runOn(scene, over(north, south, east))).stopReason).toBe('complete')
     expect(south.asked[0]!.cursor).toEqual(block(4))
@@ -57,19 +103,46 @@ describe('several providers of one dataset', () => {
   })
 
   test('E31 F3 a position that only its own provider understands leaves the others out', async () => {
-    const token = createScriptedProvider('north', [{ items: [tx(1)], next: 'n/1' }, createUnavailableError(), createUnavailableError(), createUnavailableError(), createUnavailableError()], { supports: ['pageToken'], prefers: 'pageToken' })
+    const token = createScriptedProvider(
+      'north',
+      [
+        { items: [tx(1)], next: 'n/1' },
+        createUnavailableError(),
+        createUnavailableError(),
+        createUnavailableError(),
+        createUnavailableError(),
+      ],
+      { supports: ['pageToken'], prefers: 'pageToken' },
+    )
     const south = createScriptedProvider('south', [], { supports: ['slot'], prefers: 'slot' })
     const result = await runOn(scene, over(token, south))
-    expect(result.error).toMatchObject({ code: 'SOURCE_UNAVAILABLE', message: expect.stringMatching(/\(north: SOURCE_UNAVAILABLE\)/) })
+    expect(result.error).toMatchObject({
+      code: 'SOURCE_UNAVAILABLE',
+      message: expect.stringMatching(/\(north: SOURCE_UNAVAILABLE\)/),
+    })
     expect(south.asked).toEqual([])
   })
 
   test('E36 when all fail there is one error that stands for them; nothing is thrown by the stream', async () => {
-    const strategy = over(createScriptedProvider('north', [createUnavailableError()]), createScriptedProvider('south', [async () => { throw new Error('odd') }]))
+    const strategy = over(
+      createScriptedProvider('north', [createUnavailableError()]),
+      createScriptedProvider('south', [
+        async () => {
+          throw new Error('odd')
+        },
+      ]),
+    )
     const results: Array<FailoverResult<ImportBatch<Tx>>> = []
     for await (const result of strategy.stream(undefined, contextOf())) results.push(result)
     expect(results).toHaveLength(1)
-    expect(results[0]).toMatchObject({ ok: false, error: { code: 'SOURCE_UNAVAILABLE', message: 'failover: every provider of `token` has failed (north: SOURCE_UNAVAILABLE, south: CONNECTOR_FAILED). The next attempt retries.' } })
+    expect(results[0]).toMatchObject({
+      ok: false,
+      error: {
+        code: 'SOURCE_UNAVAILABLE',
+        message:
+          'failover: every provider of `token` has failed (north: SOURCE_UNAVAILABLE, south: CONNECTOR_FAILED). The next attempt retries.',
+      },
+    })
   })
 
   test('E20 E14 the same can be read as a stream of batches, each with the state to go on from', async () => {
@@ -77,7 +150,10 @@ describe('several providers of one dataset', () => {
     const found: string[] = []
     let at: FailoverState | undefined
     for (let life = 0; life < 10; life++) {
-      const stream = over(breaking('north', () => truth, 1), createListProvider('south', () => truth)).stream(at, contextOf())
+      const stream = over(
+        breaking('north', () => truth, 1),
+        createListProvider('south', () => truth),
+      ).stream(at, contextOf())
       const { value, done } = await stream.next()
       await stream.return()
       if (done === true || !value.ok) break
@@ -101,17 +177,26 @@ describe('several providers of one dataset', () => {
       },
     })
     await scene.run(planOf({ execute: strategy }), { store })
-    expect(seen).toEqual([[3, 3], [6, 6], [8, 8]])
+    expect(seen).toEqual([
+      [3, 3],
+      [6, 6],
+      [8, 8],
+    ])
   })
 
   test('E18 F2 T11 EX1 a position that cannot be kept fails the cycle, and its rows are not there either', async () => {
     let commits = 0
-    const store = storeWith(scene.store, { commit: (commit) => (++commits > 1 ? Promise.reject(new SyncError('STORE_FULL', 'full')) : scene.store.commit(commit)) })
+    const store = storeWith(scene.store, {
+      commit: (commit) =>
+        ++commits > 1 ? Promise.reject(new SyncError('STORE_FULL', 'full')) : scene.store.commit(commit),
+    })
     const result = await scene.run(planOf({ execute: over(createListProvider('north', () => txs(1, 8))) }), { store })
     expect(result.error?.code).toBe('STORE_FULL')
     expect(await keys()).toEqual(named(1, 3))
     expect((await scene.checkpoint()).failures).toBe(1)
-    expect((await runOn(scene, over(createListProvider('north', () => txs(1, 8))))).counts).toMatchObject({ created: 5 })
+    expect((await runOn(scene, over(createListProvider('north', () => txs(1, 8))))).counts).toMatchObject({
+      created: 5,
+    })
   })
 
   test('E21 EX9 what is there already is skipped, and a row is never written twice', async () => {
@@ -127,10 +212,16 @@ describe('several providers of one dataset', () => {
     const provider = createListProvider('north', () => txs(1, 8))
     expect((await runOn(scene, over(provider), { pagesMax: 2 })).stopReason).toBe('max_pages')
     const inflight = JSON.parse((await scene.checkpoint()).inflight!.state!) as FailoverState
-    expect(inflight.session).toMatchObject({ status: 'started', operations: { token: { batches: 2, fetched: 6, yielded: 6 } } })
+    expect(inflight.session).toMatchObject({
+      status: 'started',
+      operations: { token: { batches: 2, fetched: 6, yielded: 6 } },
+    })
     expect((await scene.checkpoint()).committed).toBeNull()
     await runOn(scene, over(provider))
-    expect((await state()).session).toMatchObject({ status: 'completed', operations: { token: { batches: 3, fetched: 8, yielded: 8, deduplicated: 0 } } })
+    expect((await state()).session).toMatchObject({
+      status: 'completed',
+      operations: { token: { batches: 3, fetched: 8, yielded: 8, deduplicated: 0 } },
+    })
     await runOn(scene, over(provider))
     expect((await state()).session.operations.token!.batches).toBe(1)
     expect((await state()).cursors.token!.totalFetched).toBe(8)
@@ -139,7 +230,9 @@ describe('several providers of one dataset', () => {
   test('E9 E42 each operation has a position of its own, and one that ended waits for the others', async () => {
     const asked: string[] = []
     const provider = createScriptedProvider('north', [
-      { items: txs(1, 1), through: { type: 'blockNumber', value: 2 } }, { items: txs(2, 2), end: true }, { items: txs(1, 1), end: true },
+      { items: txs(1, 1), through: { type: 'blockNumber', value: 2 } },
+      { items: txs(2, 2), end: true },
+      { items: txs(1, 1), end: true },
     ])
     const strategy = failover({ providers: [provider], operations: { normal: OPERATION, token: OPERATION } })
     await runOn(scene, strategy)
@@ -164,9 +257,18 @@ describe('several providers of one dataset', () => {
   })
 
   test('E48 a stream that never had anything ends, and begins again with any provider', async () => {
-    expect((await runOn(scene, over(createScriptedProvider('north', [{ items: [], end: true }])))).stopReason).toBe('complete')
-    expect((await state()).cursors.token).toMatchObject({ primary: block(0), totalFetched: 0, metadata: { isComplete: true } })
-    const south = createScriptedProvider('south', [{ items: txs(1, 2), end: true }], { supports: ['timestamp'], prefers: 'timestamp' })
+    expect((await runOn(scene, over(createScriptedProvider('north', [{ items: [], end: true }])))).stopReason).toBe(
+      'complete',
+    )
+    expect((await state()).cursors.token).toMatchObject({
+      primary: block(0),
+      totalFetched: 0,
+      metadata: { isComplete: true },
+    })
+    const south = createScriptedProvider('south', [{ items: txs(1, 2), end: true }], {
+      supports: ['timestamp'],
+      prefers: 'timestamp',
+    })
     await runOn(scene, over(south))
     expect(south.asked[0]!.cursor).toBeUndefined()
     expect(await keys()).toEqual(named(1, 2))
@@ -186,16 +288,26 @@ describe('several providers of one dataset', () => {
 
   test('ED5 the progress of pages with nothing new is kept', async () => {
     const page = (n: number): ProviderPage<Tx> => ({ items: txs(1, 3), next: `n/${n}` })
-    const provider = createScriptedProvider('north', [page(1), page(2), page(3)], { supports: ['pageToken'], prefers: 'pageToken' })
+    const provider = createScriptedProvider('north', [page(1), page(2), page(3)], {
+      supports: ['pageToken'],
+      prefers: 'pageToken',
+    })
     await runOn(scene, over(provider), { pagesMax: 3 })
-    expect((JSON.parse((await scene.checkpoint()).inflight!.state!) as FailoverState).cursors.token!.primary).toEqual(tokenOf('north', 'n/3'))
+    expect((JSON.parse((await scene.checkpoint()).inflight!.state!) as FailoverState).cursors.token!.primary).toEqual(
+      tokenOf('north', 'n/3'),
+    )
   })
 
   test('ED6 two runs at once: the position of the one that lost its lease is not kept', async () => {
     const strategy = over(createListProvider('north', () => txs(1, 8)))
     const store = storeWith(scene.store, {
       commit: async (commit) => {
-        await scene.store.acquire(commit.lease.ref, { holder: 'other', ttlMs: MINUTE, at: scene.clock.now(), evictHolder: commit.lease.holder })
+        await scene.store.acquire(commit.lease.ref, {
+          holder: 'other',
+          ttlMs: MINUTE,
+          at: scene.clock.now(),
+          evictHolder: commit.lease.holder,
+        })
         return scene.store.commit(commit)
       },
     })
@@ -210,7 +322,13 @@ describe('several providers of one dataset', () => {
   ])('E33 E41 XC36 after a switch nothing is landed twice: %s', async (_, replay, unchanged) => {
     const truth = Array.from({ length: 1_500 }, (_item, at) => tx(1 + Math.floor(at / 100), `t${at}`))
     const options = { size: 100, replay }
-    const result = await runOn(scene, over(breaking('north', () => truth, 14, createUnavailableError, options), createListProvider('south', () => truth, options)))
+    const result = await runOn(
+      scene,
+      over(
+        breaking('north', () => truth, 14, createUnavailableError, options),
+        createListProvider('south', () => truth, options),
+      ),
+    )
     expect(result.counts).toMatchObject({ created: 1_500, updated: 0, unchanged })
     expect((await state()).session.operations.token!.deduplicated).toBe(unchanged === 0 ? 900 : 0)
     await feedIsClean()
@@ -218,7 +336,9 @@ describe('several providers of one dataset', () => {
 
   test('E49 a page that was thrown away and read again lands all of its items', async () => {
     let commits = 0
-    const store = storeWith(scene.store, { commit: async (commit) => (++commits === 1 ? { kind: 'overlap', keys: [] } : scene.store.commit(commit)) })
+    const store = storeWith(scene.store, {
+      commit: async (commit) => (++commits === 1 ? { kind: 'overlap', keys: [] } : scene.store.commit(commit)),
+    })
     await scene.run(planOf({ execute: over(createListProvider('north', () => txs(1, 8))) }), { store })
     expect(await keys()).toEqual(named(1, 8))
   })
@@ -227,7 +347,9 @@ describe('several providers of one dataset', () => {
     const truth = txs(1, 200)
     await runOn(scene, over(createListProvider('north', () => truth, { size: 50 })))
     // South has a hole where north ended, and what comes before it late.
-    const south = createListProvider('south', () => [...truth.filter(({ block: at }) => at < 195), ...txs(201, 203)], { size: 500 })
+    const south = createListProvider('south', () => [...truth.filter(({ block: at }) => at < 195), ...txs(201, 203)], {
+      size: 500,
+    })
     expect((await runOn(scene, over(south))).stopReason).toBe('complete')
     expect(south.asked.map(({ cursor }) => cursor!.value)).toEqual([198, 192, 168, 72])
     expect(await keys()).toEqual(named(1, 203))
@@ -247,14 +369,24 @@ describe('several providers of one dataset', () => {
 
   test('XC16 a token that has run out is no failure while a block says the same', async () => {
     const expired = new SyncError('CURSOR_REJECTED', 'expired')
-    const provider = createScriptedProvider('north', [{ items: txs(1, 3), next: 'n/3' }, expired, { items: txs(3, 5), end: true }], { supports: ['pageToken', 'blockNumber'] })
+    const provider = createScriptedProvider(
+      'north',
+      [{ items: txs(1, 3), next: 'n/3' }, expired, { items: txs(3, 5), end: true }],
+      { supports: ['pageToken', 'blockNumber'] },
+    )
     expect((await runOn(scene, over(provider))).stopReason).toBe('complete')
     expect(provider.asked.map(({ cursor }) => cursor?.value)).toEqual([undefined, 'n/3', 3])
     expect((await state()).providers.north).toMatchObject({ failures: 0, failed: 0 })
   })
 
   test('XC16 tokens that run out again and again at one place are', async () => {
-    const provider = createScriptedProvider('north', Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? { items: txs(3, 3), next: `n/${at}` } : new SyncError('CURSOR_REJECTED', 'expired'))), { supports: ['pageToken', 'blockNumber'] })
+    const provider = createScriptedProvider(
+      'north',
+      Array.from({ length: 20 }, (_, at) =>
+        at % 2 === 0 ? { items: txs(3, 3), next: `n/${at}` } : new SyncError('CURSOR_REJECTED', 'expired'),
+      ),
+      { supports: ['pageToken', 'blockNumber'] },
+    )
     const south = createScriptedProvider('south', [{ items: txs(1, 5), end: true }])
     expect((await runOn(scene, over(provider, south))).stopReason).toBe('complete')
     expect(provider.asked.length).toBeLessThan(6)
@@ -270,46 +402,90 @@ describe('several providers of one dataset', () => {
   })
 
   test('EX3 the failures of a provider survive a restart, and an open circuit is left alone while there is another', async () => {
-    const down3 = (): Provider<Tx> => createScriptedProvider('north', [createUnavailableError(), createUnavailableError(), createUnavailableError(), createUnavailableError()])
+    const down3 = (): Provider<Tx> =>
+      createScriptedProvider('north', [
+        createUnavailableError(),
+        createUnavailableError(),
+        createUnavailableError(),
+        createUnavailableError(),
+      ])
     const truth = txs(1, 3)
     for (let cycle = 0; cycle < 3; cycle++) {
-      await runOn(scene, failover({ providers: [down3(), createListProvider('south', () => truth)], operations: { token: OPERATION }, preferred: 'north' }), { afterMs: SECOND })
+      await runOn(
+        scene,
+        failover({
+          providers: [down3(), createListProvider('south', () => truth)],
+          operations: { token: OPERATION },
+          preferred: 'north',
+        }),
+        { afterMs: SECOND },
+      )
     }
     expect((await state()).providers.north).toMatchObject({ failures: 3 })
     const north = createScriptedProvider('north', [])
-    await runOn(scene, failover({ providers: [north, createListProvider('south', () => truth)], operations: { token: OPERATION }, preferred: 'north' }), { afterMs: SECOND })
+    await runOn(
+      scene,
+      failover({
+        providers: [north, createListProvider('south', () => truth)],
+        operations: { token: OPERATION },
+        preferred: 'north',
+      }),
+      { afterMs: SECOND },
+    )
     expect(north.asked).toEqual([])
     const back = createListProvider('north', () => truth)
-    await runOn(scene, failover({ providers: [back, createListProvider('south', () => truth)], operations: { token: OPERATION }, preferred: 'north' }), { afterMs: 10 * MINUTE })
+    await runOn(
+      scene,
+      failover({
+        providers: [back, createListProvider('south', () => truth)],
+        operations: { token: OPERATION },
+        preferred: 'north',
+      }),
+      { afterMs: 10 * MINUTE },
+    )
     expect(back.asked.length).toBeGreaterThan(0)
     expect((await state()).providers.north).toMatchObject({ failures: 0 })
   })
 
   test('EX3 an open circuit is tried when there is nobody else', async () => {
-    for (let cycle = 0; cycle < 3; cycle++) await runOn(scene, over(createScriptedProvider('north', [createUnavailableError()])), { afterMs: SECOND })
+    for (let cycle = 0; cycle < 3; cycle++)
+      await runOn(scene, over(createScriptedProvider('north', [createUnavailableError()])), { afterMs: SECOND })
     const north = createListProvider('north', () => txs(1, 3))
     expect((await runOn(scene, over(north), { afterMs: SECOND })).stopReason).toBe('complete')
   })
 
   test('EX3 who stops the cycle does not punish the provider; a provider that hangs is', async () => {
     const stopping = new AbortController()
-    const hangs = createScriptedProvider('north', [(_, { signal }) => new Promise((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-      stopping.abort()
-    })])
+    const hangs = createScriptedProvider('north', [
+      (_, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+          stopping.abort()
+        }),
+    ])
     const stopped = await scene.run(planOf({ execute: over(hangs) }), { signal: stopping.signal })
     expect(stopped.stopReason).toBe('cancelled')
     expect((await scene.checkpoint()).inflight?.state ?? null).toBeNull()
 
     const hung = createScriptedProvider('north', [() => new Promise(() => {})])
-    const result = await runOn(scene, over(hung, createListProvider('south', () => txs(1, 3))))
+    const result = await runOn(
+      scene,
+      over(
+        hung,
+        createListProvider('south', () => txs(1, 3)),
+      ),
+    )
     expect(result.stopReason).toBe('complete')
     expect((await state()).providers.north).toMatchObject({ failures: 1, lastError: { code: 'SOURCE_TIMEOUT' } })
   })
 
   test('EX5 one that asks to wait is not asked before, and others are', async () => {
     const limited = new SyncError('RATE_LIMITED', 'slow', { retryAfterMs: 90_000 })
-    const north = createScriptedProvider('north', [{ items: txs(1, 1), through: { type: 'blockNumber', value: 2 } }, limited, { items: txs(3, 3), end: true }])
+    const north = createScriptedProvider('north', [
+      { items: txs(1, 1), through: { type: 'blockNumber', value: 2 } },
+      limited,
+      { items: txs(3, 3), end: true },
+    ])
     const south = createListProvider('south', () => txs(1, 2))
     await runOn(scene, over(north, south))
     expect(north.asked).toHaveLength(2)
@@ -321,44 +497,105 @@ describe('several providers of one dataset', () => {
 
   test('EX3 the terminal error says what all say, else what may pass', async () => {
     const refused = (): SyncError => new SyncError('AUTH_REJECTED', 'no')
-    expect((await runOn(scene, over(createScriptedProvider('north', [refused()]), createScriptedProvider('south', [refused()])))).error?.code).toBe('AUTH_REJECTED')
-    expect((await runOn(scene, over(createScriptedProvider('north', [refused()]), createScriptedProvider('south', [createUnavailableError()])))).error?.code).toBe('SOURCE_UNAVAILABLE')
+    expect(
+      (
+        await runOn(
+          scene,
+          over(createScriptedProvider('north', [refused()]), createScriptedProvider('south', [refused()])),
+        )
+      ).error?.code,
+    ).toBe('AUTH_REJECTED')
+    expect(
+      (
+        await runOn(
+          scene,
+          over(
+            createScriptedProvider('north', [refused()]),
+            createScriptedProvider('south', [createUnavailableError()]),
+          ),
+        )
+      ).error?.code,
+    ).toBe('SOURCE_UNAVAILABLE')
   })
 
   test('EX6 a switch is told, and stands in the record of the cycle that the status shows', async () => {
-    const result = await runOn(scene, over(breaking('north', () => txs(1, 9), 1), createListProvider('south', () => txs(1, 9))))
+    const result = await runOn(
+      scene,
+      over(
+        breaking('north', () => txs(1, 9), 1),
+        createListProvider('south', () => txs(1, 9)),
+      ),
+    )
     expect(result.endReason).toBe('switched_to_south')
-    expect((await scene.store.cycles(null))[0]).toMatchObject({ stopReason: 'complete', endReason: 'switched_to_south' })
+    expect((await scene.store.cycles(null))[0]).toMatchObject({
+      stopReason: 'complete',
+      endReason: 'switched_to_south',
+    })
     expect((await runOn(scene, over(createListProvider('south', () => txs(1, 9))))).endReason).toBeNull()
-    const twice = failover({ providers: [breaking('west', () => txs(1, 30), 1), breaking('north', () => txs(1, 30), 1), createListProvider('south', () => txs(1, 30))], operations: { token: OPERATION }, preferred: 'west' })
+    const twice = failover({
+      providers: [
+        breaking('west', () => txs(1, 30), 1),
+        breaking('north', () => txs(1, 30), 1),
+        createListProvider('south', () => txs(1, 30)),
+      ],
+      operations: { token: OPERATION },
+      preferred: 'west',
+    })
     expect((await runOn(scene, twice)).endReason).toBe('switched_2_times')
-    expect(scene.logged.filter((line) => line.startsWith('switched to another provider')).slice(0, 1)).toEqual([expect.stringContaining('"operation":"token","from":"north","to":"south","after":"SOURCE_UNAVAILABLE"')])
+    expect(scene.logged.filter((line) => line.startsWith('switched to another provider')).slice(0, 1)).toEqual([
+      expect.stringContaining('"operation":"token","from":"north","to":"south","after":"SOURCE_UNAVAILABLE"'),
+    ])
   })
 
   test('E50 positions are not portable by force: what no provider understands is an error that says so', async () => {
-    await setState(scene, { cursors: { token: stateAt({ type: 'signature', value: 's' }) }, providers: {}, session: { cycle: 0, startedAt: 0, status: 'completed', operations: {}, switches: 0 } })
-    expect((await runOn(scene, over(createListProvider('north', () => [])))).error).toMatchObject({ code: 'CURSOR_REJECTED', message: expect.stringContaining('signature') })
+    await setState(scene, {
+      cursors: { token: stateAt({ type: 'signature', value: 's' }) },
+      providers: {},
+      session: { cycle: 0, startedAt: 0, status: 'completed', operations: {}, switches: 0 },
+    })
+    expect((await runOn(scene, over(createListProvider('north', () => [])))).error).toMatchObject({
+      code: 'CURSOR_REJECTED',
+      message: expect.stringContaining('signature'),
+    })
   })
 
   test('a state that is not its own is refused, and what cannot work is refused when it is declared', async () => {
-    for (const wrong of [{ cursors: [] }, { cursors: { token: { primary: 7 } }, providers: {}, session: {} }, { cursors: {}, providers: { north: 7 }, session: {} }, { cursors: {}, providers: {}, session: null }]) {
+    for (const wrong of [
+      { cursors: [] },
+      { cursors: { token: { primary: 7 } }, providers: {}, session: {} },
+      { cursors: {}, providers: { north: 7 }, session: {} },
+      { cursors: {}, providers: {}, session: null },
+    ]) {
       await setState(scene, wrong)
-      expect((await runOn(scene, over(createListProvider('north', () => [])))).error?.code, JSON.stringify(wrong)).toBe('CURSOR_REJECTED')
+      expect((await runOn(scene, over(createListProvider('north', () => [])))).error?.code, JSON.stringify(wrong)).toBe(
+        'CURSOR_REJECTED',
+      )
     }
     const north = createListProvider('north', () => [])
     expect(() => over()).toThrow(/`providers` is empty/)
     expect(() => over(north, north)).toThrow(/same name/)
     expect(() => failover({ providers: [north], operations: {} })).toThrow(/`operations` is empty/)
-    expect(() => failover({ providers: [north], operations: { token: OPERATION }, preferred: 'west' })).toThrow(/`preferred`/)
-    expect(() => createScriptedProvider('north', [], { supports: ['slot'], prefers: 'blockNumber' })).toThrow(/`prefers`/)
-    expect((await runOn(scene, over(north), { mode: 'replace', sync: 'other' })).error).toMatchObject({ code: 'SYNC_INVALID' })
+    expect(() => failover({ providers: [north], operations: { token: OPERATION }, preferred: 'west' })).toThrow(
+      /`preferred`/,
+    )
+    expect(() => createScriptedProvider('north', [], { supports: ['slot'], prefers: 'blockNumber' })).toThrow(
+      /`prefers`/,
+    )
+    expect((await runOn(scene, over(north), { mode: 'replace', sync: 'other' })).error).toMatchObject({
+      code: 'SYNC_INVALID',
+    })
   })
 
   test('E49 broken off after any page, with any provider failing at any time, it lands what there is, once', async () => {
     const truth = txs(1, 17)
     for (let broken = 0; broken < 6; broken++) {
       const each = await EngineFixture.open()
-      const strategy = (): Failover<Tx> => over(breaking('north', () => truth, broken, createUnavailableError, { supports: ['pageToken', 'blockNumber'] }), createListProvider('south', () => truth), createListProvider('east', () => truth, { supports: ['timestamp'] }))
+      const strategy = (): Failover<Tx> =>
+        over(
+          breaking('north', () => truth, broken, createUnavailableError, { supports: ['pageToken', 'blockNumber'] }),
+          createListProvider('south', () => truth),
+          createListProvider('east', () => truth, { supports: ['timestamp'] }),
+        )
       await runToEnd(each, strategy(), { pagesMax: 1 })
       expect((await each.keys()).length).toBe(17)
       expect(await each.feed()).toHaveLength(17)
@@ -384,7 +621,15 @@ test('XC38 E6 what a repair deleted comes back as it was, though the last transa
     providers: [createListProvider('north', () => told)],
     repair: {
       check: async () => (chain.reads++ === 0 ? null : { from: { type: 'blockNumber', value: 2 }, kept: null }),
-      settle: ({ fetchedItems: seen }) => ({ kept: null, changes: chain.reads === 0 ? [] : ['t2', 't3'].filter((key) => !seen.some(({ id }) => id === key)).map((key) => ({ type: 'delete' as const, key })) }),
+      settle: ({ fetchedItems: seen }) => ({
+        kept: null,
+        changes:
+          chain.reads === 0
+            ? []
+            : ['t2', 't3']
+                .filter((key) => !seen.some(({ id }) => id === key))
+                .map((key) => ({ type: 'delete' as const, key })),
+      }),
     },
   })
   await runOn(scene, execute)
@@ -400,11 +645,24 @@ test('XC38 E6 what a repair deleted comes back as it was, though the last transa
 
 test('XC38 E6 an item that comes back within one run, after another took its key, is landed again', async () => {
   const version = (name: string): Tx => ({ ...tx(2), name })
-  const page = (item: Tx, end = false): ProviderPage<Tx> => ({ items: [tx(1), item, tx(3, 't3')], through: { type: 'blockNumber', value: 4 }, end, custom: String(north.asked.length) })
-  const north: ReturnType<typeof createScriptedProvider> = createScriptedProvider('north', [async () => page(version('a')), async () => page(version('b')), async () => page(version('a'), true)])
+  const page = (item: Tx, end = false): ProviderPage<Tx> => ({
+    items: [tx(1), item, tx(3, 't3')],
+    through: { type: 'blockNumber', value: 4 },
+    end,
+    custom: String(north.asked.length),
+  })
+  const north: ReturnType<typeof createScriptedProvider> = createScriptedProvider('north', [
+    async () => page(version('a')),
+    async () => page(version('b')),
+    async () => page(version('a'), true),
+  ])
   const execute = failover<Tx>({
-    operations: { token: { ...OPERATION, id: ({ id, name }) => `${id} ${String(name)}` } }, providers: [north],
-    repair: { check: async () => ({ from: { type: 'blockNumber', value: 1 }, kept: null }), settle: () => ({ changes: [], kept: null }) },
+    operations: { token: { ...OPERATION, id: ({ id, name }) => `${id} ${String(name)}` } },
+    providers: [north],
+    repair: {
+      check: async () => ({ from: { type: 'blockNumber', value: 1 }, kept: null }),
+      settle: () => ({ changes: [], kept: null }),
+    },
   })
   expect((await runOn(scene, execute)).stopReason).toBe('complete')
   expect(north.asked).toHaveLength(3)
@@ -413,7 +671,11 @@ test('XC38 E6 an item that comes back within one run, after another took its key
 
 describe('providers that ask to wait', () => {
   const refusal = (retryAfterMs: number): SyncError => new SyncError('RATE_LIMITED', 'slow down', { retryAfterMs })
-  const always = (name: string, retryAfterMs: number): ReturnType<typeof createScriptedProvider> => createScriptedProvider(name, Array.from({ length: 500 }, () => refusal(retryAfterMs)))
+  const always = (name: string, retryAfterMs: number): ReturnType<typeof createScriptedProvider> =>
+    createScriptedProvider(
+      name,
+      Array.from({ length: 500 }, () => refusal(retryAfterMs)),
+    )
 
   test('when all of them do, the cycle fails with the shortest wait, and lands no empty page', async () => {
     const [north, south] = [always('north', 90 * SECOND), always('south', 40 * SECOND)]
@@ -426,7 +688,11 @@ describe('providers that ask to wait', () => {
 
   test('when the shortest wait is over, only the provider that announced it is asked', async () => {
     const north = createScriptedProvider('north', [refusal(10 * MINUTE)])
-    const south = createScriptedProvider('south', [refusal(5 * SECOND), refusal(5 * SECOND), { items: txs(1, 3), end: true }])
+    const south = createScriptedProvider('south', [
+      refusal(5 * SECOND),
+      refusal(5 * SECOND),
+      { items: txs(1, 3), end: true },
+    ])
     const result = await runOn(scene, over(north, south), { limits: { retriesMax: 3 } })
     expect(result.stopReason).toBe('complete')
     expect(north.asked).toHaveLength(1)
@@ -434,7 +700,10 @@ describe('providers that ask to wait', () => {
   })
 
   test('a failure after a wait counts as one', async () => {
-    const [north, south] = [createScriptedProvider('north', [refusal(5 * SECOND), createUnavailableError()]), createScriptedProvider('south', [refusal(5 * SECOND), { items: txs(1, 3), end: true }])]
+    const [north, south] = [
+      createScriptedProvider('north', [refusal(5 * SECOND), createUnavailableError()]),
+      createScriptedProvider('south', [refusal(5 * SECOND), { items: txs(1, 3), end: true }]),
+    ]
     await runOn(scene, over(north, south), { limits: { retriesMax: 5 } })
     expect((await state()).providers.north).toMatchObject({ failures: 1, lastError: { code: 'SOURCE_UNAVAILABLE' } })
   })
@@ -443,23 +712,44 @@ describe('providers that ask to wait', () => {
 test('EX8 XC38 where the past can change, nothing of a broken page is landed', async () => {
   const scene = await EngineFixture.open()
   const north = createScriptedProvider('north', [{ items: [...txs(1, 2), { id: 'bad' } as Tx], end: true }])
-  await runOn(scene, failover<Tx>({ operations: { token: OPERATION }, providers: [north], repair: { check: async () => null, settle: () => ({ changes: [], kept: null }) } }))
+  await runOn(
+    scene,
+    failover<Tx>({
+      operations: { token: OPERATION },
+      providers: [north],
+      repair: { check: async () => null, settle: () => ({ changes: [], kept: null }) },
+    }),
+  )
   expect(await scene.keys()).toEqual([])
   await scene.close()
 })
 
 test('XC38 a repair hears what the provider said of a page also where the window is opened wider, and that this is not the end', async () => {
-  const page = (items: Tx[], word: string): ProviderPage<Tx> => ({ items, through: { type: 'blockNumber', value: 4 }, end: true, custom: word })
+  const page = (items: Tx[], word: string): ProviderPage<Tx> => ({
+    items,
+    through: { type: 'blockNumber', value: 4 },
+    end: true,
+    custom: word,
+  })
   const north = createScriptedProvider('north', [page(txs(1, 3), 'as north has it'), createUnavailableError()])
   // Another past, in which t3 never was.
-  const south = createScriptedProvider('south', [page([tx(2), tx(3, 'other')], 'as south has it'), page([...txs(1, 2), tx(3, 'other')], 'the same')])
+  const south = createScriptedProvider('south', [
+    page([tx(2), tx(3, 'other')], 'as south has it'),
+    page([...txs(1, 2), tx(3, 'other')], 'the same'),
+  ])
   const heard: unknown[] = []
   const execute = failover<Tx>({
-    operations: { token: OPERATION }, providers: [north, south],
+    operations: { token: OPERATION },
+    providers: [north, south],
     repair: {
       check: async () => null,
       settle: ({ fetchedItems: seen, cursor, isComplete }) => {
-        heard.push({ seen: seen.map(({ id }) => id), word: cursor.metadata?.custom, place: cursor.primary.value, isComplete })
+        heard.push({
+          seen: seen.map(({ id }) => id),
+          word: cursor.metadata?.custom,
+          place: cursor.primary.value,
+          isComplete,
+        })
         return { changes: [], kept: null }
       },
     },

@@ -23,7 +23,8 @@ interface Defect {
 const DEFECTS: readonly Defect[] = [
   {
     name: 'ED1 a provider with tokens of its own is shut out by a foreign one',
-    file: 'resumption.ts', find: `  const cursor = pickBestCursor(provider, state)
+    file: 'resumption.ts',
+    find: `  const cursor = pickBestCursor(provider, state)
 `,
     replace: `  if (state.primary.type === 'pageToken' && provider.supports.includes('pageToken') && state.primary.providerName !== provider.name) return null
   const cursor = pickBestCursor(provider, state)
@@ -36,25 +37,40 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED2 a page that says neither end nor way on is asked for again and again',
-    file: 'paged-provider.ts', find: 'if (isSameCursor(asked.cursor ?? START_CURSOR, next.primary) &&', replace: 'if (asked.cursor === null &&',
+    file: 'paged-provider.ts',
+    find: 'if (isSameCursor(asked.cursor ?? START_CURSOR, next.primary) &&',
+    replace: 'if (asked.cursor === null &&',
     holds: async (built) => {
-      const stuck = scripted(built, 'north', Array.from({ length: 40 }, () => ({ items: [] })))
+      const stuck = scripted(
+        built,
+        'north',
+        Array.from({ length: 40 }, () => ({ items: [] })),
+      )
       await drain(built, [stuck])
       return stuck.requests() === 1
     },
   },
   {
     name: 'ED3 an empty end writes the beginning over a good position',
-    file: 'build-cursor.ts', find: 'if (from === undefined) return { primary: cursor ?? START_CURSOR,', replace: 'if (name !== null) return { primary: START_CURSOR,',
+    file: 'build-cursor.ts',
+    find: 'if (from === undefined) return { primary: cursor ?? START_CURSOR,',
+    replace: 'if (name !== null) return { primary: START_CURSOR,',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
-      const { state, error } = await drain(built, [scripted(built, 'north', [{ items: [], end: true }])], first.state, 2)
+      const { state, error } = await drain(
+        built,
+        [scripted(built, 'north', [{ items: [], end: true }])],
+        first.state,
+        2,
+      )
       return error === null && state!.cursors.token!.primary.value === 8 && state!.cursors.token!.totalFetched === 8
     },
   },
   {
-    name: 'ED4 the window is applied to a provider\'s own position as well',
-    file: 'resumption.ts', find: 'if (isOwn || !isComparableCursor(cursor))', replace: 'if (!isComparableCursor(cursor))',
+    name: "ED4 the window is applied to a provider's own position as well",
+    file: 'resumption.ts',
+    find: 'if (isOwn || !isComparableCursor(cursor))',
+    replace: 'if (!isComparableCursor(cursor))',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
       const again = scripted(built, 'north', [{ items: [], end: true }])
@@ -64,27 +80,54 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
-    file: 'pages.ts', find: 'if (checked.fault === null || items.length > 0) yield', replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
+    file: 'pages.ts',
+    find: 'if (checked.fault === null || items.length > 0) yield',
+    replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
     holds: async (built) => {
-      const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, createUnavailableError()])])
-      const { state } = await drain(built, [scripted(built, 'north', [{ items: txs(1, 1), next: 'n/2' }, { items: txs(1, 1), next: 'n/3' }, createUnavailableError()])], first.state)
+      const first = await drain(built, [
+        scripted(built, 'north', [{ items: txs(1, 1), next: 'n/1' }, createUnavailableError()]),
+      ])
+      const { state } = await drain(
+        built,
+        [
+          scripted(built, 'north', [
+            { items: txs(1, 1), next: 'n/2' },
+            { items: txs(1, 1), next: 'n/3' },
+            createUnavailableError(),
+          ]),
+        ],
+        first.state,
+      )
       return state!.cursors.token!.primary.value === 'n/3'
     },
   },
   {
     name: 'a refusal is landed as an empty page',
-    file: 'failover.ts', find: 'if (step.isRateLimited !== true) return step', replace: 'return step',
+    file: 'failover.ts',
+    find: 'if (step.isRateLimited !== true) return step',
+    replace: 'return step',
     holds: async (built) => {
-      const strategy = built.failover<Tx>({ providers: ['north', 'south'].map((name) => scripted(built, name, [slow()])), operations: { token: OPERATION } })
-      return await strategy(undefined, contextOf()).then(() => false, (error: unknown) => (error as SyncError).code === 'RATE_LIMITED')
+      const strategy = built.failover<Tx>({
+        providers: ['north', 'south'].map((name) => scripted(built, name, [slow()])),
+        operations: { token: OPERATION },
+      })
+      return await strategy(undefined, contextOf()).then(
+        () => false,
+        (error: unknown) => (error as SyncError).code === 'RATE_LIMITED',
+      )
     },
   },
   {
     name: 'a provider that asked to wait is asked again when the step is repeated',
-    file: 'failover-run.ts', find: 'this.rateLimitedProviders.size === 0 ? state', replace: 'this.rateLimitedProviders.size >= 0 ? state',
+    file: 'failover-run.ts',
+    find: 'this.rateLimitedProviders.size === 0 ? state',
+    replace: 'this.rateLimitedProviders.size >= 0 ? state',
     holds: async (built) => {
       const north = scripted(built, 'north', [slow(), slow()])
-      const strategy = built.failover<Tx>({ providers: [north, scripted(built, 'south', [slow(), slow()])], operations: { token: OPERATION } })
+      const strategy = built.failover<Tx>({
+        providers: [north, scripted(built, 'south', [slow(), slow()])],
+        operations: { token: OPERATION },
+      })
       const context = contextOf()
       for (let step = 0; step < 2; step++) await strategy(undefined, context).catch(() => undefined)
       return north.requests() === 1
@@ -92,19 +135,32 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'a transaction that was read ahead of the position is looked for before it',
-    file: 'resumption.ts', find: ' && last <= from.value', replace: '',
+    file: 'resumption.ts',
+    find: ' && last <= from.value',
+    replace: '',
     holds: async (built) => {
-      const north = scripted(built, 'north', [{ items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' }, createUnavailableError()])
-      const south = scripted(built, 'south', [{ items: txs(3, 10), through: { type: 'blockNumber', value: 11 } }, { items: txs(11, 30), end: true }])
+      const north = scripted(built, 'north', [
+        { items: txs(1, 30), through: { type: 'blockNumber', value: 5 }, next: 'n/2' },
+        createUnavailableError(),
+      ])
+      const south = scripted(built, 'south', [
+        { items: txs(3, 10), through: { type: 'blockNumber', value: 11 } },
+        { items: txs(11, 30), end: true },
+      ])
       await drain(built, [north, south])
       return south.asked()[1]?.cursor?.value === 11
     },
   },
   {
     name: 'ED6 writing one operation overwrites what others had written meanwhile',
-    file: 'cursors.ts', find: 'return { ...map, [operation]: next }', replace: 'return { [operation]: next }',
+    file: 'cursors.ts',
+    find: 'return { ...map, [operation]: next }',
+    replace: 'return { [operation]: next }',
     holds: async (built) => {
-      const provider = scripted(built, 'north', [{ items: txs(1, 1), end: true }, { items: txs(1, 2), end: true }])
+      const provider = scripted(built, 'north', [
+        { items: txs(1, 1), end: true },
+        { items: txs(1, 2), end: true },
+      ])
       const { state } = await drain(built, [provider], undefined, 1, ['normal', 'token'])
       return state!.cursors.normal !== undefined && state!.cursors.token !== undefined
     },
@@ -119,12 +175,18 @@ describe('every defect of the design is found when it is planted back', () => {
   afterAll(() => rmSync(home, { recursive: true, force: true }))
 
   test.each(DEFECTS.map((defect, at) => [defect.name, defect, at] as const))('%s', async (_, { holds }, at) => {
-    expect(await held(holds, (await import('../../../src/strategies/index.ts')) as Built), 'the code as it is').toBe(true)
-    expect(await held(holds, (await import(join(home, String(at), 'strategies/index.ts'))) as Built), 'with the defect').toBe(false)
+    expect(await held(holds, (await import('../../../src/strategies/index.ts')) as Built), 'the code as it is').toBe(
+      true,
+    )
+    expect(
+      await held(holds, (await import(join(home, String(at), 'strategies/index.ts'))) as Built),
+      'with the defect',
+    ).toBe(false)
   })
 
   function plant(at: number, { file, find, replace }: Defect): void {
-    for (const folder of ['contract', 'values', 'strategies']) cpSync(resolve(import.meta.dirname, '../../../src', folder), join(home, String(at), folder), { recursive: true })
+    for (const folder of ['contract', 'values', 'strategies'])
+      cpSync(resolve(import.meta.dirname, '../../../src', folder), join(home, String(at), folder), { recursive: true })
     const path = join(home, String(at), 'strategies/failover', file)
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, patchText(text, find, replace))
@@ -148,7 +210,9 @@ type Watched = Strategies.Provider<Tx> & { requests(): number; asked(): Strategi
 function scripted(built: Built, name: string, answers: Answers): Watched {
   const asked: Strategies.FetchRequest[] = []
   const provider = built.pagedProvider<Tx>({
-    name, supports: ['pageToken', 'blockNumber'], prefers: 'blockNumber',
+    name,
+    supports: ['pageToken', 'blockNumber'],
+    prefers: 'blockNumber',
     fetchPage: async (request) => {
       const answer = answers[asked.push(request) - 1] ?? createUnavailableError()
       if (answer instanceof Error) throw answer
@@ -159,8 +223,17 @@ function scripted(built: Built, name: string, answers: Answers): Watched {
 }
 
 /** Reads to the end, or to the error that stands for all; at most fifty batches. */
-async function drain(built: Built, providers: readonly Strategies.Provider<Tx>[], from?: Strategies.FailoverState, cycle = 1, operations: readonly string[] = ['token']): Promise<{ ids: string[]; state: Strategies.FailoverState | undefined; error: string | null }> {
-  const strategy = built.failover<Tx>({ providers, operations: Object.fromEntries(operations.map((name) => [name, OPERATION])) })
+async function drain(
+  built: Built,
+  providers: readonly Strategies.Provider<Tx>[],
+  from?: Strategies.FailoverState,
+  cycle = 1,
+  operations: readonly string[] = ['token'],
+): Promise<{ ids: string[]; state: Strategies.FailoverState | undefined; error: string | null }> {
+  const strategy = built.failover<Tx>({
+    providers,
+    operations: Object.fromEntries(operations.map((name) => [name, OPERATION])),
+  })
   const ids: string[] = []
   let state = from
   let batches = 0

@@ -3,8 +3,13 @@ import { findResumption } from '../../../src/strategies/failover/resumption.ts'
 import type { CursorState, CursorType, PaginationCursor } from '../../../src/strategies/index.ts'
 import { block, HOUR_MS, createScriptedProvider, stateAt, time, tokenOf } from './provider-fixture.ts'
 
-const provider = (name: string, supports: CursorType[], prefers = supports[0]!) => createScriptedProvider(name, [], { supports, prefers, replay: { blocks: 2, ms: HOUR_MS } })
-const resume = (name: string, supports: CursorType[], state: CursorState | undefined): PaginationCursor | null | undefined => {
+const provider = (name: string, supports: CursorType[], prefers = supports[0]!) =>
+  createScriptedProvider(name, [], { supports, prefers, replay: { blocks: 2, ms: HOUR_MS } })
+const resume = (
+  name: string,
+  supports: CursorType[],
+  state: CursorState | undefined,
+): PaginationCursor | null | undefined => {
   const found = findResumption(provider(name, supports), state)
   return found === null ? null : found.cursor
 }
@@ -12,13 +17,26 @@ const resume = (name: string, supports: CursorType[], state: CursorState | undef
 describe('where a provider goes on', () => {
   test('E4 E8 the provider that wrote the position takes it up exactly; another one is told by the name in the metadata', () => {
     const state = stateAt(block(100), { alternatives: [block(100)] })
-    expect(findResumption(provider('north', ['blockNumber']), state)).toEqual({ cursor: block(100), isSameProvider: true, replay: undefined })
-    expect(findResumption(provider('south', ['blockNumber']), state)).toMatchObject({ cursor: block(98), isSameProvider: false })
+    expect(findResumption(provider('north', ['blockNumber']), state)).toEqual({
+      cursor: block(100),
+      isSameProvider: true,
+      replay: undefined,
+    })
+    expect(findResumption(provider('south', ['blockNumber']), state)).toMatchObject({
+      cursor: block(98),
+      isSameProvider: false,
+    })
   })
 
   test('E24 a provider that understands nothing of what is kept is left out', () => {
     expect(resume('south', ['timestamp'], stateAt(block(100)))).toBeNull()
-    expect(resume('south', ['signature'], stateAt(block(100), { alternatives: [time(5), { type: 'txHash', value: '0x1' }] }))).toBeNull()
+    expect(
+      resume(
+        'south',
+        ['signature'],
+        stateAt(block(100), { alternatives: [time(5), { type: 'txHash', value: '0x1' }] }),
+      ),
+    ).toBeNull()
     expect(resume('south', ['timestamp'], undefined)).toBeUndefined()
   })
 
@@ -43,11 +61,17 @@ describe('where a provider goes on', () => {
 
   test('E38 its own page token comes first, then a block, then a time; of each the primary first', () => {
     const all = ['pageToken', 'blockNumber', 'timestamp', 'txHash'] satisfies CursorType[]
-    expect(resume('north', all, stateAt(block(9), { alternatives: [tokenOf('north', 'x'), block(8)] }))).toEqual(tokenOf('north', 'x'))
+    expect(resume('north', all, stateAt(block(9), { alternatives: [tokenOf('north', 'x'), block(8)] }))).toEqual(
+      tokenOf('north', 'x'),
+    )
     expect(resume('north', all, stateAt(time(9), { alternatives: [time(8), block(8), block(7)] }))).toEqual(block(8))
     expect(resume('north', all, stateAt(block(9), { alternatives: [block(8)] }))).toEqual(block(9))
-    expect(resume('north', all, stateAt({ type: 'txHash', value: '0x1' }, { alternatives: [time(8), time(7)] }))).toEqual(time(8))
-    expect(resume('north', ['txHash', 'timestamp'], stateAt({ type: 'txHash', value: '0x1' }, { alternatives: [time(8)] }))).toEqual(time(8))
+    expect(
+      resume('north', all, stateAt({ type: 'txHash', value: '0x1' }, { alternatives: [time(8), time(7)] })),
+    ).toEqual(time(8))
+    expect(
+      resume('north', ['txHash', 'timestamp'], stateAt({ type: 'txHash', value: '0x1' }, { alternatives: [time(8)] })),
+    ).toEqual(time(8))
   })
 
   test('E39 F3 ED1 a foreign token is passed over, and the block beside it used, also by a provider that has tokens of its own', () => {
@@ -57,27 +81,57 @@ describe('where a provider goes on', () => {
   })
 
   test('E40 other kinds go through as they are', () => {
-    for (const cursor of [{ type: 'slot', value: 100 }, { type: 'signature', value: 's' }, { type: 'txHash', value: '0x1' }] satisfies PaginationCursor[]) {
-      expect(findResumption(provider('south', [cursor.type]), stateAt(cursor))).toEqual({ cursor, isSameProvider: false, replay: undefined })
+    for (const cursor of [
+      { type: 'slot', value: 100 },
+      { type: 'signature', value: 's' },
+      { type: 'txHash', value: '0x1' },
+    ] satisfies PaginationCursor[]) {
+      expect(findResumption(provider('south', [cursor.type]), stateAt(cursor))).toEqual({
+        cursor,
+        isSameProvider: false,
+        replay: undefined,
+      })
     }
   })
 
   test('E48 a position of a stream that never had anything is a beginning for every provider', () => {
-    const synthetic: CursorState = { primary: block(0), lastTransactionId: '', totalFetched: 0, metadata: { providerName: 'north', updatedAt: 1, isComplete: true } }
+    const synthetic: CursorState = {
+      primary: block(0),
+      lastTransactionId: '',
+      totalFetched: 0,
+      metadata: { providerName: 'north', updatedAt: 1, isComplete: true },
+    }
     expect(resume('south', ['timestamp'], synthetic)).toBeUndefined()
     expect(resume('south', ['pageToken'], synthetic)).toBeUndefined()
     expect(resume('south', ['timestamp'], stateAt(block(0)))).toBeNull()
   })
 
   test('E51 a last transaction that was read ahead of the position, or long before it, is not looked for', () => {
-    const at = (lastAt: number): unknown => findResumption(provider('south', ['blockNumber']), stateAt(tokenOf('north', 'n'), { alternatives: [block(100)], metadata: { providerName: 'north', updatedAt: 1, lastAt: { blockNumber: lastAt } } }))!.replay!.seek
+    const at = (lastAt: number): unknown =>
+      findResumption(
+        provider('south', ['blockNumber']),
+        stateAt(tokenOf('north', 'n'), {
+          alternatives: [block(100)],
+          metadata: { providerName: 'north', updatedAt: 1, lastAt: { blockNumber: lastAt } },
+        }),
+      )!.replay!.seek
     expect([at(90), at(98), at(100), at(101)]).toEqual([null, 't9', 't9', null])
   })
 
   test('E51 only what lies inside the window is looked for again', () => {
     const near = stateAt(block(100), { alternatives: [block(99)] })
     const far = stateAt(block(100), { alternatives: [block(90)] })
-    expect(findResumption(provider('south', ['blockNumber']), near)!.replay).toEqual({ until: block(100), from: block(100), seek: 't9', widened: 0 })
-    expect(findResumption(provider('south', ['blockNumber']), far)!.replay).toEqual({ until: block(100), from: block(100), seek: null, widened: 0 })
+    expect(findResumption(provider('south', ['blockNumber']), near)!.replay).toEqual({
+      until: block(100),
+      from: block(100),
+      seek: 't9',
+      widened: 0,
+    })
+    expect(findResumption(provider('south', ['blockNumber']), far)!.replay).toEqual({
+      until: block(100),
+      from: block(100),
+      seek: null,
+      widened: 0,
+    })
   })
 })

@@ -24,7 +24,11 @@ export interface PostgresTable {
 export async function describeTable(session: PostgresSession, name: TableName): Promise<PostgresTable> {
   const quoted = quoteTable(name)
   const [table] = await session.queryObjects<PostgresTable>(`${TABLES_SQL} where c.oid = to_regclass($1)`, [quoted])
-  if (table === undefined) throw new SyncError('SOURCE_NOT_FOUND', `There is no table ${quoted}, or the account has no access to its schema. Check the name, and grant USAGE on the schema.`)
+  if (table === undefined)
+    throw new SyncError(
+      'SOURCE_NOT_FOUND',
+      `There is no table ${quoted}, or the account has no access to its schema. Check the name, and grant USAGE on the schema.`,
+    )
   return table
 }
 
@@ -39,7 +43,11 @@ export type TableName = string | readonly [schema: string, table: string]
 
 export function splitTableName(name: TableName): readonly string[] {
   const parts = typeof name === 'string' ? name.split('.') : name
-  if (parts.length > 2 || parts.some((part) => part === '')) throw new SyncError('SYNC_INVALID', `${JSON.stringify(name)} is not a table name. Write \`schema.table\`, or a [schema, table] pair.`)
+  if (parts.length > 2 || parts.some((part) => part === ''))
+    throw new SyncError(
+      'SYNC_INVALID',
+      `${JSON.stringify(name)} is not a table name. Write \`schema.table\`, or a [schema, table] pair.`,
+    )
   return parts
 }
 

@@ -1,10 +1,26 @@
 import type { ColumnType, ScalarType } from '../../../contract/index.ts'
 
 /** Column types by catalog name; `decode-values.ts` defines the format of their values. Every other type is read as text. */
-const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map(Object.entries<ScalarType>({
-  bool: 'boolean', bytea: 'bytes', date: 'date', float4: 'double', float8: 'double', int2: 'bigint', int4: 'bigint', int8: 'bigint', json: 'json', jsonb: 'json',
-  numeric: 'decimal', oid: 'bigint', time: 'time', timestamp: 'datetime', timestamptz: 'timestamp', uuid: 'uuid',
-}))
+const SCALAR_TYPES: ReadonlyMap<string, ScalarType> = new Map(
+  Object.entries<ScalarType>({
+    bool: 'boolean',
+    bytea: 'bytes',
+    date: 'date',
+    float4: 'double',
+    float8: 'double',
+    int2: 'bigint',
+    int4: 'bigint',
+    int8: 'bigint',
+    json: 'json',
+    jsonb: 'json',
+    numeric: 'decimal',
+    oid: 'bigint',
+    time: 'time',
+    timestamp: 'datetime',
+    timestamptz: 'timestamp',
+    uuid: 'uuid',
+  }),
+)
 
 const TEXT_ARRAY_TYPES = new Set(['_text', '_varchar', '_bpchar'])
 

@@ -65,15 +65,33 @@ const DECODER_BY_OID = new Map<number, ValueDecoder>([
   [16, decodeBoolean],
   [17, (text) => (text.startsWith('\\x') ? Buffer.from(text.slice(2), 'hex').toString('base64') : text)],
   [INT8_OID, decodeInteger],
-  [21, Number], [23, Number], [26, Number],
-  [25, decodeText], [1043, decodeText], [1042, decodeText], [18, decodeText], [19, decodeText], [2950, decodeText], [1082, decodeText],
-  [114, parseJson], [3802, parseJson],
-  [700, decodeNumber], [701, decodeNumber],
+  [21, Number],
+  [23, Number],
+  [26, Number],
+  [25, decodeText],
+  [1043, decodeText],
+  [1042, decodeText],
+  [18, decodeText],
+  [19, decodeText],
+  [2950, decodeText],
+  [1082, decodeText],
+  [114, parseJson],
+  [3802, parseJson],
+  [700, decodeNumber],
+  [701, decodeNumber],
   [TIMESTAMP_OID, decodeTimestamp],
   [TIMESTAMPTZ_OID, decodeInstant],
 ])
 
-const FORMAT_BY_DECODER = new Map<ValueDecoder, ScalarFormat>([[decodeText, 'text'], [decodeBoolean, 'boolean'], [decodeNumber, 'float'], [Number, 'integer'], [decodeInteger, 'integer'], [decodeTimestamp, 'timestamp'], [decodeInstant, 'instant']])
+const FORMAT_BY_DECODER = new Map<ValueDecoder, ScalarFormat>([
+  [decodeText, 'text'],
+  [decodeBoolean, 'boolean'],
+  [decodeNumber, 'float'],
+  [Number, 'integer'],
+  [decodeInteger, 'integer'],
+  [decodeTimestamp, 'timestamp'],
+  [decodeInstant, 'instant'],
+])
 
 export function decodeInteger(text: string): number | bigint {
   const number = Number(text)
@@ -96,7 +114,8 @@ export function decodeRecord(names: readonly string[], decoders: readonly ValueD
     const text = row[index] ?? null
     const value = text === null ? null : required(decoders[index], 'The column decoder')(text)
     // A column may have any name.
-    if (name === '__proto__') Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
+    if (name === '__proto__')
+      Object.defineProperty(record, '__proto__', { value, writable: true, enumerable: true, configurable: true })
     else record[name] = value
   }
   return record

@@ -26,7 +26,8 @@ export function toSyncError(error: unknown, label: string): SyncError {
   if (state === null) return new SyncError('SOURCE_UNAVAILABLE', `${label}: ${getMessage(error)}.`, { cause: error })
   const code = CODE_BY_SQLSTATE[state] ?? CODE_BY_SQLSTATE[state.slice(0, 2)] ?? 'CONNECTOR_FAILED'
   // Without the server's message: it quotes the value, which is part of the state.
-  if (code === 'CURSOR_REJECTED') return new SyncError(code, `${label}: the stored cursor does not fit the type of its column (SQLSTATE ${state}).`)
+  if (code === 'CURSOR_REJECTED')
+    return new SyncError(code, `${label}: the stored cursor does not fit the type of its column (SQLSTATE ${state}).`)
   return new SyncError(code, `${label}: ${getMessage(error)} (SQLSTATE ${state}).`, { cause: error })
 }
 

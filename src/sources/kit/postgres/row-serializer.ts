@@ -2,7 +2,13 @@ import type { ColumnKind, JsonObject } from '../../../contract/index.ts'
 import { parseJson } from '../../../values/json.ts'
 import { required } from '../../../values/required.ts'
 import type { SerializedRecord, SerializedShape } from '../../../values/serialized-upsert.ts'
-import { getScalarFormat, decodeRecord, type ValueDecoder, type ScalarFormat, type PostgresType } from './decode-values.ts'
+import {
+  getScalarFormat,
+  decodeRecord,
+  type ValueDecoder,
+  type ScalarFormat,
+  type PostgresType,
+} from './decode-values.ts'
 
 export interface SerializedRow {
   /** The requested fields only. */
@@ -17,7 +23,11 @@ export interface SerializedRow {
  */
 export class RowSerializer {
   readonly #columns: readonly SerializerColumn[]
-  readonly #requestedColumns: { readonly indexes: readonly number[]; readonly names: readonly string[]; readonly decoders: readonly ValueDecoder[] }
+  readonly #requestedColumns: {
+    readonly indexes: readonly number[]
+    readonly names: readonly string[]
+    readonly decoders: readonly ValueDecoder[]
+  }
   readonly #prefixBytes: number
   readonly #shapes: RowShape[] = []
   /** The current row: where each column starts, its kind, and the text so far. */
@@ -29,24 +39,47 @@ export class RowSerializer {
   private constructor(columns: readonly SerializerColumn[], indexes: readonly number[]) {
     this.#columns = columns
     const requested = indexes.map((index) => required(columns[index], 'The requested column'))
-    this.#requestedColumns = { indexes, names: requested.map(({ name }) => name), decoders: requested.map(({ decode }) => decode) }
+    this.#requestedColumns = {
+      indexes,
+      names: requested.map(({ name }) => name),
+      decoders: requested.map(({ decode }) => decode),
+    }
     this.#prefixBytes = columns.reduce((sum, { prefix }) => sum + prefix.length, 0)
     this.#starts = new Int32Array(columns.length + 1)
     this.#kinds = new Uint8Array(columns.length)
   }
 
   /** Null if rows must be decoded: a column may hold nested values, or the fields have another order than the columns. */
-  static create(columns: readonly { name: string; oid: number; decode: ValueDecoder }[], types: ReadonlyMap<number, PostgresType>, wanted: readonly string[]): RowSerializer | null {
+  static create(
+    columns: readonly { name: string; oid: number; decode: ValueDecoder }[],
+    types: ReadonlyMap<number, PostgresType>,
+    wanted: readonly string[],
+  ): RowSerializer | null {
     const names = columns.map(({ name }) => name)
-    const fields = Object.keys(decodeRecord(names, [], names.map(() => null)))
-    if (fields.length === 0 || fields.length !== names.length || fields.some((name, index) => name !== names[index])) return null
+    const fields = Object.keys(
+      decodeRecord(
+        names,
+        [],
+        names.map(() => null),
+      ),
+    )
+    if (fields.length === 0 || fields.length !== names.length || fields.some((name, index) => name !== names[index]))
+      return null
     const serialized: SerializerColumn[] = []
     for (const [index, { name, oid, decode }] of columns.entries()) {
       const format = getScalarFormat(oid, types)
       if (format === null) return null
-      serialized.push({ name, format, decode, prefix: Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`) })
+      serialized.push({
+        name,
+        format,
+        decode,
+        prefix: Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`),
+      })
     }
-    return new RowSerializer(serialized, wanted.map((name) => names.indexOf(name)).filter((index) => index !== -1))
+    return new RowSerializer(
+      serialized,
+      wanted.map((name) => names.indexOf(name)).filter((index) => index !== -1),
+    )
   }
 
   /** Takes one row in COPY text format, with its line feed. The caller may reuse the buffer afterwards. */
@@ -63,7 +96,11 @@ export class RowSerializer {
     }
     this.#starts[this.#columns.length] = from
     this.#buffer[this.#length++] = CLOSE
-    return { record: this.#decodeRequested(line), serialized: { text: this.#buffer.toString('utf8', 0, this.#length), shape: this.#findShape() }, bytes: line.length }
+    return {
+      record: this.#decodeRequested(line),
+      serialized: { text: this.#buffer.toString('utf8', 0, this.#length), shape: this.#findShape() },
+      bytes: line.length,
+    }
   }
 
   /** A byte becomes at most six bytes (a JSON escape), and a number at most 32. */
@@ -128,7 +165,11 @@ export class RowSerializer {
         out[put++] = line[++at]!
       } else {
         if (byte === BACKSLASH) at++
-        put += out.write(`\\u${(byte === BACKSLASH ? VERTICAL_TAB : byte).toString(16).padStart(4, '0')}`, put, 'latin1')
+        put += out.write(
+          `\\u${(byte === BACKSLASH ? VERTICAL_TAB : byte).toString(16).padStart(4, '0')}`,
+          put,
+          'latin1',
+        )
       }
     }
     out[put++] = QUOTE
@@ -187,19 +228,34 @@ export class RowSerializer {
 
   #decodeRequested(line: Buffer): JsonObject {
     const { indexes, names, decoders } = this.#requestedColumns
-    return decodeRecord(names, decoders, indexes.map((index) => this.#unescapeColumn(line, index)))
+    return decodeRecord(
+      names,
+      decoders,
+      indexes.map((index) => this.#unescapeColumn(line, index)),
+    )
   }
 
   #unescapeColumn(line: Buffer, index: number): string | null {
     if (this.#kinds[index] === NONE) return null
     const [start, nextStart] = this.#starts.subarray(index, index + 2)
-    return unescapeCopyText(line, required(start, 'The start of the column'), required(nextStart, 'The end of the column') - 1)
+    return unescapeCopyText(
+      line,
+      required(start, 'The start of the column'),
+      required(nextStart, 'The end of the column') - 1,
+    )
   }
 
   /** Reuses the shape of an earlier row with the same kinds. */
   #findShape(): SerializedShape {
     for (const shape of this.#shapes) if (this.#hasSameKinds(shape)) return shape
-    const shape = { kinds: this.#kinds.slice(), columns: this.#columns.map(({ name }, index) => ({ name, kinds: KINDS_BY_CODE[this.#kinds[index] ?? NONE] ?? [] })), parse: (text: string) => this.#parseRecord(text) }
+    const shape = {
+      kinds: this.#kinds.slice(),
+      columns: this.#columns.map(({ name }, index) => ({
+        name,
+        kinds: KINDS_BY_CODE[this.#kinds[index] ?? NONE] ?? [],
+      })),
+      parse: (text: string) => this.#parseRecord(text),
+    }
     // Searching more shapes costs more than creating one.
     if (this.#shapes.length < SHAPES_MAX) this.#shapes.push(shape)
     return shape
@@ -213,7 +269,8 @@ export class RowSerializer {
   #parseRecord(text: string): JsonObject {
     const record = parseJson(text) as JsonObject
     // A large double without a fraction parses as a bigint, but it stays a double.
-    for (const { name, format } of this.#columns) if (format === 'float' && typeof record[name] === 'bigint') record[name] = Number(record[name])
+    for (const { name, format } of this.#columns)
+      if (format === 'float' && typeof record[name] === 'bigint') record[name] = Number(record[name])
     return record
   }
 }
@@ -235,7 +292,9 @@ const SHAPES_MAX = 32
 const [NONE, STRING, INTEGER, NUMBER, BOOLEAN] = [0, 1, 2, 3, 4] as const
 const KINDS_BY_CODE: readonly (readonly ColumnKind[])[] = [[], ['string'], ['integer'], ['number'], ['boolean']]
 
-const [TAB, VERTICAL_TAB, SPACE, QUOTE, PLUS, DASH, POINT, ZERO, NINE, BACKSLASH, CLOSE] = [0x09, 0x0b, 0x20, 0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x39, 0x5c, 0x7d] as const
+const [TAB, VERTICAL_TAB, SPACE, QUOTE, PLUS, DASH, POINT, ZERO, NINE, BACKSLASH, CLOSE] = [
+  0x09, 0x0b, 0x20, 0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x39, 0x5c, 0x7d,
+] as const
 const [UPPER_N, UPPER_T, UPPER_Z, LOWER_T, LOWER_V] = [0x4e, 0x54, 0x5a, 0x74, 0x76] as const
 const [NULL, TRUE, FALSE] = [Buffer.from('null'), Buffer.from('true'), Buffer.from('false')] as const
 
@@ -253,7 +312,14 @@ function isNull(line: Buffer, from: number): boolean {
 
 /** The same check as `decodeInstant`: a year of four digits, and UTC. It excludes `infinity` and other years. */
 function isUtcInstant(line: Buffer, from: number, to: number): boolean {
-  if (to - from < 22 || line[from + 4] !== DASH || line[to - 3] !== PLUS || line[to - 2] !== ZERO || line[to - 1] !== ZERO) return false
+  if (
+    to - from < 22 ||
+    line[from + 4] !== DASH ||
+    line[to - 3] !== PLUS ||
+    line[to - 2] !== ZERO ||
+    line[to - 1] !== ZERO
+  )
+    return false
   for (let at = from; at < from + 4; at++) if (!isDigit(line[at])) return false
   for (let at = from + 19; at < to - 3; at++) if (!isDigit(line[at]) && line[at] !== POINT) return false
   return true

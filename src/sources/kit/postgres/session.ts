@@ -4,7 +4,14 @@ import { CopyOut } from './copy-out.ts'
 import { toSyncError } from './failures.ts'
 import { required } from '../../../values/required.ts'
 import { RowSerializer } from './row-serializer.ts'
-import { getDecoder, isBuiltinType, decodeRecord, type ValueDecoder, type PostgresType, type TextRow } from './decode-values.ts'
+import {
+  getDecoder,
+  isBuiltinType,
+  decodeRecord,
+  type ValueDecoder,
+  type PostgresType,
+  type TextRow,
+} from './decode-values.ts'
 
 export interface TextRows {
   readonly rows: TextRow[]
@@ -43,7 +50,12 @@ export class PostgresSession {
 
   async query(text: string, values: readonly unknown[] = []): Promise<TextRows> {
     try {
-      const { rows, fields } = await this.#client.query<TextRow>({ text, values: [...values], rowMode: 'array', types: { getTypeParser: () => (value: unknown) => value } as pg.CustomTypesConfig })
+      const { rows, fields } = await this.#client.query<TextRow>({
+        text,
+        values: [...values],
+        rowMode: 'array',
+        types: { getTypeParser: () => (value: unknown) => value } as pg.CustomTypesConfig,
+      })
       return { rows, columns: fields.map(({ name, dataTypeID }) => ({ name, oid: dataTypeID })) }
     } catch (error) {
       throw wrapFailure(error, this.#label, this.#signal)
@@ -57,7 +69,10 @@ export class PostgresSession {
   }
 
   /** Legal inside a transaction only. The batch size adapts to the size of the rows. Leaving the loop closes the cursor. */
-  async *streamRecords(text: string, values: readonly unknown[]): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
+  async *streamRecords(
+    text: string,
+    values: readonly unknown[],
+  ): AsyncIterable<{ record: JsonObject; bytes: number }[]> {
     await this.query(`DECLARE page NO SCROLL CURSOR FOR ${text}`, values)
     try {
       for (let count = FETCH_ROWS_MIN; ;) {
@@ -81,7 +96,11 @@ export class PostgresSession {
   }
 
   /** Creates a serializer for the rows of a query. Legal inside a transaction only, where the columns cannot change. */
-  async createRowSerializer(text: string, values: readonly unknown[], wanted: readonly string[]): Promise<RowSerializer | null> {
+  async createRowSerializer(
+    text: string,
+    values: readonly unknown[],
+    wanted: readonly string[],
+  ): Promise<RowSerializer | null> {
     const { columns } = await this.query(text, values)
     await this.loadDecoders(columns.map(({ oid }) => oid))
     const decodable = columns.map((column) => ({ ...column, decode: getDecoder(column.oid, this.#types) }))
@@ -90,7 +109,11 @@ export class PostgresSession {
 
   /** Streams the rows of a COPY with backpressure. Leaving the loop ends it. */
   async *streamCopy<Row>(text: string, parseLine: (line: Buffer) => Row): AsyncIterable<Row[]> {
-    const copy = new CopyOut(`COPY (${text}) TO STDOUT`, parseLine, required(getSocket(this.#client), 'The socket of the connection'))
+    const copy = new CopyOut(
+      `COPY (${text}) TO STDOUT`,
+      parseLine,
+      required(getSocket(this.#client), 'The socket of the connection'),
+    )
     this.#client.query(copy)
     try {
       yield* copy.rows()
@@ -102,7 +125,8 @@ export class PostgresSession {
   /** Returns a decoder for each type. Reads unknown types from the catalog. */
   async loadDecoders(oids: readonly number[]): Promise<ValueDecoder[]> {
     const unknown = oids.filter((oid) => !isBuiltinType(oid) && !this.#types.has(oid))
-    if (unknown.length > 0) for (const type of await this.queryObjects<PostgresType>(TYPES_SQL, [unknown])) this.#types.set(type.oid, type)
+    if (unknown.length > 0)
+      for (const type of await this.queryObjects<PostgresType>(TYPES_SQL, [unknown])) this.#types.set(type.oid, type)
     return oids.map((oid) => getDecoder(oid, this.#types))
   }
 
@@ -116,9 +140,20 @@ export class PostgresSession {
 }
 
 /** Opens a connection that is closed when the signal aborts. */
-export async function connect(url: string, label: string, signal: AbortSignal, options: { replication?: 'database' } = {}): Promise<pg.Client> {
+export async function connect(
+  url: string,
+  label: string,
+  signal: AbortSignal,
+  options: { replication?: 'database' } = {},
+): Promise<pg.Client> {
   signal.throwIfAborted()
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, keepAlive: true, application_name: 'tidemark', ...options } as pg.ClientConfig)
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    application_name: 'tidemark',
+    ...options,
+  } as pg.ClientConfig)
   // A connection error also fails the pending statement. Without a listener it would end the process.
   client.on('error', () => {})
   const end = (): void => getSocket(client)?.destroy()
@@ -133,8 +168,12 @@ export async function connect(url: string, label: string, signal: AbortSignal, o
   return client
 }
 
-export function getSocket(client: pg.Client): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
-  return (client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }).connection?.stream
+export function getSocket(
+  client: pg.Client,
+): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
+  return (
+    client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }
+  ).connection?.stream
 }
 
 export function wrapFailure(error: unknown, label: string, signal: AbortSignal): unknown {
@@ -153,7 +192,8 @@ export function describeServer(url: string): string {
 }
 
 /** Fixes the text format of values, independent of the server configuration. */
-export const SESSION_SETTINGS_SQL = "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
+export const SESSION_SETTINGS_SQL =
+  "set datestyle to 'ISO, YMD'; set timezone to 'UTC'; set intervalstyle to 'iso_8601'; set extra_float_digits to 1; set bytea_output to 'hex'"
 
 const FETCH_ROWS_MIN = 100
 const FETCH_ROWS_MAX = 5_000

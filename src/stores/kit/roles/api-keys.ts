@@ -29,7 +29,8 @@ export const API_KEY_PLANS = {
   revokeApiKey: defineWrite(function* (sql, id, endsAt, by) {
     yield* lockTenant(sql)
     const changed = yield* sql.run(
-      'update {api_keys} set ends_at = :endsAt where tenant_id = :tenant and key_id = :id and (ends_at is null or ends_at > :endsAt)', { id, endsAt },
+      'update {api_keys} set ends_at = :endsAt where tenant_id = :tenant and key_id = :id and (ends_at is null or ends_at > :endsAt)',
+      { id, endsAt },
     )
     if (changed > 0) yield* sql.kernel.writeAudit(null, createEndApiKeyAuditEntry(id, endsAt, by))
     return changed > 0
@@ -53,7 +54,13 @@ function selectApiKeys({ dialect }: Sql): string {
 
 function toApiKey(row: ApiKeyRow): ApiKey {
   return {
-    id: row.key_id, tenant: row.tenant, name: row.name, hash: row.hash, scopes: JSON.parse(row.scopes) as string[],
-    rateLimit: row.rate_limit, createdAt: row.created_at, endsAt: row.ends_at,
+    id: row.key_id,
+    tenant: row.tenant,
+    name: row.name,
+    hash: row.hash,
+    scopes: JSON.parse(row.scopes) as string[],
+    rateLimit: row.rate_limit,
+    createdAt: row.created_at,
+    endsAt: row.ends_at,
   }
 }

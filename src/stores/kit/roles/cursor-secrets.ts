@@ -19,19 +19,30 @@ export const CURSOR_SECRET_PLANS = {
     if (hasFreshSecret(known, candidate)) return known
     const { secret, createdAt, retainMs } = candidate
     yield* checkSealingKey(sql, secret)
-    yield* sql.run('insert into {cursor_secrets} (tenant_id, created_at, secret) values (:tenant, :createdAt, :secret)', { createdAt, secret })
+    yield* sql.run(
+      'insert into {cursor_secrets} (tenant_id, created_at, secret) values (:tenant, :createdAt, :secret)',
+      { createdAt, secret },
+    )
     // A secret stays valid for this long after its successor was created.
     const replaced = known.find((other) => other.createdAt < createdAt - retainMs)
-    if (replaced !== undefined) yield* sql.run('delete from {cursor_secrets} where tenant_id = :tenant and created_at < :replaced', { replaced: replaced.createdAt })
+    if (replaced !== undefined)
+      yield* sql.run('delete from {cursor_secrets} where tenant_id = :tenant and created_at < :replaced', {
+        replaced: replaced.createdAt,
+      })
     return yield* readCursorSecrets(sql)
   }),
 }
 
-export function hasFreshSecret([newest]: readonly CursorSecret[], { createdAt, rotateAfterMs }: CursorSecretCandidate): boolean {
+export function hasFreshSecret(
+  [newest]: readonly CursorSecret[],
+  { createdAt, rotateAfterMs }: CursorSecretCandidate,
+): boolean {
   return newest !== undefined && newest.createdAt > createdAt - rotateAfterMs
 }
 
 /** Newest first. */
 function readCursorSecrets(sql: Sql) {
-  return sql.all<CursorSecret>('select secret, created_at as "createdAt" from {cursor_secrets} where tenant_id = :tenant order by created_at desc')
+  return sql.all<CursorSecret>(
+    'select secret, created_at as "createdAt" from {cursor_secrets} where tenant_id = :tenant order by created_at desc',
+  )
 }

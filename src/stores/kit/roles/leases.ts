@@ -1,7 +1,16 @@
 import type { Inflight, LeaseStore } from '../../../contract/index.ts'
 import { createConflictAuditEntry } from '../audit-entries.ts'
 import { checkStateRollback, repairEntry, type StateEvidenceRow } from '../check-state-rollback.ts'
-import { closeCycle, ensureEntry, findEntry, deleteSeen, findLeasedEntry, lockTenant, readStateEvidence, writeInflight } from '../registry.ts'
+import {
+  closeCycle,
+  ensureEntry,
+  findEntry,
+  deleteSeen,
+  findLeasedEntry,
+  lockTenant,
+  readStateEvidence,
+  writeInflight,
+} from '../registry.ts'
 import { NEVER_RUN_ENTRY, toCheckpoint, toInflight, type RegistryEntry } from '../registry-rows.ts'
 import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 import { replaceNul } from '../replace-nul.ts'
@@ -31,7 +40,10 @@ export const LEASE_PLANS = {
   renew: defineWrite(function* (sql, lease, { ttlMs, at }) {
     const entry = yield* findLeasedEntry(sql, lease, at)
     if (entry === null) return false
-    yield* sql.send(`update {registry} set held_until = {greatest}(held_until, :until) ${WHERE_SYNC}`, { sync: entry.sync_id, until: entry.now + ttlMs })
+    yield* sql.send(`update {registry} set held_until = {greatest}(held_until, :until) ${WHERE_SYNC}`, {
+      sync: entry.sync_id,
+      until: entry.now + ttlMs,
+    })
     return true
   }),
 
@@ -53,7 +65,8 @@ export const LEASE_PLANS = {
     )
     if (stopReason === 'complete') {
       yield* sql.send(
-        `update {registry} set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :endedAt ${WHERE_SYNC}`, { sync, endedAt },
+        `update {registry} set failures = 0, error_code = null, error_message = null, error_at = null, retry_at = null, last_success_at = :endedAt ${WHERE_SYNC}`,
+        { sync, endedAt },
       )
     } else if (error !== null) {
       const failures = report.isBlockedByPause === true ? '{greatest}(failures, 1)' : 'failures + 1'
@@ -76,7 +89,8 @@ export const LEASE_PLANS = {
     const unfinished = toInflight(entry)
     if (unfinished !== null && !request.fresh && unfinished.mode === request.mode) {
       yield* sql.send(
-        'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle', { cycle: unfinished.cycle },
+        'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle',
+        { cycle: unfinished.cycle },
       )
       return { inflight: unfinished, resumed: true, headSequence, columns }
     }
@@ -92,7 +106,17 @@ export const LEASE_PLANS = {
        values (:tenant, :sync, :mode, :trigger, :at, :headSequence, 0, :hasState) returning cycle_id as cycle`,
       { sync, mode, trigger, at, headSequence, hasState: state !== null },
     )
-    const inflight: Inflight = { cycle, mode, page: 0, state, startedAt: at, scope: null, tidemark: null, guardState: null, startSequence: headSequence }
+    const inflight: Inflight = {
+      cycle,
+      mode,
+      page: 0,
+      state,
+      startedAt: at,
+      scope: null,
+      tidemark: null,
+      guardState: null,
+      startSequence: headSequence,
+    }
     yield* writeInflight(sql, sync, inflight)
     return { inflight, resumed: false, headSequence, columns }
   }),
@@ -106,7 +130,10 @@ export const LEASE_PLANS = {
 } satisfies PlansOf<LeaseStore>
 
 function* writeRepairedEntry(sql: Sql, entry: RegistryEntry, { open_cycle: openCycle }: StateEvidenceRow): Steps<void> {
-  yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${WHERE_SYNC}`, { sync: entry.sync_id, version: entry.version })
+  yield* sql.send(`update {registry} set version = :version, committed = null, committed_by = null ${WHERE_SYNC}`, {
+    sync: entry.sync_id,
+    version: entry.version,
+  })
   yield* writeInflight(sql, entry.sync_id, null)
   if (openCycle === null) return
   yield* deleteSeen(sql, openCycle)

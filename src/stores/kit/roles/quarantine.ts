@@ -8,7 +8,8 @@ export const QUARANTINE_PLANS = {
       `select q.quarantine_id as id, g.connector_id as worker, g.stream_id as sync, q.database_name as "database", q.key, q.code, q.message, q.text,
          q.cycle_id as cycle, q.page, q.at
        from {quarantine} q join {registry} g on g.tenant_id = q.tenant_id and g.sync_id = q.sync_id
-       where q.tenant_id = :tenant ${ref === undefined ? '' : `and q.sync_id = ${SYNC_ID_SQL}`} order by q.quarantine_id desc limit :limit`, { ...ref, limit },
+       where q.tenant_id = :tenant ${ref === undefined ? '' : `and q.sync_id = ${SYNC_ID_SQL}`} order by q.quarantine_id desc limit :limit`,
+      { ...ref, limit },
     )
   }),
 } satisfies PlansOf<QuarantineStore>

@@ -13,7 +13,20 @@ import { TENANT_PLANS } from './tenants.ts'
 import { WEBHOOK_PLANS } from './webhooks.ts'
 
 /** The store methods that are implemented once, over the SQL port. */
-export const ROLE_PLANS = { ...API_KEY_PLANS, ...AUDIT_PLANS, ...CONSUMER_PLANS, ...DATA_KEY_PLANS, ...INBOUND_PLANS, ...LEASE_PLANS, ...PACING_PLANS, ...QUARANTINE_PLANS, ...SEQUENCE_PLANS, ...SYNC_PLANS, ...TENANT_PLANS, ...WEBHOOK_PLANS }
+export const ROLE_PLANS = {
+  ...API_KEY_PLANS,
+  ...AUDIT_PLANS,
+  ...CONSUMER_PLANS,
+  ...DATA_KEY_PLANS,
+  ...INBOUND_PLANS,
+  ...LEASE_PLANS,
+  ...PACING_PLANS,
+  ...QUARANTINE_PLANS,
+  ...SEQUENCE_PLANS,
+  ...SYNC_PLANS,
+  ...TENANT_PLANS,
+  ...WEBHOOK_PLANS,
+}
 
 export type RoleMethod = keyof typeof ROLE_PLANS
 
@@ -24,7 +37,17 @@ export function isRoleMethod(method: string): method is RoleMethod {
 }
 
 /** Binds the role plans to a store's way of running a plan. */
-export function bindPlans(run: <Args extends readonly unknown[], T>(plan: TransactionPlan<Args, T>, args: Args) => Promise<T>): RoleMethods {
-  const bind = (plan: TransactionPlan<readonly never[], unknown>) => (...args: readonly never[]) => run(plan, args)
-  return Object.fromEntries(Object.entries(ROLE_PLANS).map(([method, plan]) => [method, bind(plan as TransactionPlan<readonly never[], unknown>)])) as unknown as RoleMethods
+export function bindPlans(
+  run: <Args extends readonly unknown[], T>(plan: TransactionPlan<Args, T>, args: Args) => Promise<T>,
+): RoleMethods {
+  const bind =
+    (plan: TransactionPlan<readonly never[], unknown>) =>
+    (...args: readonly never[]) =>
+      run(plan, args)
+  return Object.fromEntries(
+    Object.entries(ROLE_PLANS).map(([method, plan]) => [
+      method,
+      bind(plan as TransactionPlan<readonly never[], unknown>),
+    ]),
+  ) as unknown as RoleMethods
 }

@@ -7,7 +7,9 @@ export const SEQUENCE_PLANS = {
 } satisfies PlansOf<SequenceStore>
 
 function* readHeadSequence(sql: Sql): Steps<number> {
-  return (yield* sql.get<{ sequence: number }>('select sequence from {tenants} where tenant_id = :tenant'))?.sequence ?? 0
+  return (
+    (yield* sql.get<{ sequence: number }>('select sequence from {tenants} where tenant_id = :tenant'))?.sequence ?? 0
+  )
 }
 
 /**
@@ -16,7 +18,8 @@ function* readHeadSequence(sql: Sql): Steps<number> {
  */
 export function* findSequenceBefore(sql: Sql, time: number): Steps<number> {
   const next = yield* sql.get<{ first: number }>(
-    'select first_sequence as first from {commits} where tenant_id = :tenant and committed_at >= :time order by committed_at, first_sequence limit 1', { time },
+    'select first_sequence as first from {commits} where tenant_id = :tenant and committed_at >= :time order by committed_at, first_sequence limit 1',
+    { time },
   )
   return next === undefined ? yield* readHeadSequence(sql) : next.first - 1
 }

@@ -1,5 +1,20 @@
-import type { ChangeAction, Delivery, Webhook, WebhookAllowance, WebhookEdit, WebhookStore } from '../../../contract/index.ts'
-import { createAddWebhookAuditEntry, PROGRAM_ACTOR, createRemoveWebhookAuditEntry, createRestartWebhookAuditEntry, createRotateWebhookAuditEntry, createSwitchWebhookAuditEntry, createEditWebhookAuditEntry } from '../audit-entries.ts'
+import type {
+  ChangeAction,
+  Delivery,
+  Webhook,
+  WebhookAllowance,
+  WebhookEdit,
+  WebhookStore,
+} from '../../../contract/index.ts'
+import {
+  createAddWebhookAuditEntry,
+  PROGRAM_ACTOR,
+  createRemoveWebhookAuditEntry,
+  createRestartWebhookAuditEntry,
+  createRotateWebhookAuditEntry,
+  createSwitchWebhookAuditEntry,
+  createEditWebhookAuditEntry,
+} from '../audit-entries.ts'
 import { lockTenant, reviveTenant } from '../registry.ts'
 import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
 import { replaceNul } from '../replace-nul.ts'
@@ -21,8 +36,24 @@ export const WEBHOOK_PLANS = {
     yield* checkSealingKey(sql, secrets)
     const update = ['url', 'databases', 'actions', 'allow', 'secrets']
     yield* sql.run(
-      sql.dialect.upsert({ table: 'webhooks', key: ['tenant_id', 'webhook_id'], insert: [...update, 'created_at', 'position', 'floor', 'epoch'], update }),
-      { webhook_id: id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), secrets, created_at: createdAt, position: sequence, floor, epoch },
+      sql.dialect.upsert({
+        table: 'webhooks',
+        key: ['tenant_id', 'webhook_id'],
+        insert: [...update, 'created_at', 'position', 'floor', 'epoch'],
+        update,
+      }),
+      {
+        webhook_id: id,
+        url,
+        databases: toJsonText(databases),
+        actions: toJsonText(actions),
+        allow: JSON.stringify(allow),
+        secrets,
+        created_at: createdAt,
+        position: sequence,
+        floor,
+        epoch,
+      },
     )
     yield* sql.kernel.writeAudit(null, createAddWebhookAuditEntry(settings, { actor, at: createdAt }))
   }),
@@ -32,14 +63,24 @@ export const WEBHOOK_PLANS = {
     // Locked before it is read: a claim holder that records deliveries may be about to change the failure streak.
     const locked = yield* sql.get(`select 1 from {webhooks} where ${WEBHOOK_CONDITION} {for_update}`, { id })
     if (locked === undefined) return false
-    const before = toWebhook(yield* sql.one<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id }))
+    const before = toWebhook(
+      yield* sql.one<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id }),
+    )
     const after = applyEdit(before, edit)
     const entry = createEditWebhookAuditEntry(before, after, by)
     if (entry === null) return true
     const { url, databases, actions, allow, failureStreak, retryAt } = after
     yield* sql.run(
       `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, streak = :failureStreak, retry_at = :retryAt, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
-      { id, url, databases: toJsonText(databases), actions: toJsonText(actions), allow: JSON.stringify(allow), failureStreak, retryAt },
+      {
+        id,
+        url,
+        databases: toJsonText(databases),
+        actions: toJsonText(actions),
+        allow: JSON.stringify(allow),
+        failureStreak,
+        retryAt,
+      },
     )
     yield* sql.kernel.writeAudit(null, entry)
     return true
@@ -48,7 +89,10 @@ export const WEBHOOK_PLANS = {
   rotateWebhook: defineWrite(function* (sql, id, secrets, by) {
     yield* lockTenant(sql)
     yield* checkSealingKey(sql, secrets)
-    const changed = yield* sql.run(`update {webhooks} set secrets = :secrets where ${WEBHOOK_CONDITION} and secrets = :replaces`, { id, secrets, replaces: by.replaces })
+    const changed = yield* sql.run(
+      `update {webhooks} set secrets = :secrets where ${WEBHOOK_CONDITION} and secrets = :replaces`,
+      { id, secrets, replaces: by.replaces },
+    )
     if (changed > 0) yield* sql.kernel.writeAudit(null, createRotateWebhookAuditEntry(id, by))
     return changed > 0
   }),
@@ -64,77 +108,152 @@ export const WEBHOOK_PLANS = {
 
   restartWebhook: defineWrite(function* (sql, id, { actor, at, place: cursor }) {
     yield* lockTenant(sql)
-    const moved = place === undefined ? '' : 'position = :sequence, floor = :floor, '
+    const setCursor = cursor === undefined ? '' : 'position = :sequence, floor = :floor, '
     const changed = yield* sql.run(
-      `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`, { id, ...cursor },
+      `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      { id, ...cursor },
     )
     if (changed === 0) return null
     yield* sql.kernel.writeAudit(null, createRestartWebhookAuditEntry(id, cursor, { actor, at }))
     // The log delivers these again.
-    if (cursor !== undefined) yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence > :sequence`, { id, sequence: cursor.sequence })
-    const { dead } = yield* sql.one<{ dead: number }>(`select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`, { id })
-    yield* sql.run(`update {deliveries} set dead = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`, { id, at })
+    if (cursor !== undefined)
+      yield* sql.run(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence > :sequence`, {
+        id,
+        sequence: cursor.sequence,
+      })
+    const { dead } = yield* sql.one<{ dead: number }>(
+      `select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`,
+      { id },
+    )
+    yield* sql.run(
+      `update {deliveries} set dead = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`,
+      { id, at },
+    )
     return dead
   }),
 
   setWebhookDisabled: defineWrite(function* (sql, id, disabled, by) {
     yield* lockTenant(sql)
-    const changed = yield* sql.run(`update {webhooks} set disabled = :disabled, streak = 0, retry_at = null, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`, { id, disabled })
+    const changed = yield* sql.run(
+      `update {webhooks} set disabled = :disabled, streak = 0, retry_at = null, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      { id, disabled },
+    )
     if (changed > 0) yield* sql.kernel.writeAudit(null, createSwitchWebhookAuditEntry(id, disabled, by))
     return changed > 0
   }),
 
   claimWebhook: defineWrite(function* (sql, id, { holder, ttlMs, at, evictHolder }) {
     const found = yield* sql.get<{ epoch: number; holder: string | null; held_until: number | null; now: number }>(
-      `select epoch, holder, held_until, :now as now from {webhooks} where ${WEBHOOK_CONDITION} and disabled is null {for_update}`, { id, at },
+      `select epoch, holder, held_until, :now as now from {webhooks} where ${WEBHOOK_CONDITION} and disabled is null {for_update}`,
+      { id, at },
     )
     if (found === undefined) return null
     const { holder: heldBy, held_until: heldUntil } = found
     if (heldBy !== null && heldUntil !== null && heldUntil > found.now && heldBy !== evictHolder) return null
     const epoch = found.epoch + 1
-    yield* sql.run(`update {webhooks} set epoch = :epoch, holder = :holder, held_until = :until where ${WEBHOOK_CONDITION}`, { id, epoch, holder, until: found.now + ttlMs })
-    const claimed = yield* sql.one<WebhookRow>(`${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`, { id })
+    yield* sql.run(
+      `update {webhooks} set epoch = :epoch, holder = :holder, held_until = :until where ${WEBHOOK_CONDITION}`,
+      { id, epoch, holder, until: found.now + ttlMs },
+    )
+    const claimed = yield* sql.one<WebhookRow>(
+      `${SELECT_WEBHOOKS} where w.tenant_id = :tenant and w.webhook_id = :id`,
+      { id },
+    )
     return { id, epoch, webhook: toWebhook(claimed) }
   }),
 
   renewWebhook: defineWrite(function* (sql, { id, epoch }, { ttlMs, at }) {
-    return (yield* sql.run(`update {webhooks} set held_until = {greatest}(held_until, :now + :ttlMs) where ${CLAIM_CONDITION}`, { id, epoch, ttlMs, at })) > 0
+    return (
+      (yield* sql.run(
+        `update {webhooks} set held_until = {greatest}(held_until, :now + :ttlMs) where ${CLAIM_CONDITION}`,
+        { id, epoch, ttlMs, at },
+      )) > 0
+    )
   }),
 
   releaseWebhook: defineWrite(function* (sql, { id, epoch }) {
-    yield* sql.run(`update {webhooks} set holder = null, held_until = null where ${WEBHOOK_CONDITION} and epoch = :epoch`, { id, epoch })
+    yield* sql.run(
+      `update {webhooks} set holder = null, held_until = null where ${WEBHOOK_CONDITION} and epoch = :epoch`,
+      { id, epoch },
+    )
   }),
 
   webhookSecrets: defineRead(function* (sql, { id, epoch }) {
-    return (yield* sql.get<{ secrets: string }>(`select secrets from {webhooks} where ${CLAIM_CONDITION}`, { id, epoch }))?.secrets ?? null
+    return (
+      (yield* sql.get<{ secrets: string }>(`select secrets from {webhooks} where ${CLAIM_CONDITION}`, { id, epoch }))
+        ?.secrets ?? null
+    )
   }),
 
   recordDeliveries: defineWrite(function* (sql, { id, epoch }, { progress, delivered, undelivered }) {
-    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } = progress
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } =
+      progress
     const changed = yield* sql.run(
       `update {webhooks} set position = :sequence, floor = :floor, streak = :failureStreak, retry_at = :retryAt, succeeded_at = :succeededAt, failed_at = :failedAt,
          last_status = :lastStatus, last_answer = :lastAnswer, disabled = :disabledReason where ${CLAIM_CONDITION}`,
-      { id, epoch, sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer: replaceNul(lastAnswer), disabledReason },
+      {
+        id,
+        epoch,
+        sequence,
+        floor,
+        failureStreak,
+        retryAt,
+        succeededAt,
+        failedAt,
+        lastStatus,
+        lastAnswer: replaceNul(lastAnswer),
+        disabledReason,
+      },
     )
     if (changed === 0) return false
     for (const deliveredSequence of delivered) {
-      yield* sql.send(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence = :deliveredSequence`, { id, deliveredSequence })
+      yield* sql.send(`delete from {deliveries} where ${WEBHOOK_CONDITION} and sequence = :deliveredSequence`, {
+        id,
+        deliveredSequence,
+      })
     }
     const update = ['attempts', 'first_at', 'next_at', 'dead', 'last_status', 'last_answer']
     const upsert = sql.dialect.upsert({
-      table: 'deliveries', key: ['tenant_id', 'webhook_id', 'sequence'], insert: ['message_id', 'database_name', 'key', 'body', ...update], update,
+      table: 'deliveries',
+      key: ['tenant_id', 'webhook_id', 'sequence'],
+      insert: ['message_id', 'database_name', 'key', 'body', ...update],
+      update,
     })
-    for (const { sequence: undeliveredSequence, messageId, database, key, body, attempts, firstAt, nextAt, dead, ...last } of undelivered) {
+    for (const {
+      sequence: undeliveredSequence,
+      messageId,
+      database,
+      key,
+      body,
+      attempts,
+      firstAt,
+      nextAt,
+      dead,
+      ...last
+    } of undelivered) {
       yield* sql.send(upsert, {
-        webhook_id: id, sequence: undeliveredSequence, message_id: messageId, database_name: database, key, body, attempts, first_at: firstAt, next_at: nextAt, dead,
-        last_status: last.lastStatus, last_answer: replaceNul(last.lastAnswer),
+        webhook_id: id,
+        sequence: undeliveredSequence,
+        message_id: messageId,
+        database_name: database,
+        key,
+        body,
+        attempts,
+        first_at: firstAt,
+        next_at: nextAt,
+        dead,
+        last_status: last.lastStatus,
+        last_answer: replaceNul(last.lastAnswer),
       })
     }
     return true
   }),
 
   deliveries: defineRead(function* (sql, { webhook, dead, limit }) {
-    const found = yield* sql.all<DeliveryRow>(`select * from {deliveries} where ${WEBHOOK_CONDITION} and dead = :dead order by sequence limit :limit`, { id: webhook, dead, limit })
+    const found = yield* sql.all<DeliveryRow>(
+      `select * from {deliveries} where ${WEBHOOK_CONDITION} and dead = :dead order by sequence limit :limit`,
+      { id: webhook, dead, limit },
+    )
     return found.map(toDelivery)
   }),
 } satisfies PlansOf<WebhookStore>
@@ -184,18 +303,42 @@ interface DeliveryRow {
 
 function toWebhook(row: WebhookRow): Webhook {
   return {
-    id: row.webhook_id, url: row.url, databases: row.databases === null ? null : (JSON.parse(row.databases) as string[]),
-    actions: row.actions === null ? null : (JSON.parse(row.actions) as ChangeAction[]), allow: JSON.parse(row.allow) as WebhookAllowance[], secrets: row.secrets,
-    createdAt: row.created_at, sequence: row.position, floor: row.floor, failureStreak: row.streak, retryAt: row.retry_at, succeededAt: row.succeeded_at,
-    failedAt: row.failed_at, lastStatus: row.last_status, lastAnswer: row.last_answer, disabledReason: row.disabled, waiting: row.waiting, dead: row.dead,
-    dueAt: row.due_at, heldBy: row.holder,
+    id: row.webhook_id,
+    url: row.url,
+    databases: row.databases === null ? null : (JSON.parse(row.databases) as string[]),
+    actions: row.actions === null ? null : (JSON.parse(row.actions) as ChangeAction[]),
+    allow: JSON.parse(row.allow) as WebhookAllowance[],
+    secrets: row.secrets,
+    createdAt: row.created_at,
+    sequence: row.position,
+    floor: row.floor,
+    failureStreak: row.streak,
+    retryAt: row.retry_at,
+    succeededAt: row.succeeded_at,
+    failedAt: row.failed_at,
+    lastStatus: row.last_status,
+    lastAnswer: row.last_answer,
+    disabledReason: row.disabled,
+    waiting: row.waiting,
+    dead: row.dead,
+    dueAt: row.due_at,
+    heldBy: row.holder,
   }
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
   return {
-    sequence: row.sequence, messageId: row.message_id, database: row.database_name, key: row.key, body: row.body, attempts: row.attempts,
-    firstAt: row.first_at, nextAt: row.next_at, dead: Boolean(row.dead), lastStatus: row.last_status, lastAnswer: row.last_answer,
+    sequence: row.sequence,
+    messageId: row.message_id,
+    database: row.database_name,
+    key: row.key,
+    body: row.body,
+    attempts: row.attempts,
+    firstAt: row.first_at,
+    nextAt: row.next_at,
+    dead: Boolean(row.dead),
+    lastStatus: row.last_status,
+    lastAnswer: row.last_answer,
   }
 }
 

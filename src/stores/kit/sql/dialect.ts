@@ -22,7 +22,16 @@ export interface Dialect {
  * to; `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to
  * use its index of unfinished cycles.
  */
-export type DialectToken = 'greatest' | 'least' | 'for_update' | 'for_share' | 'insert_new' | 'or_nothing' | 'text' | 'requests_window' | 'open_cycles'
+export type DialectToken =
+  | 'greatest'
+  | 'least'
+  | 'for_update'
+  | 'for_share'
+  | 'insert_new'
+  | 'or_nothing'
+  | 'text'
+  | 'requests_window'
+  | 'open_cycles'
 
 /**
  * An insert whose parameters are named like its columns. For an existing row, `update` columns are replaced and `add`
@@ -38,7 +47,10 @@ export interface UpsertSpec {
 
 /** The upsert of SQLite and PostgreSQL. */
 export function upsertOnConflict({ table, key, insert, update = [], add = [] }: UpsertSpec): string {
-  const sets = [...update.map((name) => `${name} = excluded.${name}`), ...add.map((name) => `${name} = stored.${name} + excluded.${name}`)]
+  const sets = [
+    ...update.map((name) => `${name} = excluded.${name}`),
+    ...add.map((name) => `${name} = stored.${name} + excluded.${name}`),
+  ]
   return `insert into {${table}} as stored (${[...key, ...insert].join(', ')}) values (${[...key, ...insert].map(parameterFor).join(', ')})
     on conflict (${key.join(', ')}) do update set ${sets.join(', ')}`
 }
@@ -81,16 +93,19 @@ export class StatementCompiler {
 function compile(sql: string, dialect: Dialect): CompiledStatement {
   const parameterNames: string[] = []
   const tokens: Readonly<Record<string, string>> = dialect.tokens
-  const text = sql.replaceAll(/\{(\w+)\}|(?<!:):([a-zA-Z]\w*)/g, (_match, token: string | undefined, name: string | undefined) => {
-    if (token !== undefined) return tokens[token] ?? dialect.table(token)
-    if (name === undefined) return ''
-    if (name === 'now' && dialect.clock !== null) return dialect.clock
-    if (dialect.parameters.style === 'positional') {
-      parameterNames.push(name)
-      return '?'
-    }
-    const at = parameterNames.indexOf(name)
-    return dialect.parameters.write(at < 0 ? parameterNames.push(name) : at + 1)
-  })
+  const text = sql.replaceAll(
+    /\{(\w+)\}|(?<!:):([a-zA-Z]\w*)/g,
+    (_match, token: string | undefined, name: string | undefined) => {
+      if (token !== undefined) return tokens[token] ?? dialect.table(token)
+      if (name === undefined) return ''
+      if (name === 'now' && dialect.clock !== null) return dialect.clock
+      if (dialect.parameters.style === 'positional') {
+        parameterNames.push(name)
+        return '?'
+      }
+      const at = parameterNames.indexOf(name)
+      return dialect.parameters.write(at < 0 ? parameterNames.push(name) : at + 1)
+    },
+  )
   return { text, parameterNames }
 }

@@ -77,22 +77,30 @@ export interface TransactionPlan<Args extends readonly unknown[], T> {
   steps(sql: Sql, ...args: Args): Steps<T>
 }
 
-export function defineRead<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): TransactionPlan<Args, T> {
+export function defineRead<Args extends readonly unknown[], T>(
+  steps: (sql: Sql, ...args: Args) => Steps<T>,
+): TransactionPlan<Args, T> {
   return { access: 'read', steps }
 }
 
-export function defineWrite<Args extends readonly unknown[], T>(steps: (sql: Sql, ...args: Args) => Steps<T>): TransactionPlan<Args, T> {
+export function defineWrite<Args extends readonly unknown[], T>(
+  steps: (sql: Sql, ...args: Args) => Steps<T>,
+): TransactionPlan<Args, T> {
   return { access: 'write', steps }
 }
 
 /** One plan for every method of a role of the contract. */
 export type PlansOf<Role> = {
-  readonly [M in keyof Role]: Role[M] extends (...args: infer Args) => Promise<infer T> ? TransactionPlan<Args, T> : never
+  readonly [M in keyof Role]: Role[M] extends (...args: infer Args) => Promise<infer T>
+    ? TransactionPlan<Args, T>
+    : never
 }
 
 /** The role that a set of plans implements once they are bound to a driver. */
 export type RoleOf<Plans> = {
-  readonly [M in keyof Plans]: Plans[M] extends TransactionPlan<infer Args, infer T> ? (...args: Args) => Promise<T> : never
+  readonly [M in keyof Plans]: Plans[M] extends TransactionPlan<infer Args, infer T>
+    ? (...args: Args) => Promise<T>
+    : never
 }
 
 /** `kernel` receives the port that it becomes a part of. */
@@ -101,7 +109,9 @@ export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) =
     return (yield { kind: 'all', sql, values }) as Row[]
   }
   const sql: Omit<Sql, 'kernel'> = {
-    tenant, dialect, all,
+    tenant,
+    dialect,
+    all,
     *get<Row extends object>(sql: string, values?: SqlValues) {
       return (yield* all<Row>(sql, values))[0]
     },

@@ -85,7 +85,8 @@ const INT64 = 2n ** 63n
 
 function typeOfText(text: string): 'date' | 'text' | 'timestamp' {
   // The length and two characters rule out most texts cheaply.
-  if (text.length < 10 || text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH || text.startsWith('0000')) return 'text'
+  if (text.length < 10 || text.charCodeAt(4) !== DASH || text.charCodeAt(7) !== DASH || text.startsWith('0000'))
+    return 'text'
   if (text.length === 10) return isDate(text) ? 'date' : 'text'
   return isTimestamp(text) ? 'timestamp' : 'text'
 }
@@ -98,7 +99,8 @@ export function isDate(text: string): boolean {
 }
 
 /** The usual form of an instant, limited to days that every month has. */
-const COMMON_TIMESTAMP = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
+const COMMON_TIMESTAMP =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z$/
 
 /** True for an instant with a zone, in the years 1 to 9999. */
 export function isTimestamp(text: string): boolean {
@@ -113,7 +115,9 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00
 /** True when a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {
   const match = TIMESTAMP.exec(text)
-  return match !== null && format !== undefined && hasFormatSuffix(format, match[2] ?? '') && hasDecimals(match[1], format)
+  return (
+    match !== null && format !== undefined && hasFormatSuffix(format, match[2] ?? '') && hasDecimals(match[1], format)
+  )
 }
 
 const DATETIME = /^(?!0000)\d{4}-\d\d-\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/
@@ -124,7 +128,9 @@ export function isDatetime(text: string): boolean {
 }
 
 export function hasDatetimeFormat(text: string, format: string | undefined): boolean {
-  return format !== undefined && hasFormatSuffix(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
+  return (
+    format !== undefined && hasFormatSuffix(format, separatorOf(text)) && hasDecimals(DATETIME.exec(text)?.[1], format)
+  )
 }
 
 /** True when `end` is everything that follows the decimals in a format. */
@@ -169,7 +175,11 @@ export function isDecimal(text: string): boolean {
 
 /** True for base64 that its bytes reproduce exactly: with padding, and with no bits beyond the last byte. */
 export function isBase64(text: string): boolean {
-  return text.length % 4 === 0 && /^[A-Za-z\d+/]*={0,2}$/.test(text) && Buffer.from(text, 'base64').toString('base64') === text
+  return (
+    text.length % 4 === 0 &&
+    /^[A-Za-z\d+/]*={0,2}$/.test(text) &&
+    Buffer.from(text, 'base64').toString('base64') === text
+  )
 }
 
 /** The column type for all of these values. A value that does not fit is kept in `_extra`; see `encode-record.ts`. */
@@ -209,5 +219,9 @@ export function findCommonFormat(type: ColumnType, texts: Iterable<string>): str
     count(`${decimals.length}${zone}`)
     if (!decimals.endsWith('0')) count(`*${zone}`)
   }
-  return [...counts].toSorted((a, b) => b[1] - a[1] || Number(a[0].startsWith('*')) - Number(b[0].startsWith('*')))[0]?.[0] ?? null
+  return (
+    [...counts].toSorted(
+      (a, b) => b[1] - a[1] || Number(a[0].startsWith('*')) - Number(b[0].startsWith('*')),
+    )[0]?.[0] ?? null
+  )
 }

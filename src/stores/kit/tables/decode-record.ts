@@ -24,10 +24,14 @@ export class RecordDecoder<Value> {
   constructor(columns: readonly TableColumn[], write: ValueSerializer<Value>) {
     this.#known = new Set(columns.map(({ member }) => member))
     this.#write = write
-    const formers = new Map(columns.flatMap((column, at) => (column.former === true ? [[column.member, { column, at }]] : [])))
-    this.#fields = columns.flatMap((column, at) => (
-      column.former === true ? [] : [{ column, at, head: `${JSON.stringify(column.member)}:`, former: formers.get(column.member) ?? null }]
-    ))
+    const formers = new Map(
+      columns.flatMap((column, at) => (column.former === true ? [[column.member, { column, at }]] : [])),
+    )
+    this.#fields = columns.flatMap((column, at) =>
+      column.former === true
+        ? []
+        : [{ column, at, head: `${JSON.stringify(column.member)}:`, former: formers.get(column.member) ?? null }],
+    )
   }
 
   /** `valueAt` is called with the index of a column that has a name in SQL. */
@@ -37,13 +41,15 @@ export class RecordDecoder<Value> {
     for (const { column, at, head, former } of this.#fields) {
       const { member } = column
       let written: string | null = null
-      if (extra?.values !== undefined && Object.hasOwn(extra.values, member)) written = stringifyJson(extra.values[member] ?? null)
+      if (extra?.values !== undefined && Object.hasOwn(extra.values, member))
+        written = stringifyJson(extra.values[member] ?? null)
       else {
         const value = column.name === null ? null : valueAt(at)
         const earlier = value === null && former !== null ? valueAt(former.at) : null
         if (value !== null) written = this.#write(value, column)
         else if (earlier !== null && former !== null) written = this.#write(earlier, former.column)
-        else if (column.none !== 'absent' && sequence >= column.since && extra?.absent?.includes(member) !== true) written = column.none === 'null' ? 'null' : '""'
+        else if (column.none !== 'absent' && sequence >= column.since && extra?.absent?.includes(member) !== true)
+          written = column.none === 'null' ? 'null' : '""'
       }
       if (written !== null) text += `${text.length > 1 ? ',' : ''}${head}${written}`
     }
@@ -55,7 +61,8 @@ export class RecordDecoder<Value> {
 /** Appends the fields that have no column. */
 function appendMembers(text: string, values: JsonObject, known: ReadonlySet<string>): string {
   for (const name of Object.keys(values)) {
-    if (!known.has(name)) text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name] ?? null)}`
+    if (!known.has(name))
+      text += `${text.length > 1 ? ',' : ''}${JSON.stringify(name)}:${stringifyJson(values[name] ?? null)}`
   }
   return text
 }

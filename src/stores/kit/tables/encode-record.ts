@@ -1,8 +1,21 @@
 import type { JsonObject, JsonValue } from '../../../contract/index.ts'
 import { stringifyJson } from '../../../values/json.ts'
 import {
-  hasDatetimeFormat, needsFormat, hasTimestampFormat, isBase64, isDate, isDatetime, isDecimal, isTime, isTimestamp, isUuid, itemTypeOf, typeOfValue,
-  type ColumnDialect, type ColumnType, type TableColumn,
+  hasDatetimeFormat,
+  needsFormat,
+  hasTimestampFormat,
+  isBase64,
+  isDate,
+  isDatetime,
+  isDecimal,
+  isTime,
+  isTimestamp,
+  isUuid,
+  itemTypeOf,
+  typeOfValue,
+  type ColumnDialect,
+  type ColumnType,
+  type TableColumn,
 } from './column.ts'
 
 /**
@@ -55,7 +68,11 @@ export class RecordEncoder {
       const value = isInherited && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
       if (column.former === true) {
-        values.push(value === undefined || value === null ? null : this.#encodeExact(column, value) ?? approximateValue(column, value))
+        values.push(
+          value === undefined || value === null
+            ? null
+            : (this.#encodeExact(column, value) ?? approximateValue(column, value)),
+        )
         continue
       }
       if (value === undefined) {
@@ -92,7 +109,12 @@ export class RecordEncoder {
         needsColumns = true
       }
     }
-    return { values, extra: extra === null && absent === null ? null : serializeExtra(extra, absent), needsColumns, misfits }
+    return {
+      values,
+      extra: extra === null && absent === null ? null : serializeExtra(extra, absent),
+      needsColumns,
+      misfits,
+    }
   }
 
   /** Returns the value as the column stores it; null when the column would not return exactly this value. */
@@ -119,11 +141,17 @@ export class RecordEncoder {
       case 'boolean':
         return typeof value === 'boolean'
       case 'double':
-        return typeof value === 'number' && (value > 0 ? value >= doubleMin : value < 0 ? value <= -doubleMin : Object.is(value, 0))
+        return (
+          typeof value === 'number' &&
+          (value > 0 ? value >= doubleMin : value < 0 ? value <= -doubleMin : Object.is(value, 0))
+        )
       case 'bigint':
         return (typeof value === 'number' || typeof value === 'bigint') && typeOfValue(value) === 'bigint'
       case 'numeric':
-        return typeof value === 'bigint' || (typeof value === 'number' && (typeOfValue(value) === 'bigint' || !Number.isInteger(value)))
+        return (
+          typeof value === 'bigint' ||
+          (typeof value === 'number' && (typeOfValue(value) === 'bigint' || !Number.isInteger(value)))
+        )
       case 'decimal':
         return typeof value === 'string' && isDecimal(value)
       case 'uuid':
@@ -136,7 +164,9 @@ export class RecordEncoder {
       default: {
         if (!Array.isArray(value)) return false
         const item = itemTypeOf(type)
-        return preservesJsonText || (item !== null && value.every((one) => one === null || this.#isExact(item, format, one)))
+        return (
+          preservesJsonText || (item !== null && value.every((one) => one === null || this.#isExact(item, format, one)))
+        )
       }
     }
   }
@@ -160,7 +190,9 @@ function approximateValue({ type }: TableColumn, value: Exclude<JsonValue, null>
       return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : null
     case 'numeric':
     case 'decimal':
-      return typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && isDecimal(value)) ? value : null
+      return typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && isDecimal(value))
+        ? value
+        : null
     case 'uuid':
       return typeof value === 'string' && isUuid(value.toLowerCase()) ? value.toLowerCase() : null
     default:
@@ -183,7 +215,8 @@ function isExactInJsonb(value: JsonValue): boolean {
     return Math.abs(value) < 1e21 && !Object.is(value, -0) && (Number.isSafeInteger(value) || !Number.isInteger(value))
   }
   if (typeof value !== 'object' || value === null) return true
-  for (const item of Array.isArray(value) ? value : Object.values(value)) if (!isExactInJsonb(item ?? null)) return false
+  for (const item of Array.isArray(value) ? value : Object.values(value))
+    if (!isExactInJsonb(item ?? null)) return false
   return true
 }
 
@@ -196,6 +229,7 @@ function serializeExtra(values: JsonObject | null, absent: string[] | null): str
  * field, and with a frozen prototype any such assignment throws.
  */
 function defineMember(object: JsonObject, name: string, value: JsonValue): void {
-  if (name in object) Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
+  if (name in object)
+    Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true })
   else object[name] = value
 }

@@ -25,23 +25,41 @@ export function countExtraMembers(columns: readonly TableColumn[], texts: Iterab
     }
   }
   return [...found].map(([member, { rows, misfits, types }]) => ({
-    member, rows, misfits, types: Object.fromEntries(types), proposal: misfits === 0 ? null : proposeType(columnOf.get(member), new Set(types.keys())),
+    member,
+    rows,
+    misfits,
+    types: Object.fromEntries(types),
+    proposal: misfits === 0 ? null : proposeType(columnOf.get(member), new Set(types.keys())),
   }))
 }
 
 /** The type that holds both the column's values and the waiting ones; null when it is the column's own. */
 function proposeType(column: TableColumn | undefined, types: Set<ColumnType>): string | null {
-  if (column === undefined || column.name === null) return types.has('json') && types.size > 1 ? 'json' : commonType(types)
+  if (column === undefined || column.name === null)
+    return types.has('json') && types.size > 1 ? 'json' : commonType(types)
   const all = new Set([...types, column.type])
   const type = all.has('json') ? 'json' : commonType(all)
   return type === column.type ? null : type
 }
 
 export function describeColumns(
-  columns: readonly TableColumn[], sqlTypeOf: (type: ColumnType) => string, dependentsOf: (column: string) => SchemaColumn['dependents'],
+  columns: readonly TableColumn[],
+  sqlTypeOf: (type: ColumnType) => string,
+  dependentsOf: (column: string) => SchemaColumn['dependents'],
 ): SchemaColumn[] {
-  return columns.filter(({ former }) => former !== true).map(({ member, name, type, from, held, wanted }) => ({
-    member, column: name, type, sqlType: name === null ? null : sqlTypeOf(type), origin: from ?? 'values', wanted: wanted ?? null, isHeld: held === true,
-    dependents: name === null ? [] : dependentsOf(columns.find((other) => other.former === true && other.member === member)?.name ?? name),
-  }))
+  return columns
+    .filter(({ former }) => former !== true)
+    .map(({ member, name, type, from, held, wanted }) => ({
+      member,
+      column: name,
+      type,
+      sqlType: name === null ? null : sqlTypeOf(type),
+      origin: from ?? 'values',
+      wanted: wanted ?? null,
+      isHeld: held === true,
+      dependents:
+        name === null
+          ? []
+          : dependentsOf(columns.find((other) => other.former === true && other.member === member)?.name ?? name),
+    }))
 }

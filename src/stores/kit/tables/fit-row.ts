@@ -10,7 +10,12 @@ export interface RowSizeLimits {
 }
 
 /** For a database whose rows must fit into a page: values of a wide table that do not fit go to `_extra`. */
-export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, record: JsonObject, { rowBytesMax, valueBytesMax }: RowSizeLimits): EncodedRecord {
+export function fitRow(
+  columns: readonly TableColumn[],
+  encoded: EncodedRecord,
+  record: JsonObject,
+  { rowBytesMax, valueBytesMax }: RowSizeLimits,
+): EncodedRecord {
   const { values } = encoded
   if (values.length * valueBytesMax <= rowBytesMax) return encoded
   let bytes = values.length / 8
@@ -18,7 +23,14 @@ export function fitRow(columns: readonly TableColumn[], encoded: EncodedRecord, 
   for (const [at, { member }] of columns.entries()) {
     const value = values[at] ?? null
     if (value === null) continue
-    bytes += typeof value === 'string' ? Math.min(valueBytesMax, 4 + value.length * 3) : typeof value === 'boolean' ? 1 : typeof value === 'object' ? valueBytesMax : 8
+    bytes +=
+      typeof value === 'string'
+        ? Math.min(valueBytesMax, 4 + value.length * 3)
+        : typeof value === 'boolean'
+          ? 1
+          : typeof value === 'object'
+            ? valueBytesMax
+            : 8
     if (bytes <= rowBytesMax) continue
     over ??= Object.create(null) as JsonObject
     over[member] = record[member] ?? null

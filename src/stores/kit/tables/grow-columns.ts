@@ -17,7 +17,10 @@ export interface ColumnLimits {
  * sequence the records get.
  */
 export function growColumns(
-  columns: readonly TableColumn[], records: readonly JsonObject[], since: number, limits: ColumnLimits,
+  columns: readonly TableColumn[],
+  records: readonly JsonObject[],
+  since: number,
+  limits: ColumnLimits,
 ): readonly TableColumn[] {
   const known = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [] : [[member, at]])))
   const met = new Map<string, Array<Exclude<JsonValue, null>>>()
@@ -45,8 +48,12 @@ export function growColumns(
     if (name === null && (before !== null || values.length > 0)) continue
     if (before !== null && name === before.name && format === (before.format ?? null)) continue
     const column: TableColumn = {
-      ...before, member, name, type,
-      none: before?.none ?? ((counts.get(member) ?? 0) * 2 >= records.length ? 'null' : 'absent'), since: before?.since ?? since,
+      ...before,
+      member,
+      name,
+      type,
+      none: before?.none ?? ((counts.get(member) ?? 0) * 2 >= records.length ? 'null' : 'absent'),
+      since: before?.since ?? since,
       ...(format !== null && { format }),
     }
     if (at === undefined) grown.push(column)
@@ -75,8 +82,13 @@ export function acceptsShape(columns: readonly TableColumn[], mode: SchemaMode =
 export function withFormats(columns: readonly TableColumn[], records: readonly JsonObject[]): TableColumn[] {
   return columns.map((column) => {
     if (column.format !== undefined || !needsFormat(column.type)) return column
-    const values = records.flatMap((record) => (Object.hasOwn(record, column.member) ? [record[column.member] ?? null] : []))
-    return { ...column, format: findCommonFormat(column.type, textsOf(values)) ?? (column.type.startsWith('datetime') ? '3' : '3Z') }
+    const values = records.flatMap((record) =>
+      Object.hasOwn(record, column.member) ? [record[column.member] ?? null] : [],
+    )
+    return {
+      ...column,
+      format: findCommonFormat(column.type, textsOf(values)) ?? (column.type.startsWith('datetime') ? '3' : '3Z'),
+    }
   })
 }
 
@@ -85,7 +97,10 @@ export function withFormats(columns: readonly TableColumn[], records: readonly J
  * its type: the declared one is noted as `wanted` and reported in `drift`.
  */
 export function addDeclaredColumns(
-  columns: readonly TableColumn[], shape: CommitShape, since: number, limits: ColumnLimits,
+  columns: readonly TableColumn[],
+  shape: CommitShape,
+  since: number,
+  limits: ColumnLimits,
 ): { readonly columns: readonly TableColumn[]; readonly drift: readonly string[] } {
   const known = new Map(columns.flatMap(({ member, former }, at) => (former === true ? [] : [[member, at]])))
   const grown = [...columns]
@@ -97,9 +112,18 @@ export function addDeclaredColumns(
     const before = at === undefined ? null : (grown[at] ?? null)
     // A schema change dropped its column.
     if (before?.held === true) continue
-    const column: TableColumn = before !== null && before.name !== null
-      ? withWantedType(before, type)
-      : { none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null', since, ...before, member, name: names.allocate(member), type, from }
+    const column: TableColumn =
+      before !== null && before.name !== null
+        ? withWantedType(before, type)
+        : {
+            none: isOptional ? 'absent' : isEmptyText ? 'empty' : 'null',
+            since,
+            ...before,
+            member,
+            name: names.allocate(member),
+            type,
+            from,
+          }
     if (before !== null && isSameColumn(before, column)) continue
     if (column.wanted !== undefined) {
       drift.push(`${shape.database}.${member} is declared as ${type}, but its column is ${column.type}`)
@@ -127,7 +151,9 @@ class ColumnNameAllocator {
   #count: number
 
   constructor(columns: readonly TableColumn[], limits: ColumnLimits) {
-    this.#taken = new Set([...limits.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()))
+    this.#taken = new Set(
+      [...limits.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()),
+    )
     this.#limits = limits
     this.#count = columns.filter(({ name }) => name !== null).length
   }

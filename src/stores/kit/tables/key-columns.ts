@@ -22,21 +22,41 @@ export function keyMembersWithoutColumn(columns: readonly TableColumn[], key: re
 /**
  * A key is enforced only on an empty table: existing rows may violate it, and a large table would be locked for long.
  */
-export function planKey(database: string, columns: readonly TableColumn[], key: readonly string[], isEmpty: boolean): KeyPlan {
+export function planKey(
+  database: string,
+  columns: readonly TableColumn[],
+  key: readonly string[],
+  isEmpty: boolean,
+): KeyPlan {
   if (!isEmpty) return refuseKey(database, columns, key, 'the table already has rows')
-  const names = key.map((member) => required(columns.find((column) => column.member === member)?.name, 'The column of a key field'))
+  const names = key.map((member) =>
+    required(columns.find((column) => column.member === member)?.name, 'The column of a key field'),
+  )
   return { names, columns: withKey(columns, key, 'enforced'), drift: [] }
 }
 
-export function refuseKey(database: string, columns: readonly TableColumn[], key: readonly string[], reason: string): KeyPlan {
-  return { names: null, columns: withKey(columns, key, 'refused'), drift: [`the key of ${database} (${key.join(', ')}) is not enforced: ${reason}`] }
+export function refuseKey(
+  database: string,
+  columns: readonly TableColumn[],
+  key: readonly string[],
+  reason: string,
+): KeyPlan {
+  return {
+    names: null,
+    columns: withKey(columns, key, 'refused'),
+    drift: [`the key of ${database} (${key.join(', ')}) is not enforced: ${reason}`],
+  }
 }
 
 export function enforcedKeyColumns(columns: readonly TableColumn[]): TableColumn[] {
   return columns.filter(({ key }) => key === 'enforced')
 }
 
-function withKey(columns: readonly TableColumn[], key: readonly string[], state: 'enforced' | 'refused'): TableColumn[] {
+function withKey(
+  columns: readonly TableColumn[],
+  key: readonly string[],
+  state: 'enforced' | 'refused',
+): TableColumn[] {
   return columns.map((column) => (key.includes(column.member) ? { ...column, key: state } : column))
 }
 

@@ -1,4 +1,11 @@
-import { SyncError, type ColumnChange, type SchemaChangeRequest, type SchemaChangeState, type SchemaColumn, type SchemaPhase } from '../../../contract/index.ts'
+import {
+  SyncError,
+  type ColumnChange,
+  type SchemaChangeRequest,
+  type SchemaChangeState,
+  type SchemaColumn,
+  type SchemaPhase,
+} from '../../../contract/index.ts'
 import { nameColumn } from '../column-names.ts'
 import { itemTypeOf, type ColumnType, type ScalarType, type TableColumn } from './column.ts'
 import type { ColumnLimits } from './grow-columns.ts'
@@ -31,25 +38,58 @@ export interface SchemaChangeFacts extends ColumnLimits {
 }
 
 /** Returns the columns during the change, and the change itself. Throws when it cannot be carried out. */
-export function planSchemaChange(columns: readonly TableColumn[], request: SchemaChangeRequest, facts: SchemaChangeFacts): { columns: TableColumn[]; change: StoredSchemaChange } {
+export function planSchemaChange(
+  columns: readonly TableColumn[],
+  request: SchemaChangeRequest,
+  facts: SchemaChangeFacts,
+): { columns: TableColumn[]; change: StoredSchemaChange } {
   const { changes, actor, reason, at, allowDependentLoss = false } = request
-  if (changes.length === 0) throw createInvalidSchemaChangeError('The schema change is empty. Name at least one field to change.')
-  if (new Set(changes.map(({ member }) => member)).size < changes.length) throw createInvalidSchemaChangeError('A field is named twice.')
+  if (changes.length === 0)
+    throw createInvalidSchemaChangeError('The schema change is empty. Name at least one field to change.')
+  if (new Set(changes.map(({ member }) => member)).size < changes.length)
+    throw createInvalidSchemaChangeError('A field is named twice.')
   const changed = [...columns]
-  const taken = new Set([...facts.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()))
+  const taken = new Set(
+    [...facts.reserved, ...columns.flatMap(({ name }) => name ?? [])].map((name) => name.toLowerCase()),
+  )
   const moves = changes.map((wanted) => planColumnTransition(changed, wanted, taken, facts))
-  if (changed.filter(({ name, former }) => name !== null && former !== true).length > facts.columnsMax) throw createInvalidSchemaChangeError(`The table can have at most ${facts.columnsMax} columns for fields.`)
-  return { columns: changed, change: { changes, moves, phase: 'add', position: null, scanned: 0, rewritten: 0, actor, reason, startedAt: at, lose: allowDependentLoss } }
+  if (changed.filter(({ name, former }) => name !== null && former !== true).length > facts.columnsMax)
+    throw createInvalidSchemaChangeError(`The table can have at most ${facts.columnsMax} columns for fields.`)
+  return {
+    columns: changed,
+    change: {
+      changes,
+      moves,
+      phase: 'add',
+      position: null,
+      scanned: 0,
+      rewritten: 0,
+      actor,
+      reason,
+      startedAt: at,
+      lose: allowDependentLoss,
+    },
+  }
 }
 
-function planColumnTransition(columns: TableColumn[], { member, type, column, drop }: ColumnChange, taken: Set<string>, facts: SchemaChangeFacts): ColumnTransition {
+function planColumnTransition(
+  columns: TableColumn[],
+  { member, type, column, drop }: ColumnChange,
+  taken: Set<string>,
+  facts: SchemaChangeFacts,
+): ColumnTransition {
   const at = columns.findIndex((known) => known.member === member && known.former !== true)
   const before = columns[at]
   const from = before?.name ?? null
-  if (before?.key === 'enforced' && (drop === true || type !== undefined)) throw createInvalidSchemaChangeError(`${formatName(member)} is part of the key; its column cannot be changed or dropped.`)
+  if (before?.key === 'enforced' && (drop === true || type !== undefined))
+    throw createInvalidSchemaChangeError(
+      `${formatName(member)} is part of the key; its column cannot be changed or dropped.`,
+    )
   if (drop === true) {
-    if (type !== undefined || column !== undefined) throw createInvalidSchemaChangeError(`${formatName(member)} cannot be dropped and changed in one request.`)
-    if (before === undefined || from === null) throw createInvalidSchemaChangeError(`${formatName(member)} has no column.`)
+    if (type !== undefined || column !== undefined)
+      throw createInvalidSchemaChangeError(`${formatName(member)} cannot be dropped and changed in one request.`)
+    if (before === undefined || from === null)
+      throw createInvalidSchemaChangeError(`${formatName(member)} has no column.`)
     const { format: _, ...held } = before
     columns[at] = { ...held, name: null, held: true }
     columns.push({ ...before, former: true })
@@ -58,18 +98,31 @@ function planColumnTransition(columns: TableColumn[], { member, type, column, dr
   const name = column === undefined ? null : reserveColumnName(column, from, taken, facts)
   if (type === undefined) {
     if (name === null) throw createInvalidSchemaChangeError(`No change is given for ${formatName(member)}.`)
-    if (before === undefined || from === null) throw createInvalidSchemaChangeError(`${formatName(member)} has no column.`)
+    if (before === undefined || from === null)
+      throw createInvalidSchemaChangeError(`${formatName(member)} has no column.`)
     return { member, from, to: null, name, type: before.type }
   }
-  if (!Object.hasOwn(facts.types, itemTypeOf(type as ColumnType) ?? type)) throw createInvalidSchemaChangeError(`Unknown type ${formatName(type)}. Types: ${Object.keys(facts.types).join(', ')}.`)
-  if (from !== null && before?.type === type) throw createInvalidSchemaChangeError(`The column of ${formatName(member)} already has the type ${type}.`)
+  if (!Object.hasOwn(facts.types, itemTypeOf(type as ColumnType) ?? type))
+    throw createInvalidSchemaChangeError(
+      `Unknown type ${formatName(type)}. Types: ${Object.keys(facts.types).join(', ')}.`,
+    )
+  if (from !== null && before?.type === type)
+    throw createInvalidSchemaChangeError(`The column of ${formatName(member)} already has the type ${type}.`)
   const final = name ?? from ?? nameColumn(member, taken, facts.nameBytesMax)
   if (final === null) throw createInvalidSchemaChangeError(`No column name can be derived from ${formatName(member)}.`)
-  const to = from === null ? final : required(nameColumn(`${final}__new`, taken, facts.nameBytesMax), 'The name of the new column')
+  const to =
+    from === null
+      ? final
+      : required(nameColumn(`${final}__new`, taken, facts.nameBytesMax), 'The name of the new column')
   taken.add(to.toLowerCase())
   const format = facts.formatOf(member, type as ColumnType)
   const made: TableColumn = {
-    member, name: to, type: type as ColumnType, none: before?.none ?? 'absent', since: before?.since ?? 0, from: 'change',
+    member,
+    name: to,
+    type: type as ColumnType,
+    none: before?.none ?? 'absent',
+    since: before?.since ?? 0,
+    from: 'change',
     ...(format !== undefined && { format }),
   }
   if (at === -1) columns.push(made)
@@ -78,31 +131,49 @@ function planColumnTransition(columns: TableColumn[], { member, type, column, dr
   return { member, from, to, name: final, type: made.type }
 }
 
-function reserveColumnName(column: string, from: string | null, taken: Set<string>, { nameBytesMax }: SchemaChangeFacts): string {
+function reserveColumnName(
+  column: string,
+  from: string | null,
+  taken: Set<string>,
+  { nameBytesMax }: SchemaChangeFacts,
+): string {
   if (column === from) throw createInvalidSchemaChangeError(`The column is already called ${formatName(column)}.`)
-  if (nameColumn(column, new Set(), nameBytesMax) !== column) throw createInvalidSchemaChangeError(`${formatName(column)} is not a valid column name.`)
-  if (taken.has(column.toLowerCase()) && column.toLowerCase() !== from?.toLowerCase()) throw createInvalidSchemaChangeError(`The column name ${formatName(column)} is already used or reserved.`)
+  if (nameColumn(column, new Set(), nameBytesMax) !== column)
+    throw createInvalidSchemaChangeError(`${formatName(column)} is not a valid column name.`)
+  if (taken.has(column.toLowerCase()) && column.toLowerCase() !== from?.toLowerCase())
+    throw createInvalidSchemaChangeError(`The column name ${formatName(column)} is already used or reserved.`)
   taken.add(column.toLowerCase())
   return column
 }
 
 /** Throws when the change would drop objects that depend on a column, and the request does not allow it. */
-export function checkDependentLoss(columns: readonly TableColumn[], { moves, lose }: StoredSchemaChange, dependentsOf: (column: string) => SchemaColumn['dependents']): void {
+export function checkDependentLoss(
+  columns: readonly TableColumn[],
+  { moves, lose }: StoredSchemaChange,
+  dependentsOf: (column: string) => SchemaColumn['dependents'],
+): void {
   const lost = moves.flatMap(({ member, from, to, name }) => {
     const isReplaced = from !== null && (to !== null || name === null)
     if (!isReplaced) return []
     const old = columns.find((column) => column.member === member && column.former === true)?.name ?? from
-    return dependentsOf(old).filter(({ isKept }) => !isKept || name === null).map((dependent) => dependent.name)
+    return dependentsOf(old)
+      .filter(({ isKept }) => !isKept || name === null)
+      .map((dependent) => dependent.name)
   })
-  if (lost.length > 0 && !lose) throw createInvalidSchemaChangeError(`These objects would be dropped with their column: ${[...new Set(lost)].join(', ')}. Drop them first, or allow the loss.`)
+  if (lost.length > 0 && !lose)
+    throw createInvalidSchemaChangeError(
+      `These objects would be dropped with their column: ${[...new Set(lost)].join(', ')}. Drop them first, or allow the loss.`,
+    )
 }
 
 /** The columns after all values have been copied. */
 export function finishColumns(columns: readonly TableColumn[], moves: readonly ColumnTransition[]): TableColumn[] {
   const names = new Map(moves.map(({ member, name }) => [member, name]))
-  return columns.filter(({ former }) => former !== true).map((column) => (
-    column.name !== null && names.has(column.member) ? { ...column, name: names.get(column.member) ?? null } : column
-  ))
+  return columns
+    .filter(({ former }) => former !== true)
+    .map((column) =>
+      column.name !== null && names.has(column.member) ? { ...column, name: names.get(column.member) ?? null } : column,
+    )
 }
 
 /** True when values have to be copied. */
@@ -111,21 +182,44 @@ export function needsRowCopy(moves: readonly ColumnTransition[]): boolean {
 }
 
 /** Returns the change after a batch of rows. `last` identifies the last row; null when there were no more. */
-export function advanceAfterBatch(change: StoredSchemaChange, { scanned, rewritten, last }: { scanned: number; rewritten: number; last: string | null }): StoredSchemaChange {
+export function advanceAfterBatch(
+  change: StoredSchemaChange,
+  { scanned, rewritten, last }: { scanned: number; rewritten: number; last: string | null },
+): StoredSchemaChange {
   const phase: SchemaPhase = last !== null ? change.phase : change.phase === 'rows' ? 'history' : 'indexes'
-  return { ...change, phase, position: last, scanned: change.scanned + scanned, rewritten: change.rewritten + rewritten }
+  return {
+    ...change,
+    phase,
+    position: last,
+    scanned: change.scanned + scanned,
+    rewritten: change.rewritten + rewritten,
+  }
 }
 
-export function toSchemaChangeState({ changes, phase, scanned, rewritten, actor, reason, startedAt }: StoredSchemaChange): SchemaChangeState {
+export function toSchemaChangeState({
+  changes,
+  phase,
+  scanned,
+  rewritten,
+  actor,
+  reason,
+  startedAt,
+}: StoredSchemaChange): SchemaChangeState {
   return { changes, phase, scanned, rewritten, actor, reason, startedAt }
 }
 
 /** Describes the changes for the audit log. */
 export function describeChanges(changes: readonly ColumnChange[]): string {
-  return changes.map(({ member, type, column, drop }) => {
-    if (drop === true) return `drop ${formatName(member)}`
-    return [formatName(member), ...(type === undefined ? [] : [`type ${type}`]), ...(column === undefined ? [] : [`column ${formatName(column)}`])].join(' ')
-  }).join('; ')
+  return changes
+    .map(({ member, type, column, drop }) => {
+      if (drop === true) return `drop ${formatName(member)}`
+      return [
+        formatName(member),
+        ...(type === undefined ? [] : [`type ${type}`]),
+        ...(column === undefined ? [] : [`column ${formatName(column)}`]),
+      ].join(' ')
+    })
+    .join('; ')
 }
 
 export function createInvalidSchemaChangeError(message: string): SyncError {

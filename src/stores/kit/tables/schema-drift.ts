@@ -1,4 +1,12 @@
-import type { Commit, JsonObject, JsonValue, Landing, QuarantinedRecord, SchemaDrift, SchemaMode } from '../../../contract/index.ts'
+import type {
+  Commit,
+  JsonObject,
+  JsonValue,
+  Landing,
+  QuarantinedRecord,
+  SchemaDrift,
+  SchemaMode,
+} from '../../../contract/index.ts'
 import { describeDrift, truncateMember } from '../../../values/describe-drift.ts'
 import { stringifyJson } from '../../../values/json.ts'
 import type { LandingPlan } from '../plan-landing.ts'
@@ -21,7 +29,10 @@ export interface TableWithDrift {
  * The databases of a commit whose tables have no column yet. Their first records create columns, besides the declared
  * ones, even where later records may not add any.
  */
-export function databasesWithoutColumns({ schemaModes = {} }: Commit, tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined): Set<string> {
+export function databasesWithoutColumns(
+  { schemaModes = {} }: Commit,
+  tableOf: (database: string) => Pick<TableWithDrift, 'columns'> | undefined,
+): Set<string> {
   return new Set(Object.keys(schemaModes).filter((database) => !hasColumns(tableOf(database)?.columns ?? [])))
 }
 
@@ -50,16 +61,28 @@ export class DriftCollector {
   }
 
   /** Records the drift of one written record. */
-  recordDrift(table: TableWithDrift, record: JsonObject, { misfits, needsColumns }: EncodedRecord, sequence: number): void {
+  recordDrift(
+    table: TableWithDrift,
+    record: JsonObject,
+    { misfits, needsColumns }: EncodedRecord,
+    sequence: number,
+  ): void {
     if (misfits !== null) {
-      for (const member of misfits) this.#add(table, { member, kind: 'conflict', found: memberTypeOf(record, member), sequence })
+      for (const member of misfits)
+        this.#add(table, { member, kind: 'conflict', found: memberTypeOf(record, member), sequence })
     }
     if (!needsColumns || this.mayAddColumns(table)) return
-    for (const member of findNewMembers(table.columns, record)) this.#add(table, { member, kind: 'frozen', found: memberTypeOf(record, member), sequence })
+    for (const member of findNewMembers(table.columns, record))
+      this.#add(table, { member, kind: 'frozen', found: memberTypeOf(record, member), sequence })
   }
 
   /** Records a column that got another name than its field, because a foreign column already has that name. */
-  recordTakenNames(table: TableWithDrift, grown: readonly TableColumn[], foreign: readonly string[], sequence: number): void {
+  recordTakenNames(
+    table: TableWithDrift,
+    grown: readonly TableColumn[],
+    foreign: readonly string[],
+    sequence: number,
+  ): void {
     const names = new Set(foreign.map((name) => name.toLowerCase()))
     const before = new Set(table.columns.flatMap(({ member, name }) => (name === null ? [] : [member])))
     for (const { member, name, type } of grown) {
@@ -70,7 +93,9 @@ export class DriftCollector {
 
   /** Lists the new stored drift of each changed database. */
   listChanged(): Array<{ database: string; drift: string }> {
-    return [...this.#known].filter(([, { isNew }]) => isNew).map(([database, { drift }]) => ({ database, drift: JSON.stringify(drift) }))
+    return [...this.#known]
+      .filter(([, { isNew }]) => isNew)
+      .map(([database, { drift }]) => ({ database, drift: JSON.stringify(drift) }))
   }
 
   /** Descriptions of the new drift, for the audit log. */
@@ -78,14 +103,25 @@ export class DriftCollector {
     return this.#descriptions
   }
 
-  #add(table: TableWithDrift, { member, kind, found, sequence }: Pick<StoredDrift, 'member' | 'kind' | 'found' | 'sequence'>): void {
+  #add(
+    table: TableWithDrift,
+    { member, kind, found, sequence }: Pick<StoredDrift, 'member' | 'kind' | 'found' | 'sequence'>,
+  ): void {
     let known = this.#known.get(table.database)
     if (known === undefined) {
       const drift = JSON.parse(table.drift) as StoredDrift[]
       this.#known.set(table.database, (known = { drift, ids: new Set(drift.map(driftIdOf)), isNew: false }))
     }
     const column = table.columns.find((other) => other.member === member && other.former !== true)
-    const item: StoredDrift = { member, kind, column: column?.name ?? null, type: column?.name == null ? null : column.type, found, sequence, at: this.#at }
+    const item: StoredDrift = {
+      member,
+      kind,
+      column: column?.name ?? null,
+      type: column?.name == null ? null : column.type,
+      found,
+      sequence,
+      at: this.#at,
+    }
     if (known.ids.has(driftIdOf(item)) || known.drift.length >= DRIFT_MAX) return
     known.ids.add(driftIdOf(item))
     known.drift.push(item)
@@ -104,17 +140,30 @@ export function parseDrift(database: string, stored: string): SchemaDrift[] {
 
 /** Quarantines the whole record, because other columns may accept it later. */
 function refuseRecord(
-  landing: Extract<Landing, { type: 'upsert' }>, table: TableWithDrift, record: JsonObject, encoded: EncodedRecord, isFirst: boolean,
+  landing: Extract<Landing, { type: 'upsert' }>,
+  table: TableWithDrift,
+  record: JsonObject,
+  encoded: EncodedRecord,
+  isFirst: boolean,
 ): QuarantinedRecord | null {
   const newMembers = encoded.needsColumns && !isFirst ? findNewMembers(table.columns, record) : []
   const reasons = [
-    ...(encoded.misfits ?? []).map((member) => `${truncateMember(member)} is ${memberTypeOf(record, member)}, but its column is ${columnTypeOf(table, member)}`),
+    ...(encoded.misfits ?? []).map(
+      (member) =>
+        `${truncateMember(member)} is ${memberTypeOf(record, member)}, but its column is ${columnTypeOf(table, member)}`,
+    ),
     ...newMembers.map((member) => `${truncateMember(member)} is new`),
   ]
   if (reasons.length === 0) return null
   const { database, key, text, cursor, upstreamAt } = landing
   const quarantinedText = `{"key":${stringifyJson(key)},"record":${text}${cursor === null ? '' : `,"cursor":${stringifyJson(cursor)}`}${upstreamAt === null ? '' : `,"upstreamUpdatedAt":"${upstreamAt}"`}}`
-  return { database, key, code: 'SCHEMA_MISMATCH', message: reasons.slice(0, REASONS_MAX).join('; '), text: quarantinedText }
+  return {
+    database,
+    key,
+    code: 'SCHEMA_MISMATCH',
+    message: reasons.slice(0, REASONS_MAX).join('; '),
+    text: quarantinedText,
+  }
 }
 
 const REASONS_MAX = 5
@@ -124,11 +173,18 @@ export interface RefusalFacts {
   readonly withoutColumns: ReadonlySet<string>
   /** Includes the columns that the commit declares. */
   tableOf(database: string): TableWithDrift | undefined
-  encode(landing: Extract<Landing, { type: 'upsert' }>): { readonly record: JsonObject; readonly encoded: EncodedRecord }
+  encode(landing: Extract<Landing, { type: 'upsert' }>): {
+    readonly record: JsonObject
+    readonly encoded: EncodedRecord
+  }
 }
 
 /** Lists the records that a database in `quarantine` mode refuses because they do not fit its columns. */
-export function refuseRecords({ schemaModes }: Commit, { writes }: LandingPlan, { withoutColumns, tableOf, encode }: RefusalFacts): QuarantinedRecord[] {
+export function refuseRecords(
+  { schemaModes }: Commit,
+  { writes }: LandingPlan,
+  { withoutColumns, tableOf, encode }: RefusalFacts,
+): QuarantinedRecord[] {
   if (schemaModes === undefined) return []
   return writes.flatMap(({ landing }) => {
     if (landing.type === 'delete' || schemaModes[landing.database] !== 'quarantine') return []
@@ -143,14 +199,18 @@ export function refuseRecords({ schemaModes }: Commit, { writes }: LandingPlan, 
 export function quarantineRefused(commit: Commit, refused: readonly QuarantinedRecord[]): Commit {
   const ids = new Set(refused.map(({ database, key }) => JSON.stringify([database, key])))
   return {
-    ...commit, landings: commit.landings.filter(({ database, key }) => !ids.has(JSON.stringify([database, key]))), quarantined: [...commit.quarantined, ...refused],
+    ...commit,
+    landings: commit.landings.filter(({ database, key }) => !ids.has(JSON.stringify([database, key]))),
+    quarantined: [...commit.quarantined, ...refused],
   }
 }
 
 /** Fields with a value and without a column. */
 function findNewMembers(columns: readonly TableColumn[], record: JsonObject): string[] {
   const settled = new Set(columns.flatMap(({ member, name, held }) => (name !== null || held === true ? [member] : [])))
-  return Object.keys(record).filter((member) => !settled.has(member) && record[member] !== null && record[member] !== undefined)
+  return Object.keys(record).filter(
+    (member) => !settled.has(member) && record[member] !== null && record[member] !== undefined,
+  )
 }
 
 function columnTypeOf({ columns }: TableWithDrift, member: string): string {

@@ -26,10 +26,14 @@ create table tidemark.api_keys (
 );
 create index api_keys_by_id on tidemark.api_keys (key_id);
 
-${['cursor_secrets', 'api_keys'].map((name) => `
+${['cursor_secrets', 'api_keys']
+  .map(
+    (name) => `
 alter table tidemark.${name} enable row level security, force row level security;
 create policy tenant on tidemark.${name}
   using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
-  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`,
+  )
+  .join('')}
 create policy presented on tidemark.api_keys for select using (key_id = nullif(current_setting('tidemark.api_key', true), ''));
 `

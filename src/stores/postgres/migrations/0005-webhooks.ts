@@ -51,9 +51,13 @@ create table tidemark.inbound (
   primary key (tenant_id, source, message_id)
 );
 create index inbound_by_time on tidemark.inbound (tenant_id, source, at);
-${['webhooks', 'deliveries', 'inbound'].map((name) => `
+${['webhooks', 'deliveries', 'inbound']
+  .map(
+    (name) => `
 alter table tidemark.${name} enable row level security, force row level security;
 create policy tenant on tidemark.${name}
   using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
-  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`,
+  )
+  .join('')}
 `

@@ -21,9 +21,13 @@ create unlogged table tidemark.requests (
   count bigint not null,
   primary key (tenant_id, time_window, who)
 );
-${['consumers', 'requests'].map((name) => `
+${['consumers', 'requests']
+  .map(
+    (name) => `
 alter table tidemark.${name} enable row level security, force row level security;
 create policy tenant on tidemark.${name}
   using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
-  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`,
+  )
+  .join('')}
 `

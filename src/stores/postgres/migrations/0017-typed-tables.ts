@@ -65,11 +65,15 @@ create table tidemark.holdings (
   database_id integer not null,
   primary key (tenant_id, owner_id, database_id)
 );
-${['commits', 'deletions', 'tombstones', 'contests', 'holdings'].map((name) => `
+${['commits', 'deletions', 'tombstones', 'contests', 'holdings']
+  .map(
+    (name) => `
 alter table tidemark.${name} enable row level security, force row level security;
 create policy tenant on tidemark.${name}
   using (tenant_id = nullif(current_setting('tidemark.tenant', true), ''))
-  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`).join('')}
+  with check (tenant_id = nullif(current_setting('tidemark.tenant', true), ''));`,
+  )
+  .join('')}
 `
 
 /** Drops the old tables once everything has been moved. */

@@ -5,9 +5,15 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 /** Iterators that time out, no timestamps, and half a minute of refusal after exceeding the rate limit. */
 export const airtableTasks: VendorStream = {
-  vendor: 'airtable', name: 'tasks', type: 'Tasks', keyField: 'id', lagMaxMs: 0,
-  open: (ports, { pageSize, limited }) => new AirtableSimulator(ports, { baseId: 'appSimulated00001', pageSizeMax: pageSize, limited }),
-  source: () => airtable({ baseId: 'appSimulated00001', token: 'TOKEN', baseUrl: 'https://vendor.test/v0' }).table('Tasks'),
+  vendor: 'airtable',
+  name: 'tasks',
+  type: 'Tasks',
+  keyField: 'id',
+  lagMaxMs: 0,
+  open: (ports, { pageSize, limited }) =>
+    new AirtableSimulator(ports, { baseId: 'appSimulated00001', pageSizeMax: pageSize, limited }),
+  source: () =>
+    airtable({ baseId: 'appSimulated00001', token: 'TOKEN', baseUrl: 'https://vendor.test/v0' }).table('Tasks'),
   fields: (n) => ({ Name: formatWriteNumber(n) }),
   writeNumberOf: ({ fields }) => parseWriteNumber((fields as { Name?: unknown }).Name),
   granularityMs: () => 1,

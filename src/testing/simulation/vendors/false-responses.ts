@@ -73,7 +73,10 @@ export class FalseResponses {
     if (lie === null) this.#stored.set(keyOf(asked), { at: this.#now(), status, headers: new Headers(headers), text })
     switch (lie?.kind) {
       case 'empty-page':
-        return new Response(JSON.stringify(this.#stream.withoutRows!(JSON.parse(text) as Record<string, unknown>)), { status, headers })
+        return new Response(JSON.stringify(this.#stream.withoutRows!(JSON.parse(text) as Record<string, unknown>)), {
+          status,
+          headers,
+        })
       case 'wrong-total':
         return this.#withWrongTotal(text, new Headers(headers), status, lie.severity)
       default:
@@ -94,21 +97,30 @@ export class FalseResponses {
   applyDateFault(response: Response, lie: Fault | null): void {
     if (lie?.kind === 'wrong-date') this.isDateWrong = true
     if (lie?.kind === 'wrong-date' && lie.severity < 0.2) return response.headers.delete('date')
-    const skewMs = lie?.kind === 'wrong-date' ? (lie.severity < 0.6 ? -1 : 1) * Math.round(((lie.severity * 5) % 1) ** 3 * DATE_OFF_MAX_MS) : this.#dateSkewMs
+    const skewMs =
+      lie?.kind === 'wrong-date'
+        ? (lie.severity < 0.6 ? -1 : 1) * Math.round(((lie.severity * 5) % 1) ** 3 * DATE_OFF_MAX_MS)
+        : this.#dateSkewMs
     if (skewMs === 0) return
     this.dateBehindMs = Math.max(this.dateBehindMs, -skewMs)
     // A cache keeps the header of the response that it stores.
-    const dateMs = isCached(lie) ? Date.parse(required(response.headers.get('date'), 'an entry of response.headers')) : this.#now()
+    const dateMs = isCached(lie)
+      ? Date.parse(required(response.headers.get('date'), 'an entry of response.headers'))
+      : this.#now()
     response.headers.set('date', new Date(dateMs + skewMs).toUTCString())
   }
 
   /** Too high, too low or missing. */
   #withWrongTotal(text: string, headers: Headers, status: number, amount: number): Response {
     const total = required(this.#stream.total, 'stream.total')
-    const wrong = (count: number): number | undefined => (amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined)
+    const wrong = (count: number): number | undefined =>
+      amount < 1 / 3 ? count + 1 + Math.floor(30 * amount) : amount < 2 / 3 ? Math.floor(count / 2) : undefined
     if ('member' in total) {
       const body = JSON.parse(text) as Record<string, unknown>
-      return new Response(JSON.stringify({ ...body, [total.member]: wrong(Number(body[total.member])) }), { status, headers })
+      return new Response(JSON.stringify({ ...body, [total.member]: wrong(Number(body[total.member])) }), {
+        status,
+        headers,
+      })
     }
     if ('path' in total) {
       const body = JSON.parse(text) as Record<string, any>

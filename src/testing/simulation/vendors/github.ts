@@ -4,7 +4,12 @@ import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
-  'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated', 'wrong-total',
+  'wrong-date',
+  'end-flag-never',
+  'short-page',
+  'partial-answer',
+  'page-repeated',
+  'wrong-total',
 ])
 
 /** A lookup resolves the ambiguity of a cached page; if the lookup were cached too, nothing could. */
@@ -12,7 +17,8 @@ function isPage(body: string): boolean {
   return Object.keys((JSON.parse(body) as { variables: object }).variables).some((name) => name.startsWith('after'))
 }
 
-const open: VendorStream['open'] = (ports, { lag, pageSize, limited }) => new GithubSimulator(ports, { lag, pageSizeMax: pageSize, pointsPerHour: limited ? 1_000 : 5_000 })
+const open: VendorStream['open'] = (ports, { lag, pageSize, limited }) =>
+  new GithubSimulator(ports, { lag, pageSizeMax: pageSize, pointsPerHour: limited ? 1_000 : 5_000 })
 const supportsFault: VendorStream['supportsFault'] = (fault, { body }) =>
   RESPONSE_FAULTS.has(fault) || (fault === 'cached-page' && isPage(body))
 const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
@@ -23,7 +29,11 @@ const tokenOf: VendorStream['tokenOf'] = ({ body }) => {
 
 /** Cursors that encode the sort key, a budget of points, responses with a part missing. */
 export const githubRepositories: VendorStream = {
-  vendor: 'github', name: 'repositories', type: 'repository', keyField: 'id', lagMaxMs: 10_000,
+  vendor: 'github',
+  name: 'repositories',
+  type: 'repository',
+  keyField: 'id',
+  lagMaxMs: 10_000,
   open,
   source: () => github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repositories,
   fields: (n) => ({ description: formatWriteNumber(n) }),
@@ -39,8 +49,10 @@ export const githubRepositories: VendorStream = {
 /** A nested list. */
 export const githubIssues: VendorStream = {
   ...githubRepositories,
-  name: 'issues', type: 'issue',
-  source: ({ pageSize }) => github({ token: 'TOKEN', baseUrl: 'https://vendor.test', repositoriesPerPage: Math.min(3, pageSize) }).issues,
+  name: 'issues',
+  type: 'issue',
+  source: ({ pageSize }) =>
+    github({ token: 'TOKEN', baseUrl: 'https://vendor.test', repositoriesPerPage: Math.min(3, pageSize) }).issues,
   prepare: (simulator) => {
     for (let n = 0; n < 5; n++) simulator.create('repository', {})
   },

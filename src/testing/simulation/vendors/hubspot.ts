@@ -5,25 +5,47 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 /** A search index that lags, sorts by one field and shuffles ties; archived records have a list of their own. */
 const stream = (type: 'contacts' | 'companies', property: string): VendorStream => ({
-  vendor: 'hubspot', name: type, type, keyField: 'id', lagMaxMs: 9_000, hasReplicas: true, readsWindows: true, retentionMs: 90 * 24 * 3_600_000,
+  vendor: 'hubspot',
+  name: type,
+  type,
+  keyField: 'id',
+  lagMaxMs: 9_000,
+  hasReplicas: true,
+  readsWindows: true,
+  retentionMs: 90 * 24 * 3_600_000,
   open: (ports, { lag, limited }) => new HubspotSimulator(ports, { lag, ...(limited && DOCUMENTED_LIMITS) }),
   source: ({ pageSize }) => ({
     // Every cycle lists the archive, so deletions can be expected of each.
     ...hubspot({ accessToken: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize, archivedEveryMs: 0 })[type],
-    guarantee: { windowMs: 10_000, startsFrom: { lookBackMs: 5 * 60_000 }, cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
+    guarantee: {
+      windowMs: 10_000,
+      startsFrom: { lookBackMs: 5 * 60_000 },
+      cyclesPerRound: 1,
+      reports: () => ({ changes: true, deletes: true }),
+    },
   }),
   fields: (n) => ({ [property]: formatWriteNumber(n) }),
   writeNumberOf: ({ properties }) => parseWriteNumber((properties as Record<string, unknown>)[property]),
   granularityMs: () => 1,
   rowOf: (record) => record,
   // A list ends where `paging` is absent; a search does not depend on it.
-  supportsFault: (fault, { url }) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'cached-page' || (url.pathname.endsWith('/search') ? SEARCH_FAULTS.has(fault) : fault === 'short-page' || fault === 'page-repeated'),
+  supportsFault: (fault, { url }) =>
+    fault === 'wrong-date' ||
+    fault === 'end-flag-never' ||
+    fault === 'cached-page' ||
+    (url.pathname.endsWith('/search') ? SEARCH_FAULTS.has(fault) : fault === 'short-page' || fault === 'page-repeated'),
   withoutRows: (body) => ({ ...body, results: [] }),
   total: { member: 'total' },
   tokenOf: ({ url }) => url.searchParams.get('after'),
 })
 
-const SEARCH_FAULTS: ReadonlySet<string> = new Set(['end-flag-early', 'empty-page', 'wrong-total', 'page-repeated', 'unsorted'])
+const SEARCH_FAULTS: ReadonlySet<string> = new Set([
+  'end-flag-early',
+  'empty-page',
+  'wrong-total',
+  'page-repeated',
+  'unsorted',
+])
 
 /** Contacts use a different property name for the modification time. */
 export const hubspotContacts = stream('contacts', 'firstname')

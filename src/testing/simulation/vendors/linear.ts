@@ -5,7 +5,11 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
-  'wrong-date', 'end-flag-never', 'short-page', 'partial-answer', 'page-repeated',
+  'wrong-date',
+  'end-flag-never',
+  'short-page',
+  'partial-answer',
+  'page-repeated',
 ])
 
 /** A lookup resolves the ambiguity of a cached page; if the lookup were cached too, nothing could. */
@@ -15,11 +19,18 @@ function isPage(body: string): boolean {
 
 /** Newest first, with cursors that follow their record when it moves; two budgets. */
 export const linearIssues: VendorStream = {
-  vendor: 'linear', name: 'issues', type: 'issue', keyField: 'id', lagMaxMs: 10_000,
-  open: (ports, { lag, pageSize, limited }) => new LinearSimulator(ports, { lag, pageSizeMax: pageSize, ...(limited && { requestsPerHour: 600 }) }),
+  vendor: 'linear',
+  name: 'issues',
+  type: 'issue',
+  keyField: 'id',
+  lagMaxMs: 10_000,
+  open: (ports, { lag, pageSize, limited }) =>
+    new LinearSimulator(ports, { lag, pageSizeMax: pageSize, ...(limited && { requestsPerHour: 600 }) }),
   source: () => linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test' }).issues,
   prepare: (simulator) => void simulator.create('team', { name: 'Engineering', key: 'ENG' }),
-  parentFields: (simulator) => ({ team: required(simulator.records.current('team')[0], 'the result of current[0]').id }),
+  parentFields: (simulator) => ({
+    team: required(simulator.records.current('team')[0], 'the result of current[0]').id,
+  }),
   fields: (n) => ({ title: formatWriteNumber(n) }),
   writeNumberOf: ({ title }) => parseWriteNumber(title),
   granularityMs: () => 1,

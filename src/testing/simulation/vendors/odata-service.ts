@@ -31,7 +31,9 @@ export class OdataService extends VendorSimulator {
     const moment = options.version === 4 ? 'Edm.DateTimeOffset' : 'Edm.DateTime'
     const properties = { Id: 'Edm.String', Name: 'Edm.String', Gone: 'Edm.Boolean', At: moment } as const
     this.#service = new OdataSimulator(ports, {
-      version: options.version, sets: { [ORDERS]: { key: ['Id'], properties } }, pageSizeMax: options.pageSizeMax ?? Infinity,
+      version: options.version,
+      sets: { [ORDERS]: { key: ['Id'], properties } },
+      pageSizeMax: options.pageSizeMax ?? Infinity,
     })
   }
 

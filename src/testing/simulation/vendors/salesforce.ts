@@ -5,8 +5,15 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
   return {
-    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, metadata }).object('Account'),
-    guarantee: { windowMs: 16_000, startsFrom: 'first', reports: () => ({ changes: true, deletes: true }), cyclesPerRound: 1 },
+    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, metadata }).object(
+      'Account',
+    ),
+    guarantee: {
+      windowMs: 16_000,
+      startsFrom: 'first',
+      reports: () => ({ changes: true, deletes: true }),
+      cyclesPerRound: 1,
+    },
   }
 }
 
@@ -14,8 +21,18 @@ function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource
  * By creation and by the last change; deleted rows stay in the recycle bin. `done` may be wrong, and locators expire.
  */
 export const salesforceAccounts: VendorStream = {
-  vendor: 'salesforce', name: 'accounts', type: 'Account', keyField: 'Id', lagMaxMs: 14_000, retentionMs: 15 * 24 * 3_600_000,
-  open: (ports, { lag, pageSize, limited }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), granularityMs: limited ? 1_000 : 1 }),
+  vendor: 'salesforce',
+  name: 'accounts',
+  type: 'Account',
+  keyField: 'Id',
+  lagMaxMs: 14_000,
+  retentionMs: 15 * 24 * 3_600_000,
+  open: (ports, { lag, pageSize, limited }) =>
+    new SalesforceSimulator(ports, {
+      lag,
+      batchSizeMin: Math.max(1, Math.floor(pageSize / 2)),
+      granularityMs: limited ? 1_000 : 1,
+    }),
   source: (conditions) => source(conditions, false),
   fields: (n) => ({ Name: formatWriteNumber(n) }),
   writeNumberOf: ({ Name }) => parseWriteNumber(Name),
@@ -33,7 +50,12 @@ export const salesforceAccounts: VendorStream = {
  */
 export const typedAccounts: VendorStream = {
   ...salesforceAccounts,
-  open: (ports, { lag, pageSize }) => new SalesforceSimulator(ports, { lag, batchSizeMin: Math.max(1, Math.floor(pageSize / 2)), hidesDescriptions: pageSize % 3 === 0 }),
+  open: (ports, { lag, pageSize }) =>
+    new SalesforceSimulator(ports, {
+      lag,
+      batchSizeMin: Math.max(1, Math.floor(pageSize / 2)),
+      hidesDescriptions: pageSize % 3 === 0,
+    }),
   source: (conditions) => source(conditions, true),
   granularityMs: () => 1,
   fields: (n) => ({ Name: formatWriteNumber(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),

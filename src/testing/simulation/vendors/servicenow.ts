@@ -5,15 +5,32 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
   return {
-    ...servicenow({ instanceUrl: 'https://vendor.test', user: 'TOKEN', password: 'TOKEN', limit: pageSize, metadata }).table('incident'),
-    guarantee: { windowMs: 16_000, startsFrom: 'first', cyclesPerRound: 1, reports: () => ({ changes: true, deletes: true }) },
+    ...servicenow({
+      instanceUrl: 'https://vendor.test',
+      user: 'TOKEN',
+      password: 'TOKEN',
+      limit: pageSize,
+      metadata,
+    }).table('incident'),
+    guarantee: {
+      windowMs: 16_000,
+      startsFrom: 'first',
+      cyclesPerRound: 1,
+      reports: () => ({ changes: true, deletes: true }),
+    },
   }
 }
 
 /** Whole seconds, ids unrelated to time, rows hidden from the reader, and an audit table that reports deletions. */
 export const servicenowIncidents: VendorStream = {
-  vendor: 'servicenow', name: 'incidents', type: 'incident', keyField: 'sys_id', lagMaxMs: 13_000, retentionMs: 30 * 24 * 3_600_000,
-  open: (ports, { lag, limited }) => new ServicenowSimulator(ports, { lag, ...(limited && { requestsPerHour: 20_000 }) }),
+  vendor: 'servicenow',
+  name: 'incidents',
+  type: 'incident',
+  keyField: 'sys_id',
+  lagMaxMs: 13_000,
+  retentionMs: 30 * 24 * 3_600_000,
+  open: (ports, { lag, limited }) =>
+    new ServicenowSimulator(ports, { lag, ...(limited && { requestsPerHour: 20_000 }) }),
   source: (conditions) => source(conditions, false),
   fields: (n) => ({ short_description: formatWriteNumber(n) }),
   writeNumberOf: ({ short_description: text }) => parseWriteNumber(text),
@@ -32,7 +49,8 @@ export const servicenowIncidents: VendorStream = {
  */
 export const typedIncidents: VendorStream = {
   ...servicenowIncidents,
-  open: (ports, { lag, pageSize }) => new ServicenowSimulator(ports, { lag, ...(pageSize % 3 === 0 && { refused: ['sys_dictionary'] }) }),
+  open: (ports, { lag, pageSize }) =>
+    new ServicenowSimulator(ports, { lag, ...(pageSize % 3 === 0 && { refused: ['sys_dictionary'] }) }),
   source: (conditions) => source(conditions, true),
   fields: (n) => ({ short_description: formatWriteNumber(n), state: n % 3 === 0 ? '' : String(n % 3) }),
 }

@@ -10,5 +10,7 @@ export interface SimulateVendorsOptions extends CampaignOptions, VendorSelection
 /** Simulates worlds in which the sources of known vendors read their simulators. */
 export function simulateVendors(options: SimulateVendorsOptions): Promise<SimulationReport> {
   const { vendors, kinds, overrides, store } = options
-  return runCampaign(options, VENDOR_FAULT_KINDS, (seed, only) => runVendorWorld({ seed, only, vendors, kinds, overrides, store }))
+  return runCampaign(options, VENDOR_FAULT_KINDS, (seed, only) =>
+    runVendorWorld({ seed, only, vendors, kinds, overrides, store }),
+  )
 }

@@ -40,18 +40,45 @@ export interface VendorSelection {
 
 /** The faults of a vendor's runners, store and responses. */
 export const VENDOR_FAULT_KINDS: readonly FaultKind[] = [
-  'crash', 'freeze', 'terminate', 'clock-step',
-  'store-busy', 'store-unavailable', 'applied-unknown', 'applied-late', 'lost-unknown',
-  'rate-limited', 'server-error', 'truncated', 'timeout-before', 'timeout-after', 'late-answer',
-  'short-page', 'end-flag-early', 'end-flag-never', 'empty-page', 'page-repeated', ...RESPONSE_FAULT_KINDS,
+  'crash',
+  'freeze',
+  'terminate',
+  'clock-step',
+  'store-busy',
+  'store-unavailable',
+  'applied-unknown',
+  'applied-late',
+  'lost-unknown',
+  'rate-limited',
+  'server-error',
+  'truncated',
+  'timeout-before',
+  'timeout-after',
+  'late-answer',
+  'short-page',
+  'end-flag-early',
+  'end-flag-never',
+  'empty-page',
+  'page-repeated',
+  ...RESPONSE_FAULT_KINDS,
 ]
 
 /** All kinds of worlds: each stream in each mode in which it can be read. */
-export function listWorlds({ vendors, kinds }: VendorSelection): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
-  const streams = vendors === undefined ? VENDOR_STREAMS : [...VENDOR_STREAMS, ...OPT_IN_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
-  return streams.flatMap((stream) => VENDOR_WORLD_KINDS
-    .filter((kind) => (kinds === undefined || kinds.includes(kind)) && (kind === 'replace' || 'delta' in stream.source({ pageSize: 1, lag: NO_LAG, limited: false })))
-    .map((kind) => ({ stream, kind })))
+export function listWorlds({
+  vendors,
+  kinds,
+}: VendorSelection): Array<{ stream: VendorStream; kind: VendorWorldKind }> {
+  const streams =
+    vendors === undefined
+      ? VENDOR_STREAMS
+      : [...VENDOR_STREAMS, ...OPT_IN_STREAMS].filter(({ vendor }) => vendors.includes(vendor))
+  return streams.flatMap((stream) =>
+    VENDOR_WORLD_KINDS.filter(
+      (kind) =>
+        (kinds === undefined || kinds.includes(kind)) &&
+        (kind === 'replace' || 'delta' in stream.source({ pageSize: 1, lag: NO_LAG, limited: false })),
+    ).map((kind) => ({ stream, kind })),
+  )
 }
 
 const NO_LAG: IndexLag = { share: 0, maxMs: 0 }
@@ -64,9 +91,14 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
   const isBig = new RandomStream(seed, 'vendor size').chance(0.02)
   const extra = new RandomStream(seed, 'vendor conditions')
   const config: VendorWorldConfig = {
-    stream, kind,
+    stream,
+    kind,
     pageSize: chance.int(2, 8) * (isBig ? 10 : 1),
-    lag: chance.pick([NO_LAG, { share: 0.3, maxMs: Math.ceil(stream.lagMaxMs / 3) }, { share: 0.3, maxMs: stream.lagMaxMs }]),
+    lag: chance.pick([
+      NO_LAG,
+      { share: 0.3, maxMs: Math.ceil(stream.lagMaxMs / 3) },
+      { share: 0.3, maxMs: stream.lagMaxMs },
+    ]),
     limited: chance.chance(0.3),
     records: chance.int(1, 20) * (isBig ? 12 : 1),
     operations: chance.int(5, 20),
@@ -83,14 +115,25 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
     // A few cycles for every write, or a few writes for every cycle: more of either adds no coverage.
     runnerGapMs: chance.pick([Math.ceil(gapMs / 3), gapMs, 2 * gapMs]),
     runnerSkewMs: chance.pick([0, 0, 500, 5_000]),
-    vendorLatencyMs: chance.pick([[2, 30], [20, 400], [50, 3_000]]),
-    storeLatencyMs: chance.pick([[1, 5], [5, 100], [50, 2_000]]),
+    vendorLatencyMs: chance.pick([
+      [2, 30],
+      [20, 400],
+      [50, 3_000],
+    ]),
+    storeLatencyMs: chance.pick([
+      [1, 5],
+      [5, 100],
+      [50, 2_000],
+    ]),
     leaseTtlMs: chance.pick([2_000, 10_000]),
     deadlineMs: chance.pick([15_000, 60_000]),
     retriesMax: chance.int(1, 5),
     pagesMax: chance.pick([3, 100_000, 100_000]),
     // There are few nested pages, and fewer that are requested twice within the lag.
-    rates: { ...drawRates(chance), 'cached-nested-page': new RandomStream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]) },
+    rates: {
+      ...drawRates(chance),
+      'cached-nested-page': new RandomStream(seed, 'vendor nested pages').pick([0, 0, 0.2, 0.6]),
+    },
   }
   // A lagging replica shows a late write later still. Both together stay within the lag that the source declares.
   const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)
@@ -114,7 +157,19 @@ function drawRates(chance: RandomStream): Partial<Record<FaultKind, number>> {
 }
 
 const FAULT_GROUPS: Partial<Record<FaultKind, 'process' | 'store' | 'line'>> = {
-  crash: 'process', freeze: 'process', terminate: 'process', 'clock-step': 'process',
-  'store-busy': 'store', 'store-unavailable': 'store', 'applied-unknown': 'store', 'applied-late': 'store', 'lost-unknown': 'store',
-  'rate-limited': 'line', 'server-error': 'line', truncated: 'line', 'timeout-before': 'line', 'timeout-after': 'line', 'late-answer': 'line',
+  crash: 'process',
+  freeze: 'process',
+  terminate: 'process',
+  'clock-step': 'process',
+  'store-busy': 'store',
+  'store-unavailable': 'store',
+  'applied-unknown': 'store',
+  'applied-late': 'store',
+  'lost-unknown': 'store',
+  'rate-limited': 'line',
+  'server-error': 'line',
+  truncated: 'line',
+  'timeout-before': 'line',
+  'timeout-after': 'line',
+  'late-answer': 'line',
 }

@@ -48,17 +48,31 @@ async function sendRequest(line: VendorConnection, url: URL, init: RequestInit):
 
 /** A nested page has its own draws, so that the other draws of a seed do not depend on the number of nested pages. */
 function drawResponseFault(line: VendorConnection, asked: VendorRequest): Fault | null {
-  const { process: { name }, faults } = line
-  const lie = faults.draw(name, 'fetch answer', RESPONSE_FAULTS.filter((kind) => canInject(line, kind, asked)))
+  const {
+    process: { name },
+    faults,
+  } = line
+  const lie = faults.draw(
+    name,
+    'fetch answer',
+    RESPONSE_FAULTS.filter((kind) => canInject(line, kind, asked)),
+  )
   if (lie !== null || !canInject(line, 'cached-nested-page', asked)) return lie
   return faults.draw(name, 'fetch nested answer', ['cached-nested-page'])
 }
 
-async function respond(line: VendorConnection, asked: VendorRequest, init: RequestInit, plan: AnswerFaultPlan | null, lie: Fault | null): Promise<Response> {
+async function respond(
+  line: VendorConnection,
+  asked: VendorRequest,
+  init: RequestInit,
+  plan: AnswerFaultPlan | null,
+  lie: Fault | null,
+): Promise<Response> {
   const { stream, simulator, process, expiredTokens: forgotten } = line
   const { now } = process.scheduler
   const token = stream.tokenOf(asked)
-  if (token !== null && lie?.kind === 'expired-token') forgotten.set(token, now + Math.round(lie.severity * TOKEN_EXPIRY_MS_MAX))
+  if (token !== null && lie?.kind === 'expired-token')
+    forgotten.set(token, now + Math.round(lie.severity * TOKEN_EXPIRY_MS_MAX))
   const isForgotten = token !== null && line.faults.enabled && (forgotten.get(token) ?? 0) > now
   const { signal: _, ...rest } = init
   const request = new Request(asked.url, rest)
@@ -77,7 +91,8 @@ async function truncateBody(response: Response): Promise<Response> {
   let isSent = false
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
-      if (isSent) return controller.error(new SyncError('SOURCE_INVALID', 'The simulated vendor broke its response off.'))
+      if (isSent)
+        return controller.error(new SyncError('SOURCE_INVALID', 'The simulated vendor broke its response off.'))
       isSent = true
       controller.enqueue(half)
     },
@@ -85,7 +100,11 @@ async function truncateBody(response: Response): Promise<Response> {
   return new Response(body, { status: response.status, headers: response.headers })
 }
 
-function canInject({ stream, falseResponses: lies }: VendorConnection, kind: ResponseFaultKind, asked: VendorRequest): boolean {
+function canInject(
+  { stream, falseResponses: lies }: VendorConnection,
+  kind: ResponseFaultKind,
+  asked: VendorRequest,
+): boolean {
   switch (kind) {
     case 'login-page':
     case 'auth-refused':
@@ -107,7 +126,13 @@ function canInject({ stream, falseResponses: lies }: VendorConnection, kind: Res
 function toApiFault(fault: Fault | null): AnswerFaultPlan | null {
   switch (fault?.kind) {
     case 'rate-limited':
-      return { kind: 'rate-limit', secondary: fault.severity > 0.8, ...(fault.severity < 0.5 && { retryAfter: String(fault.severity < 0.1 ? LONG_PAUSE_S : Math.ceil(fault.severity * 20)) }) }
+      return {
+        kind: 'rate-limit',
+        secondary: fault.severity > 0.8,
+        ...(fault.severity < 0.5 && {
+          retryAfter: String(fault.severity < 0.1 ? LONG_PAUSE_S : Math.ceil(fault.severity * 20)),
+        }),
+      }
     case 'server-error':
       return { kind: 'server-error', status: fault.severity < 0.5 ? 500 : 503 }
     case 'truncated':
@@ -139,9 +164,27 @@ const NEVER_MS = 400 * 24 * 3_600_000
 /** Longer than a cycle waits. */
 const LONG_PAUSE_S = 120
 const TOKEN_EXPIRY_MS_MAX = 5 * 60_000
-const NETWORK_FAULTS = ['rate-limited', 'server-error', 'timeout-before', 'timeout-after', 'truncated', 'late-answer'] as const satisfies readonly FaultKind[]
+const NETWORK_FAULTS = [
+  'rate-limited',
+  'server-error',
+  'timeout-before',
+  'timeout-after',
+  'truncated',
+  'late-answer',
+] as const satisfies readonly FaultKind[]
 type ResponseFaultKind = (typeof RESPONSE_FAULTS)[number] | 'cached-nested-page'
 const RESPONSE_FAULTS = [
-  'short-page', 'end-flag-early', 'end-flag-never', 'expired-token', 'partial-answer', 'login-page', 'auth-refused',
-  'empty-page', 'page-repeated', 'wrong-date', 'wrong-total', 'cached-page', 'unsorted',
+  'short-page',
+  'end-flag-early',
+  'end-flag-never',
+  'expired-token',
+  'partial-answer',
+  'login-page',
+  'auth-refused',
+  'empty-page',
+  'page-repeated',
+  'wrong-date',
+  'wrong-total',
+  'cached-page',
+  'unsorted',
 ] as const satisfies readonly FaultKind[]

@@ -65,7 +65,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   override async observe(method: StoreMethod, args: readonly unknown[], answer: unknown): Promise<void> {
     await super.observe(method, args, answer)
-    if (method === 'signalSync' && (args[1] as SyncSignal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync') this.#backfillOrderedAt = this.#options.now()
+    if (method === 'signalSync' && (args[1] as SyncSignal).kind === 'trigger' && (args[0] as SyncRef).sync !== 'sync')
+      this.#backfillOrderedAt = this.#options.now()
     if (method === 'commit') this.#noteStateSet(args[0] as Commit, answer as { kind: string })
   }
 
@@ -109,7 +110,10 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
     if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key)) {
-      this.reportViolation('O4', `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`)
+      this.reportViolation(
+        'O4',
+        `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`,
+      )
     }
     this.#writes.set(key, { write })
   }
@@ -146,7 +150,10 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
       const landed = this.mirror.rows.has(id) ? (this.#writes.get(id)?.write ?? -1) : null
       // A listing does not report when a record was deleted, and the record no longer has a time.
       if (deleted ? landed === null || facts.mode !== 'incremental' : landed === write) continue
-      this.reportViolation('O16', `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`)
+      this.reportViolation(
+        'O16',
+        `the tidemark of ${facts.sync} is ${tidemark}, but ${id} is ${landed === null ? 'missing' : `at write ${landed}`}; write ${write}${deleted ? ' deleted it' : ''} at ${new Date(modifiedAtMs).toISOString()}`,
+      )
       return
     }
   }
@@ -159,7 +166,12 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   // ── O1, O9, O14: every completed cycle ─────────────────────────────────────────────────────────────────────────────
 
-  protected override async checkCompletedCycle(facts: VendorSyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): Promise<void> {
+  protected override async checkCompletedCycle(
+    facts: VendorSyncFacts,
+    inflight: UnfinishedCycle,
+    beganAt: number,
+    state: StateText,
+  ): Promise<void> {
     this.#checkRows(facts, inflight, beganAt, state)
     if (this.violations.length === 0 && !this.wasTampered) await this.#checkHealth(facts)
   }
@@ -181,8 +193,12 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     if (this.needsBackfill) return 'its backfill is requested and not done'
     if (!hasDeltaRun) return null
     const keptSince = now() - (stream.retentionMs ?? Infinity)
-    const lost = this.#latest().find(({ id, deleted, modifiedAtMs }) => deleted && modifiedAtMs < keptSince && this.mirror.rows.has(id))
-    return lost === undefined ? null : `${lost.id} still exists; it was deleted longer ago than the vendor keeps deletions`
+    const lost = this.#latest().find(
+      ({ id, deleted, modifiedAtMs }) => deleted && modifiedAtMs < keptSince && this.mirror.rows.has(id),
+    )
+    return lost === undefined
+      ? null
+      : `${lost.id} still exists; it was deleted longer ago than the vendor keeps deletions`
   }
 
   #checkRows(facts: VendorSyncFacts, inflight: UnfinishedCycle, beganAt: number, state: StateText): void {
@@ -190,8 +206,16 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const { pageSize, history, stream } = this.#options
     // Every write needs at most one slot on a page, however it is reported; pages may be short, and a page whose
     // records need requests of their own is split. A search whose count or order is in doubt is read in time windows.
-    const pagesMax = 10 + 4 * Math.ceil(history.count / pageSize) + this.#latest().length + (stream.readsWindows === true ? WINDOWS_MAX : 0)
-    if (inflight.page >= pagesMax) this.reportViolation('O14', `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read the result of ${history.count} writes`)
+    const pagesMax =
+      10 +
+      4 * Math.ceil(history.count / pageSize) +
+      this.#latest().length +
+      (stream.readsWindows === true ? WINDOWS_MAX : 0)
+    if (inflight.page >= pagesMax)
+      this.reportViolation(
+        'O14',
+        `${facts.sync} took ${inflight.page + 1} pages of ${pageSize} to read the result of ${history.count} writes`,
+      )
     if (facts.mode === 'replace') {
       // A backfill that began before the request does not fulfil it.
       if (beganAt >= (this.#backfillOrderedAt ?? 0)) this.#backfillOrderedAt = null
@@ -200,39 +224,82 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const follows = (this.#deltaSince ??= this.#options.now())
     this.#firstDelta ??= { beganAt, endedAt: this.#options.now() }
     const { guarantee: promise } = facts
-    this.#checkDelta(facts.sync, promise, promise.startsFrom === 'first' && !this.#isAnchored ? 0 : follows, inflight, beganAt, promise.reports(JSON.parse(state ?? 'null')))
+    this.#checkDelta(
+      facts.sync,
+      promise,
+      promise.startsFrom === 'first' && !this.#isAnchored ? 0 : follows,
+      inflight,
+      beganAt,
+      promise.reports(JSON.parse(state ?? 'null')),
+    )
   }
 
   /** Records unchanged from before the cycle to its end are present, and records deleted before it are not. */
-  #checkListing({ sync, lagMs }: { readonly sync: string; readonly lagMs: number }, inflight: UnfinishedCycle, beganAt: number): void {
+  #checkListing(
+    { sync, lagMs }: { readonly sync: string; readonly lagMs: number },
+    inflight: UnfinishedCycle,
+    beganAt: number,
+  ): void {
     if (this.wasTampered) return
     const behindMs = this.#options.listsBehindMs(beganAt)
     const truth = this.#truth()
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
       if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
-      if (!deleted && !isSameRow(row?.text, truth.get(id))) this.reportViolation('O1', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; throughout it was ${JSON.stringify(truth.get(id))}`)
+      if (!deleted && !isSameRow(row?.text, truth.get(id)))
+        this.reportViolation(
+          'O1',
+          `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; throughout it was ${JSON.stringify(truth.get(id))}`,
+        )
       const isTold = [...(this.#lastListedAt.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
       // A row younger than the sync's declared lag is left to the next cycle.
-      const isSettled = row !== undefined && row.sequence <= inflight.startSequence && (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
-      if (deleted && isSettled && !isTold) this.reportViolation('O1', `after a complete ${sync}, ${id} still exists; it was deleted before the cycle began`)
+      const isSettled =
+        row !== undefined &&
+        row.sequence <= inflight.startSequence &&
+        (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
+      if (deleted && isSettled && !isTold)
+        this.reportViolation(
+          'O1',
+          `after a complete ${sync}, ${id} still exists; it was deleted before the cycle began`,
+        )
     }
   }
 
   /** Writes made well before the cycle began are present. */
-  #checkDelta(sync: string, promise: DeltaGuarantee, owedSince: number, inflight: UnfinishedCycle, beganAt: number, tells: { changes: boolean; deletes: boolean }): void {
+  #checkDelta(
+    sync: string,
+    promise: DeltaGuarantee,
+    owedSince: number,
+    inflight: UnfinishedCycle,
+    beganAt: number,
+    tells: { changes: boolean; deletes: boolean },
+  ): void {
     const { now, runnerSkewMs } = this.#options
     // A slow response lowers the horizon by its latency, the vendor's clock has whole seconds, and a runner's clock may
     // be wrong.
-    const horizon = Math.min(beganAt, inflight.startedAt) - promise.windowMs - 2 * runnerSkewMs - 3_000 - (now() - beganAt) - this.#options.dateBehindMs()
+    const horizon =
+      Math.min(beganAt, inflight.startedAt) -
+      promise.windowMs -
+      2 * runnerSkewMs -
+      3_000 -
+      (now() - beganAt) -
+      this.#options.dateBehindMs()
     const truth = this.#truth()
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
       // Changes the vendor no longer reports are the backfill's to repair, and O19 requires the status to show it.
       if (deleted && modifiedAtMs < now() - (this.#options.stream.retentionMs ?? Infinity)) continue
-      if (modifiedAtMs < owedSince || modifiedAtMs + this.#options.clockBackMs() > horizon || this.#options.history.isBackdated(id)) continue
+      if (
+        modifiedAtMs < owedSince ||
+        modifiedAtMs + this.#options.clockBackMs() > horizon ||
+        this.#options.history.isBackdated(id)
+      )
+        continue
       const row = this.mirror.rows.get(id)
       if (deleted ? tells.deletes && row !== undefined : tells.changes && !isSameRow(row?.text, truth.get(id))) {
-        this.reportViolation('O9', `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; since ${modifiedAtMs - horizon} ms before its horizon it is ${deleted ? 'deleted' : JSON.stringify(truth.get(id))}`)
+        this.reportViolation(
+          'O9',
+          `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; since ${modifiedAtMs - horizon} ms before its horizon it is ${deleted ? 'deleted' : JSON.stringify(truth.get(id))}`,
+        )
       }
     }
   }
@@ -251,7 +318,9 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   compareRepaired(): void {
     this.#compare('O17', 'after two undisturbed listings', 0, () => false)
     const known = new Set(this.#latest().map(({ id }) => id))
-    for (const key of this.mirror.rows.keys()) if (!known.has(key)) this.reportViolation('O17', `after two undisturbed listings, ${key} still exists; the vendor never had it`)
+    for (const key of this.mirror.rows.keys())
+      if (!known.has(key))
+        this.reportViolation('O17', `after two undisturbed listings, ${key} still exists; the vendor never had it`)
   }
 
   #compare(oracle: string, when: string, owedSince: number, isExempt: (id: string) => boolean): void {
@@ -259,8 +328,13 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     for (const { id, deleted, modifiedAtMs } of this.#latest()) {
       if (isExempt(id)) continue
       const row = this.mirror.rows.get(id)
-      if (deleted && row !== undefined) this.reportViolation(oracle, `${when}, ${id} still exists as ${row.text}; the vendor has deleted it`)
-      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isSameRow(row?.text, truth.get(id))) this.reportViolation(oracle, `${when}, ${id} is ${describeRow(row?.text)}; the vendor has ${JSON.stringify(truth.get(id))}`)
+      if (deleted && row !== undefined)
+        this.reportViolation(oracle, `${when}, ${id} still exists as ${row.text}; the vendor has deleted it`)
+      if (!deleted && (row !== undefined || modifiedAtMs >= owedSince) && !isSameRow(row?.text, truth.get(id)))
+        this.reportViolation(
+          oracle,
+          `${when}, ${id} is ${describeRow(row?.text)}; the vendor has ${JSON.stringify(truth.get(id))}`,
+        )
     }
   }
 
@@ -278,7 +352,9 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   #truth(): Map<string, Fields> {
     const { simulator, stream } = this.#options
-    return new Map(simulator.truth(stream.type).map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)]))
+    return new Map(
+      simulator.truth(stream.type).map((record) => [String(record[stream.keyField]), stream.rowOf(record, simulator)]),
+    )
   }
 }
 

@@ -87,7 +87,10 @@ export interface DeltaGuarantee {
 }
 
 export type ResponseFault =
-  | 'end-flag-early' | 'end-flag-never' | 'short-page' | 'partial-answer'
+  | 'end-flag-early'
+  | 'end-flag-never'
+  | 'short-page'
+  | 'partial-answer'
   /** No rows, status 200, though there are some. */
   | 'empty-page'
   /** The response to the previous request on the same path. */

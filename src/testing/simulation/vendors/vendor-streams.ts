@@ -10,8 +10,18 @@ import { stripeCustomers, stripeInvoices } from './stripe.ts'
 import type { VendorStream } from './vendor-stream.ts'
 
 export const VENDOR_STREAMS: readonly VendorStream[] = [
-  salesforceAccounts, stripeCustomers, stripeInvoices, hubspotContacts, hubspotCompanies, servicenowIncidents, githubRepositories, githubIssues, linearIssues, airtableTasks,
-  restContacts, restCustomers,
+  salesforceAccounts,
+  stripeCustomers,
+  stripeInvoices,
+  hubspotContacts,
+  hubspotCompanies,
+  servicenowIncidents,
+  githubRepositories,
+  githubIssues,
+  linearIssues,
+  airtableTasks,
+  restContacts,
+  restCustomers,
 ]
 
 /**

@@ -85,26 +85,69 @@ class VendorWorld {
     this.#schedule = new RandomStream(seed, 'latency')
     const clock = { now: () => this.#scheduler.now, sleep: (ms: number) => this.#supervisor.idle(ms) }
     this.#simulator = stream.open({ clock, random: new RandomStream(seed, 'vendor') }, config)
-    this.#syncs = this.#plans().map(({ sync, mode, lagMs = 0 }) => (mode === 'replace' ? { sync, mode, lagMs } : { sync, mode, guarantee: guaranteeOf(config) }))
+    this.#syncs = this.#plans().map(({ sync, mode, lagMs = 0 }) =>
+      mode === 'replace' ? { sync, mode, lagMs } : { sync, mode, guarantee: guaranteeOf(config) },
+    )
     this.#falseResponses = new FalseResponses(stream, () => this.#scheduler.now, config.dateSkewMs)
     this.#oracle = new VendorOracle({
-      store, now: () => this.#scheduler.now, worker: WORKER, database: DATABASE, syncs: [...this.#syncs, { sync: TAMPERING, mode: 'tampering' }], simulator: this.#simulator, stream, pageSize: config.pageSize,
-      history: this.#history, granularityMs: stream.granularityMs(config), clockBackMs: () => this.#simulator.records.clockBackMs, listsBehindMs: (sinceMs) => config.replicaBehindMs + this.#falseResponses.oldestCachedMs + this.#falseResponses.oldestRepeatMs(sinceMs), dateBehindMs: () => this.#falseResponses.dateBehindMs,
-      oldestCachedMs: () => this.#falseResponses.oldestCachedMs, isDateWrong: () => this.#falseResponses.isDateWrong,
-      health: async () => new Map((await readStatus({ store, syncs: this.#declared(), now: this.#scheduler.now })).map(({ sync, health }) => [sync, health])),
-      runnerSkewMs: config.runnerSkewMs, storeHasClock: options.store?.ownClock === true,
+      store,
+      now: () => this.#scheduler.now,
+      worker: WORKER,
+      database: DATABASE,
+      syncs: [...this.#syncs, { sync: TAMPERING, mode: 'tampering' }],
+      simulator: this.#simulator,
+      stream,
+      pageSize: config.pageSize,
+      history: this.#history,
+      granularityMs: stream.granularityMs(config),
+      clockBackMs: () => this.#simulator.records.clockBackMs,
+      listsBehindMs: (sinceMs) =>
+        config.replicaBehindMs + this.#falseResponses.oldestCachedMs + this.#falseResponses.oldestRepeatMs(sinceMs),
+      dateBehindMs: () => this.#falseResponses.dateBehindMs,
+      oldestCachedMs: () => this.#falseResponses.oldestCachedMs,
+      isDateWrong: () => this.#falseResponses.isDateWrong,
+      health: async () =>
+        new Map(
+          (await readStatus({ store, syncs: this.#declared(), now: this.#scheduler.now })).map(({ sync, health }) => [
+            sync,
+            health,
+          ]),
+        ),
+      runnerSkewMs: config.runnerSkewMs,
+      storeHasClock: options.store?.ownClock === true,
     })
     this.#pauses = new AnnouncedPauses({
-      now: () => this.#scheduler.now, toleranceMs: 2 * config.runnerSkewMs, reportViolation: (oracle, message) => this.#oracle.reportViolation(oracle, message),
+      now: () => this.#scheduler.now,
+      toleranceMs: 2 * config.runnerSkewMs,
+      reportViolation: (oracle, message) => this.#oracle.reportViolation(oracle, message),
     })
     this.#fleet = new Fleet({
-      seed, scheduler: this.#scheduler, supervisor: this.#supervisor, faults: this.#faults, store, database: DATABASE, oracle: this.#oracle, random: this.#schedule, conditions: config,
-      plans: () => this.#plans(), pauses: this.#pauses,
-      fetch: (process) => createVendorFetch({
-        falseResponses: this.#falseResponses, process, faults: this.#faults, stream, simulator: this.#simulator, expiredTokens: this.#expiredTokens, pauses: this.#pauses, deadlineMs: config.deadlineMs,
-        latencyMs: () => this.#fleet.latencyMs(config.vendorLatencyMs),
-      }),
-      secrets: { get: () => 'secret' }, expectedErrors: EXPECTED_ERRORS, requests: () => this.#simulator.requests.entries.length,
+      seed,
+      scheduler: this.#scheduler,
+      supervisor: this.#supervisor,
+      faults: this.#faults,
+      store,
+      database: DATABASE,
+      oracle: this.#oracle,
+      random: this.#schedule,
+      conditions: config,
+      plans: () => this.#plans(),
+      pauses: this.#pauses,
+      fetch: (process) =>
+        createVendorFetch({
+          falseResponses: this.#falseResponses,
+          process,
+          faults: this.#faults,
+          stream,
+          simulator: this.#simulator,
+          expiredTokens: this.#expiredTokens,
+          pauses: this.#pauses,
+          deadlineMs: config.deadlineMs,
+          latencyMs: () => this.#fleet.latencyMs(config.vendorLatencyMs),
+        }),
+      secrets: { get: () => 'secret' },
+      expectedErrors: EXPECTED_ERRORS,
+      requests: () => this.#simulator.requests.entries.length,
       // A response may omit records the vendor has; in a healed world the operator confirms deletions.
       confirmsDeletes: () => !this.#faults.enabled,
     })
@@ -146,8 +189,15 @@ class VendorWorld {
       await oracle.compareAudit()
     }
     return {
-      seed: this.#options.seed, kind: `${stream.vendor} ${stream.name} ${kind}`, hash: this.#scheduler.trace.digest(), faults: this.#faults.injected, violations: oracle.violations,
-      steps: this.#scheduler.steps, virtualMs: this.#scheduler.now - TIME_ZERO, cycles: this.#fleet.cycles, requests: this.#simulator.requests.entries.length,
+      seed: this.#options.seed,
+      kind: `${stream.vendor} ${stream.name} ${kind}`,
+      hash: this.#scheduler.trace.digest(),
+      faults: this.#faults.injected,
+      violations: oracle.violations,
+      steps: this.#scheduler.steps,
+      virtualMs: this.#scheduler.now - TIME_ZERO,
+      cycles: this.#fleet.cycles,
+      requests: this.#simulator.requests.entries.length,
       outcomes: oracle.outcomes,
       // Requests and writes draw from the same random stream of a vendor, so without faults its ids would differ.
       rows: '',
@@ -186,7 +236,10 @@ class VendorWorld {
    * Stores rows that a vendor with a wrong clock could have returned: an ordinary commit by a sync of the same owner.
    */
   async #tamper(): Promise<void> {
-    const plan = required(this.#plans().find(({ sync }) => sync === LISTING), 'the match in the result of #plans')
+    const plan = required(
+      this.#plans().find(({ sync }) => sync === LISTING),
+      'the match in the result of #plans',
+    )
     const changes = this.#forgeChanges()
     const { pair: _, ...alone } = plan
     this.#oracle.isTampering = this.#oracle.wasTampered = true
@@ -194,18 +247,39 @@ class VendorWorld {
       const clock = new VirtualClock(this.#supervisor)
       const log = { debug() {}, info() {}, warn() {}, error() {} }
       const { stopReason, error } = await runCycle(
-        { ...alone, sync: TAMPERING, mode: 'incremental', execute: async () => ({ changes, hasMore: false, nextState: {} }) },
-        { store, ports: { clock, random: this.#workload, log }, fetch: () => Promise.reject(new Error('there is nothing to ask')), secrets: { get: () => 'secret' }, holder: TAMPERING, trigger: 'simulation' },
+        {
+          ...alone,
+          sync: TAMPERING,
+          mode: 'incremental',
+          execute: async () => ({ changes, hasMore: false, nextState: {} }),
+        },
+        {
+          store,
+          ports: { clock, random: this.#workload, log },
+          fetch: () => Promise.reject(new Error('there is nothing to ask')),
+          secrets: { get: () => 'secret' },
+          holder: TAMPERING,
+          trigger: 'simulation',
+        },
       )
-      if (stopReason !== 'complete') this.#oracle.reportViolation('O13', `the tampering ended with ${stopReason} ${error?.message ?? ''}`)
+      if (stopReason !== 'complete')
+        this.#oracle.reportViolation('O13', `the tampering ended with ${stopReason} ${error?.message ?? ''}`)
     })
     this.#oracle.isTampering = false
   }
 
   #forgeChanges(): Change[] {
-    const { stream: { type } } = this.#config
-    const forged = (key: string, fields: Fields): Change => ({ type: 'upsert', key, record: { forged: true, ...fields } as JsonObject })
-    const at = (offMs: number): { upstreamUpdatedAt: string } => ({ upstreamUpdatedAt: new Date(this.#scheduler.now + offMs).toISOString() })
+    const {
+      stream: { type },
+    } = this.#config
+    const forged = (key: string, fields: Fields): Change => ({
+      type: 'upsert',
+      key,
+      record: { forged: true, ...fields } as JsonObject,
+    })
+    const at = (offMs: number): { upstreamUpdatedAt: string } => ({
+      upstreamUpdatedAt: new Date(this.#scheduler.now + offMs).toISOString(),
+    })
     const changes = this.#simulator.records.latest(type).flatMap(({ id, deleted }): Change[] => {
       switch (this.#workload.int(0, deleted ? 7 : 5)) {
         case 0:
@@ -227,7 +301,12 @@ class VendorWorld {
   async #runAtRest(sync: string, cycles: number): Promise<void> {
     const { runnerSkewMs, stream, dateSkewMs } = this.#config
     this.#fleet.onlySync = sync
-    await this.#fleet.advanceTime(stream.lagMaxMs + 20_000 + 4 * runnerSkewMs + Math.max(0, -dateSkewMs, this.#pauses.untilMs - this.#scheduler.now))
+    await this.#fleet.advanceTime(
+      stream.lagMaxMs +
+        20_000 +
+        4 * runnerSkewMs +
+        Math.max(0, -dateSkewMs, this.#pauses.untilMs - this.#scheduler.now),
+    )
     for (let done = 0; done < cycles; done++) {
       const count = this.#oracle.completed.get(sync)?.count ?? 0
       const from = this.#scheduler.now + runnerSkewMs
@@ -260,7 +339,13 @@ class VendorWorld {
   // ── the vendor's workload ──────────────────────────────────────────────────────────────────────────────────────────
 
   async #runWorkload(operations: number): Promise<void> {
-    const { gapMs, bulkShare, deleteShare, clockBackMs, stream: { type } } = this.#config
+    const {
+      gapMs,
+      bulkShare,
+      deleteShare,
+      clockBackMs,
+      stream: { type },
+    } = this.#config
     for (let i = 0; i < operations; i++) {
       await this.#supervisor.idle(this.#workload.chance(0.2) ? 0 : this.#workload.int(1, gapMs))
       const live = this.#simulator.records.current(type)
@@ -276,7 +361,12 @@ class VendorWorld {
 
   #create(): void {
     const { stream } = this.#config
-    this.#recordWrite(this.#simulator.create(stream.type, { ...stream.parentFields?.(this.#simulator, this.#workload), ...this.#nextFields() }))
+    this.#recordWrite(
+      this.#simulator.create(stream.type, {
+        ...stream.parentFields?.(this.#simulator, this.#workload),
+        ...this.#nextFields(),
+      }),
+    )
   }
 
   #update(id: string): void {
@@ -286,7 +376,10 @@ class VendorWorld {
 
   /** Writes several times within one second, as an import does. */
   async #updateAll(live: readonly RecordVersion[]): Promise<void> {
-    const { bulkRepeats, stream: { type } } = this.#config
+    const {
+      bulkRepeats,
+      stream: { type },
+    } = this.#config
     for (let n = 0; n < bulkRepeats; n++) {
       if (n > 0) await this.#supervisor.idle(this.#workload.int(0, 300))
       for (const { id } of live) if (this.#simulator.records.find(type, id)?.deleted === false) this.#update(id)
@@ -305,7 +398,10 @@ class VendorWorld {
 
   #recordWrite(id: string): void {
     const { records } = this.#simulator
-    this.#history.add(required(records.find(this.#config.stream.type, id), 'the match in records'), records.clockBackMs > 0)
+    this.#history.add(
+      required(records.find(this.#config.stream.type, id), 'the match in records'),
+      records.clockBackMs > 0,
+    )
   }
 
   // ── the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -318,7 +414,10 @@ class VendorWorld {
     const { kind, stream, limited, leaseTtlMs, deadlineMs, retriesMax, pagesMax } = this.#config
     const worker = new Worker({ name: WORKER })
     const database = worker.database(DATABASE)
-    const options = { database, pacer: limited && stream.pacer !== undefined ? worker.pacer('vendor', stream.pacer) : [] }
+    const options = {
+      database,
+      pacer: limited && stream.pacer !== undefined ? worker.pacer('vendor', stream.pacer) : [],
+    }
     const source = stream.source(this.#config)
     if ('mode' in source) worker.sync(LISTING, { ...options, ...source })
     else if (kind === 'pair') worker.track(DELTA, { ...options, source })
@@ -336,6 +435,22 @@ function guaranteeOf({ stream, ...conditions }: VendorWorldConfig) {
 
 /** The end reasons and errors allowed in a world like these. Anything else is a finding. */
 const EXPECTED_ERRORS: ReadonlySet<string> = new Set([
-  'SOURCE_UNAVAILABLE', 'SOURCE_TIMEOUT', 'SOURCE_INVALID', 'RATE_LIMITED', 'AUTH_REJECTED', 'CURSOR_REJECTED', 'HISTORY_LOST', 'STORE_BUSY', 'STORE_UNAVAILABLE', 'COMMIT_UNKNOWN',
-  'LEASE_HELD', 'LEASE_LOST', 'VERSION_CONFLICT', 'OVERLAP_UNRESOLVED', 'MASS_DELETE', 'LISTING_INCOMPLETE', 'CURSOR_STALLED', 'CURSOR_CYCLE',
+  'SOURCE_UNAVAILABLE',
+  'SOURCE_TIMEOUT',
+  'SOURCE_INVALID',
+  'RATE_LIMITED',
+  'AUTH_REJECTED',
+  'CURSOR_REJECTED',
+  'HISTORY_LOST',
+  'STORE_BUSY',
+  'STORE_UNAVAILABLE',
+  'COMMIT_UNKNOWN',
+  'LEASE_HELD',
+  'LEASE_LOST',
+  'VERSION_CONFLICT',
+  'OVERLAP_UNRESOLVED',
+  'MASS_DELETE',
+  'LISTING_INCOMPLETE',
+  'CURSOR_STALLED',
+  'CURSOR_CYCLE',
 ])

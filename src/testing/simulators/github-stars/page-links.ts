@@ -2,7 +2,12 @@
  * The Link header of one page: `prev, next, last, first`, each only where such a page exists, and none for a single
  * page.
  */
-export function formatPageLinks(url: URL, page: number, pages: number, lie: 'end' | 'more' | undefined): string | undefined {
+export function formatPageLinks(
+  url: URL,
+  page: number,
+  pages: number,
+  lie: 'end' | 'more' | undefined,
+): string | undefined {
   const more = lie === undefined ? page < pages : lie === 'more'
   const last = Math.max(pages, more ? page + 1 : 0)
   const links: string[] = []

@@ -44,8 +44,14 @@ export class GithubStarsSimulator extends VendorSimulator {
     super(ports, options)
     this.user = options.user ?? { login: 'octocat', id: 583_231 }
     this.#forbidden = options.forbidden === true
-    this.#limits = { user: { requests: options.requestsPerHour ?? 5_000, perMs: HOUR_MS }, anonymous: { requests: ANONYMOUS_PER_HOUR, perMs: HOUR_MS } }
-    this.#windows = { user: new RateWindow(ports.clock, this.#limits.user), anonymous: new RateWindow(ports.clock, this.#limits.anonymous) }
+    this.#limits = {
+      user: { requests: options.requestsPerHour ?? 5_000, perMs: HOUR_MS },
+      anonymous: { requests: ANONYMOUS_PER_HOUR, perMs: HOUR_MS },
+    }
+    this.#windows = {
+      user: new RateWindow(ports.clock, this.#limits.user),
+      anonymous: new RateWindow(ports.clock, this.#limits.anonymous),
+    }
     this.#burst = new RateWindow(ports.clock, { requests: options.pointsPerMinute ?? 900, perMs: 60_000 })
   }
 
@@ -55,12 +61,20 @@ export class GithubStarsSimulator extends VendorSimulator {
    */
   override create(type: string, fields: Fields = {}): string {
     if (type !== STAR) throw new Error(`Only ${STAR} is simulated, not ${type}.`)
-    return super.create(type, { owner: 'acme', name: `repository-${this.#starOrder + 1}`, ...fields, place: ++this.#starOrder })
+    return super.create(type, {
+      owner: 'acme',
+      name: `repository-${this.#starOrder + 1}`,
+      ...fields,
+      place: ++this.#starOrder,
+    })
   }
 
   /** Stars an unstarred repository again: it returns with a new `starred_at`. */
   starAgain(id: string): void {
-    this.records.insert(STAR, id, { ...required(this.records.find(STAR, id), 'the match in records').fields, place: ++this.#starOrder })
+    this.records.insert(STAR, id, {
+      ...required(this.records.find(STAR, id), 'the match in records').fields,
+      place: ++this.#starOrder,
+    })
   }
 
   protected newId(): string {
@@ -70,8 +84,16 @@ export class GithubStarsSimulator extends VendorSimulator {
 
   protected render(version: RecordVersion): Fields {
     const { place: _place, ...fields } = version.fields
-    const stamps = { createdAt: formatTimestamp(required(this.records.history(STAR, version.id)[0], 'the result of history[0]').createdAtMs), updatedAt: formatTimestamp(version.modifiedAtMs) }
-    return { starred_at: formatTimestamp(version.createdAtMs), repo: buildRepository(Number(version.id), stamps, fields) }
+    const stamps = {
+      createdAt: formatTimestamp(
+        required(this.records.history(STAR, version.id)[0], 'the result of history[0]').createdAtMs,
+      ),
+      updatedAt: formatTimestamp(version.modifiedAtMs),
+    }
+    return {
+      starred_at: formatTimestamp(version.createdAtMs),
+      repo: buildRepository(Number(version.id), stamps, fields),
+    }
   }
 
   protected respond(call: ApiCall): Response {
@@ -79,15 +101,22 @@ export class GithubStarsSimulator extends VendorSimulator {
     const match = /^\/(?:user|users\/(?<login>[^/]+)|user\/(?<id>\d+))(?<starred>\/starred)?$/.exec(url.pathname)
     const { login, id, starred } = match?.groups ?? {}
     const own = login === undefined && id === undefined
-    if (match === null || request.method !== 'GET' || (starred === undefined && !own)) return this.#refuse(404, 'Not Found', 'anonymous')
+    if (match === null || request.method !== 'GET' || (starred === undefined && !own))
+      return this.#refuse(404, 'Not Found', 'anonymous')
     const anonymous = !request.headers.has('authorization')
     if (!anonymous && !this.isAuthorized(request)) return this.unauthorized()
     if (anonymous && own) return this.#refuse(401, 'Requires authentication', 'anonymous')
     const caller = anonymous ? 'anonymous' : 'user'
     if (this.#windows[caller].remaining < 1) return this.#exceeded(caller)
     if (!this.#burst.take()) return this.#secondary(undefined)
-    if (this.#forbidden && starred !== undefined) return this.#refuse(403, 'Resource not accessible by personal access token', caller, { 'x-accepted-github-permissions': 'starring=read' })
-    if ((login !== undefined && login.toLowerCase() !== this.user.login.toLowerCase()) || (id !== undefined && Number(id) !== this.user.id)) {
+    if (this.#forbidden && starred !== undefined)
+      return this.#refuse(403, 'Resource not accessible by personal access token', caller, {
+        'x-accepted-github-permissions': 'starring=read',
+      })
+    if (
+      (login !== undefined && login.toLowerCase() !== this.user.login.toLowerCase()) ||
+      (id !== undefined && Number(id) !== this.user.id)
+    ) {
       this.#windows[caller].take()
       return this.#refuse(404, 'Not Found', caller)
     }
@@ -116,44 +145,97 @@ export class GithubStarsSimulator extends VendorSimulator {
     const sign = query.get('direction') === 'asc' ? 1 : -1
     const timed = /application\/vnd\.github\.(?:v3\.)?star\+json/.test(request.headers.get('accept') ?? '')
 
-    const rows = this.records.indexed(STAR).filter((version) => !version.deleted && (own || version.fields['private'] !== true))
-      .map((version) => ({ place: version.fields['place'] as number, shown: this.render(version) as { starred_at: string; repo: Fields } }))
-    const keyOf = ({ shown }: (typeof rows)[number]) => (query.get('sort') === 'updated' ? String(shown.repo['pushed_at']) : shown.starred_at)
+    const rows = this.records
+      .indexed(STAR)
+      .filter((version) => !version.deleted && (own || version.fields['private'] !== true))
+      .map((version) => ({
+        place: version.fields['place'] as number,
+        shown: this.render(version) as { starred_at: string; repo: Fields },
+      }))
+    const keyOf = ({ shown }: (typeof rows)[number]) =>
+      query.get('sort') === 'updated' ? String(shown.repo['pushed_at']) : shown.starred_at
     rows.sort((a, b) => sign * (compareText(keyOf(a), keyOf(b)) || a.place - b.place))
 
     // Numbered pages cannot defer records to the next page: records omitted by a short page are missing from this
     // listing.
-    const slice = rows.slice((page - 1) * perPage, (page - 1) * perPage + (call.shortPage ? Math.ceil(perPage / 2) : perPage))
+    const slice = rows.slice(
+      (page - 1) * perPage,
+      (page - 1) * perPage + (call.shortPage ? Math.ceil(perPage / 2) : perPage),
+    )
     // Links to pages of a named user contain the user's number.
     const target = own ? url : new URL(`/user/${this.user.id}/starred${url.search}`, url)
     const link = formatPageLinks(target, page, Math.ceil(rows.length / perPage), call.endFlagOverride)
-    return this.#answer(call, caller, slice.map(({ shown }) => (timed ? shown : shown.repo)), {
-      ...(link !== undefined && { link }),
-      'x-github-media-type': timed ? 'github.v3; param=star; format=json' : 'github.v3; format=json',
-    })
+    return this.#answer(
+      call,
+      caller,
+      slice.map(({ shown }) => (timed ? shown : shown.repo)),
+      {
+        ...(link !== undefined && { link }),
+        'x-github-media-type': timed ? 'github.v3; param=star; format=json' : 'github.v3; format=json',
+      },
+    )
   }
 
   /** An unchanged page is answered with 304, which does not count towards the hourly budget of a token. */
-  #answer({ request }: ApiCall, caller: 'user' | 'anonymous', body: unknown, headers: Readonly<Record<string, string>>): Response {
-    const etag = `W/"${createHash('sha256').update(JSON.stringify([body, headers])).digest('hex')}"`
-    const known = (request.headers.get('if-none-match') ?? '').split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag.slice(2))
+  #answer(
+    { request }: ApiCall,
+    caller: 'user' | 'anonymous',
+    body: unknown,
+    headers: Readonly<Record<string, string>>,
+  ): Response {
+    const etag = `W/"${createHash('sha256')
+      .update(JSON.stringify([body, headers]))
+      .digest('hex')}"`
+    const known = (request.headers.get('if-none-match') ?? '')
+      .split(',')
+      .some((candidate) => candidate.trim().replace(/^W\//, '') === etag.slice(2))
     if (!known || caller === 'anonymous') this.#windows[caller].take()
-    const all = { etag, vary: 'Accept, Authorization, Cookie', 'cache-control': 'private, max-age=60, s-maxage=60', ...headers, ...this.#headers(caller) }
+    const all = {
+      etag,
+      vary: 'Accept, Authorization, Cookie',
+      'cache-control': 'private, max-age=60, s-maxage=60',
+      ...headers,
+      ...this.#headers(caller),
+    }
     return known ? new Response(null, { status: 304, headers: all }) : jsonResponse(body, 200, all)
   }
 
   #exceeded(caller: 'user' | 'anonymous', retryAfter?: string): Response {
-    const message = caller === 'user' ? `API rate limit exceeded for user ID ${this.user.id}.` : "API rate limit exceeded for 127.0.0.1. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)"
-    return this.#refuse(403, message, caller, { 'x-ratelimit-remaining': '0', ...(retryAfter !== undefined && { 'retry-after': retryAfter }) }, `${DOCS}/overview/rate-limits-for-the-rest-api`)
+    const message =
+      caller === 'user'
+        ? `API rate limit exceeded for user ID ${this.user.id}.`
+        : "API rate limit exceeded for 127.0.0.1. (But here's the good news: Authenticated requests get a higher rate limit. Check out the documentation for more details.)"
+    return this.#refuse(
+      403,
+      message,
+      caller,
+      { 'x-ratelimit-remaining': '0', ...(retryAfter !== undefined && { 'retry-after': retryAfter }) },
+      `${DOCS}/overview/rate-limits-for-the-rest-api`,
+    )
   }
 
   #secondary(retryAfter: string | undefined): Response {
     const wait = retryAfter ?? String(Math.max(1, Math.ceil((this.#burst.resetAtMs - this.clock.now()) / 1_000)))
-    return this.#refuse(403, 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.', 'user', { 'retry-after': wait }, `${DOCS}/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits`)
+    return this.#refuse(
+      403,
+      'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.',
+      'user',
+      { 'retry-after': wait },
+      `${DOCS}/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits`,
+    )
   }
 
-  #refuse(status: number, message: string, caller: 'user' | 'anonymous', headers: Readonly<Record<string, string>> = {}, documentation = DOCS): Response {
-    return jsonResponse({ message, documentation_url: documentation, status: String(status) }, status, { ...this.#headers(caller), ...headers })
+  #refuse(
+    status: number,
+    message: string,
+    caller: 'user' | 'anonymous',
+    headers: Readonly<Record<string, string>> = {},
+    documentation = DOCS,
+  ): Response {
+    return jsonResponse({ message, documentation_url: documentation, status: String(status) }, status, {
+      ...this.#headers(caller),
+      ...headers,
+    })
   }
 
   #headers(caller: 'user' | 'anonymous'): Record<string, string> {

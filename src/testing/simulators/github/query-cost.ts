@@ -24,11 +24,25 @@ export function computeQueryCost(execution: Execution<GithubContext>): QueryCost
     const size = args[bound]
     const at = { path: [...path], locations: [node.location] }
     if (typeof size !== 'number') {
-      errors.push({ ...at, type: 'MISSING_PAGINATION_BOUNDARIES', message: `You must provide a \`first\` or \`last\` value to properly paginate the \`${node.name}\` connection.` })
+      errors.push({
+        ...at,
+        type: 'MISSING_PAGINATION_BOUNDARIES',
+        message: `You must provide a \`first\` or \`last\` value to properly paginate the \`${node.name}\` connection.`,
+      })
       return
     }
-    if (size > PAGE_SIZE_MAX) errors.push({ ...at, type: 'EXCESSIVE_PAGINATION', message: `Requesting ${size} records on the \`${node.name}\` connection exceeds the \`${bound}\` limit of ${PAGE_SIZE_MAX} records.` })
-    if (size < 0) errors.push({ ...at, type: 'INVALID_PAGINATION', message: `\`${bound}\` on the \`${node.name}\` connection cannot be less than zero.` })
+    if (size > PAGE_SIZE_MAX)
+      errors.push({
+        ...at,
+        type: 'EXCESSIVE_PAGINATION',
+        message: `Requesting ${size} records on the \`${node.name}\` connection exceeds the \`${bound}\` limit of ${PAGE_SIZE_MAX} records.`,
+      })
+    if (size < 0)
+      errors.push({
+        ...at,
+        type: 'INVALID_PAGINATION',
+        message: `\`${bound}\` on the \`${node.name}\` connection cannot be less than zero.`,
+      })
     let times = 1
     for (const parent of parents) {
       const given = execution.argumentsOf(parent)
@@ -39,6 +53,10 @@ export function computeQueryCost(execution: Execution<GithubContext>): QueryCost
     requests += times
     nodeCount += times * size
   })
-  if (nodeCount > NODES_MAX) errors.push({ type: 'MAX_NODE_LIMIT_EXCEEDED', message: `This query requests up to ${nodeCount.toLocaleString('en-US')} possible nodes which exceeds the maximum limit of ${NODES_MAX.toLocaleString('en-US')}.` })
+  if (nodeCount > NODES_MAX)
+    errors.push({
+      type: 'MAX_NODE_LIMIT_EXCEEDED',
+      message: `This query requests up to ${nodeCount.toLocaleString('en-US')} possible nodes which exceeds the maximum limit of ${NODES_MAX.toLocaleString('en-US')}.`,
+    })
   return { nodeCount, cost: Math.max(1, Math.round(requests / 100)), errors }
 }

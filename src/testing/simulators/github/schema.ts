@@ -17,10 +17,21 @@ export const NODE_IDS_MAX = 100
 const PAGING = { after: 'String', before: 'String', first: 'Int', last: 'Int' } as const
 const REPOSITORIES: Field<GithubContext> = {
   type: 'RepositoryConnection!',
-  args: { ...PAGING, isArchived: 'Boolean', isFork: 'Boolean', orderBy: 'RepositoryOrder', privacy: 'RepositoryPrivacy', affiliations: '[RepositoryAffiliation]', ownerAffiliations: '[RepositoryAffiliation]' },
+  args: {
+    ...PAGING,
+    isArchived: 'Boolean',
+    isFork: 'Boolean',
+    orderBy: 'RepositoryOrder',
+    privacy: 'RepositoryPrivacy',
+    affiliations: '[RepositoryAffiliation]',
+    ownerAffiliations: '[RepositoryAffiliation]',
+  },
   resolve: (parent, args, context) => context.repositories(String(parent['login']), args),
 }
-const OWNER = { id: { type: 'ID!' }, login: { type: 'String!' }, repositories: REPOSITORIES } satisfies Record<string, Field<GithubContext>>
+const OWNER = { id: { type: 'ID!' }, login: { type: 'String!' }, repositories: REPOSITORIES } satisfies Record<
+  string,
+  Field<GithubContext>
+>
 
 /** The simulated part of GitHub's schema, in GitHub's spelling. */
 export const GITHUB_SCHEMA: Schema<GithubContext> = {
@@ -28,23 +39,55 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
     kind: 'object',
     fields: {
       viewer: { type: 'User!', resolve: (_parent, _args, context) => context.viewer() },
-      user: { type: 'User', args: { login: 'String!' }, resolve: (_parent, { login }, context) => requireFound(context.owner(String(login), 'User'), 'a User', 'login', String(login)) },
-      organization: { type: 'Organization', args: { login: 'String!' }, resolve: (_parent, { login }, context) => requireFound(context.owner(String(login), 'Organization'), 'an Organization', 'login', String(login)) },
-      repositoryOwner: { type: 'RepositoryOwner', args: { login: 'String!' }, resolve: (_parent, { login }, context) => context.owner(String(login)) },
+      user: {
+        type: 'User',
+        args: { login: 'String!' },
+        resolve: (_parent, { login }, context) =>
+          requireFound(context.owner(String(login), 'User'), 'a User', 'login', String(login)),
+      },
+      organization: {
+        type: 'Organization',
+        args: { login: 'String!' },
+        resolve: (_parent, { login }, context) =>
+          requireFound(context.owner(String(login), 'Organization'), 'an Organization', 'login', String(login)),
+      },
+      repositoryOwner: {
+        type: 'RepositoryOwner',
+        args: { login: 'String!' },
+        resolve: (_parent, { login }, context) => context.owner(String(login)),
+      },
       repository: {
         type: 'Repository',
         args: { owner: 'String!', name: 'String!', followRenames: 'Boolean' },
-        resolve: (_parent, { owner, name }, context) => requireFound(context.repository(String(owner), String(name)), 'a Repository', 'name', `${String(owner)}/${String(name)}`),
+        resolve: (_parent, { owner, name }, context) =>
+          requireFound(
+            context.repository(String(owner), String(name)),
+            'a Repository',
+            'name',
+            `${String(owner)}/${String(name)}`,
+          ),
       },
       node: { type: 'Node', args: { id: 'ID!' }, resolve: (_parent, { id }, context) => findNode(String(id), context) },
-      nodes: { type: '[Node]!', args: { ids: '[ID!]!' }, resolve: (_parent, { ids }, context) => findNodes((Array.isArray(ids) ? ids : [ids]).map(String), context) },
-      rateLimit: { type: 'RateLimit', args: { dryRun: 'Boolean' }, resolve: (_parent, _args, context) => context.rateLimit() },
+      nodes: {
+        type: '[Node]!',
+        args: { ids: '[ID!]!' },
+        resolve: (_parent, { ids }, context) => findNodes((Array.isArray(ids) ? ids : [ids]).map(String), context),
+      },
+      rateLimit: {
+        type: 'RateLimit',
+        args: { dryRun: 'Boolean' },
+        resolve: (_parent, _args, context) => context.rateLimit(),
+      },
     },
   },
   Node: { kind: 'interface', fields: { id: { type: 'ID!' } } },
   RepositoryOwner: { kind: 'interface', fields: OWNER },
   User: { kind: 'object', implements: ['Node', 'RepositoryOwner'], fields: { ...OWNER, name: { type: 'String' } } },
-  Organization: { kind: 'object', implements: ['Node', 'RepositoryOwner'], fields: { ...OWNER, name: { type: 'String' } } },
+  Organization: {
+    kind: 'object',
+    implements: ['Node', 'RepositoryOwner'],
+    fields: { ...OWNER, name: { type: 'String' } },
+  },
   Repository: {
     kind: 'object',
     implements: ['Node'],
@@ -58,10 +101,19 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
       updatedAt: { type: 'DateTime!' },
       url: { type: 'URI!' },
       isArchived: { type: 'Boolean!' },
-      owner: { type: 'RepositoryOwner!', resolve: (parent, _args, context) => context.owner(String(parent['ownerLogin'])) },
+      owner: {
+        type: 'RepositoryOwner!',
+        resolve: (parent, _args, context) => context.owner(String(parent['ownerLogin'])),
+      },
       issues: {
         type: 'IssueConnection!',
-        args: { ...PAGING, filterBy: 'IssueFilters', labels: '[String!]', orderBy: 'IssueOrder', states: '[IssueState!]' },
+        args: {
+          ...PAGING,
+          filterBy: 'IssueFilters',
+          labels: '[String!]',
+          orderBy: 'IssueOrder',
+          states: '[IssueState!]',
+        },
         resolve: (parent, args, context) => context.issues(String(parent['id']), args),
       },
     },
@@ -80,19 +132,57 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
       updatedAt: { type: 'DateTime!' },
       closedAt: { type: 'DateTime' },
       url: { type: 'URI!' },
-      repository: { type: 'Repository!', resolve: (parent, _args, context) => context.node(String(parent['repositoryId'])) },
+      repository: {
+        type: 'Repository!',
+        resolve: (parent, _args, context) => context.node(String(parent['repositoryId'])),
+      },
     },
   },
-  RepositoryConnection: { kind: 'object', fields: { nodes: { type: '[Repository]' }, edges: { type: '[RepositoryEdge]' }, pageInfo: { type: 'PageInfo!' }, totalCount: { type: 'Int!' } } },
+  RepositoryConnection: {
+    kind: 'object',
+    fields: {
+      nodes: { type: '[Repository]' },
+      edges: { type: '[RepositoryEdge]' },
+      pageInfo: { type: 'PageInfo!' },
+      totalCount: { type: 'Int!' },
+    },
+  },
   RepositoryEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Repository' } } },
-  IssueConnection: { kind: 'object', fields: { nodes: { type: '[Issue]' }, edges: { type: '[IssueEdge]' }, pageInfo: { type: 'PageInfo!' }, totalCount: { type: 'Int!' } } },
+  IssueConnection: {
+    kind: 'object',
+    fields: {
+      nodes: { type: '[Issue]' },
+      edges: { type: '[IssueEdge]' },
+      pageInfo: { type: 'PageInfo!' },
+      totalCount: { type: 'Int!' },
+    },
+  },
   IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue' } } },
-  PageInfo: { kind: 'object', fields: { hasNextPage: { type: 'Boolean!' }, hasPreviousPage: { type: 'Boolean!' }, startCursor: { type: 'String' }, endCursor: { type: 'String' } } },
-  RateLimit: { kind: 'object', fields: { limit: { type: 'Int!' }, cost: { type: 'Int!' }, remaining: { type: 'Int!' }, resetAt: { type: 'DateTime!' }, used: { type: 'Int!' }, nodeCount: { type: 'Int!' } } },
+  PageInfo: {
+    kind: 'object',
+    fields: {
+      hasNextPage: { type: 'Boolean!' },
+      hasPreviousPage: { type: 'Boolean!' },
+      startCursor: { type: 'String' },
+      endCursor: { type: 'String' },
+    },
+  },
+  RateLimit: {
+    kind: 'object',
+    fields: {
+      limit: { type: 'Int!' },
+      cost: { type: 'Int!' },
+      remaining: { type: 'Int!' },
+      resetAt: { type: 'DateTime!' },
+      used: { type: 'Int!' },
+      nodeCount: { type: 'Int!' },
+    },
+  },
 }
 
 function requireFound(parent: Parent | undefined, what: string, by: string, value: string): Parent {
-  if (parent === undefined) throw new FieldError(`Could not resolve to ${what} with the ${by} of '${value}'.`, 'NOT_FOUND')
+  if (parent === undefined)
+    throw new FieldError(`Could not resolve to ${what} with the ${by} of '${value}'.`, 'NOT_FOUND')
   return parent
 }
 
@@ -104,6 +194,13 @@ function findNode(id: string, context: GithubContext): Parent {
 
 /** Each unknown id yields a separate null with its own error. */
 function findNodes(ids: readonly string[], context: GithubContext): unknown[] {
-  if (ids.length > NODE_IDS_MAX) throw new FieldError(`You may not provide more than ${NODE_IDS_MAX} node ids; you provided ${ids.length}.`, 'ARGUMENT_LIMIT')
-  return ids.map((id) => context.node(id) ?? new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND'))
+  if (ids.length > NODE_IDS_MAX)
+    throw new FieldError(
+      `You may not provide more than ${NODE_IDS_MAX} node ids; you provided ${ids.length}.`,
+      'ARGUMENT_LIMIT',
+    )
+  return ids.map(
+    (id) =>
+      context.node(id) ?? new FieldError(`Could not resolve to a node with the global id of '${id}'`, 'NOT_FOUND'),
+  )
 }

@@ -35,20 +35,39 @@ export function parseSearchRequest(text: string): SearchRequest {
   const body = parseJson(text)
   const groups = toArray(body['filterGroups']).map((group) => toArray((group as Fields)['filters']) as Filter[])
   if (groups.length > GROUPS_MAX) throw createInvalidError(`You can only use up to ${GROUPS_MAX} filterGroups`)
-  if (groups.some((filters) => filters.length > FILTERS_PER_GROUP_MAX) || groups.flat().length > FILTERS_MAX) throw createInvalidError(`You can only use up to ${FILTERS_PER_GROUP_MAX} filters in each filterGroup, with a maximum of ${FILTERS_MAX} filters in total`)
+  if (groups.some((filters) => filters.length > FILTERS_PER_GROUP_MAX) || groups.flat().length > FILTERS_MAX)
+    throw createInvalidError(
+      `You can only use up to ${FILTERS_PER_GROUP_MAX} filters in each filterGroup, with a maximum of ${FILTERS_MAX} filters in total`,
+    )
   for (const filter of groups.flat()) {
-    if (typeof filter.propertyName !== 'string' || typeof filter.operator !== 'string') throw createInvalidError('Invalid input JSON: Cannot build Filter, some of required attributes are not set [propertyName, operator]')
-    if (!OPERATORS.includes(filter.operator)) throw createInvalidError(`Invalid input JSON: Cannot deserialize value of type Operator from "${filter.operator}"`)
+    if (typeof filter.propertyName !== 'string' || typeof filter.operator !== 'string')
+      throw createInvalidError(
+        'Invalid input JSON: Cannot build Filter, some of required attributes are not set [propertyName, operator]',
+      )
+    if (!OPERATORS.includes(filter.operator))
+      throw createInvalidError(
+        `Invalid input JSON: Cannot deserialize value of type Operator from "${filter.operator}"`,
+      )
   }
   const sorts = toArray(body['sorts'])
   if (sorts.length > 1) throw createInvalidError('Only one sorting rule can be applied to any search')
   const limit = body['limit'] === undefined || body['limit'] === null ? LIMIT_DEFAULT : Number(body['limit'])
-  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX) throw createInvalidError(`The limit ${String(body['limit'])} is outside of the range 0 to ${LIMIT_MAX}`)
+  if (!Number.isInteger(limit) || limit < 0 || limit > LIMIT_MAX)
+    throw createInvalidError(`The limit ${String(body['limit'])} is outside of the range 0 to ${LIMIT_MAX}`)
   const afterText = toText(body['after'])
   if (!/^\d*$/.test(afterText)) throw createInvalidError(`Invalid value for after: ${afterText}`)
   const after = Number(afterText || 0)
-  if (after + limit > RESULTS_MAX) throw createInvalidError(`Paging through more than ${RESULTS_MAX} results is not supported: after=${after}, limit=${limit}`)
-  return { groups, sort: sorts[0] === undefined ? undefined : parseSort(sorts[0]), limit, after, properties: toArray(body['properties']).map(String) }
+  if (after + limit > RESULTS_MAX)
+    throw createInvalidError(
+      `Paging through more than ${RESULTS_MAX} results is not supported: after=${after}, limit=${limit}`,
+    )
+  return {
+    groups,
+    sort: sorts[0] === undefined ? undefined : parseSort(sorts[0]),
+    limit,
+    after,
+    properties: toArray(body['properties']).map(String),
+  }
 }
 
 /** All searchable records, sorted by modification time and then by id. */
@@ -69,8 +88,17 @@ export interface SearchPage<Item> {
 /**
  * A page of matches, sorted by the one allowed rule. Ties come in any order, and in another order with every request.
  */
-export function search<Item>(request: SearchRequest, limit: number, index: SearchIndex<Item>, known: ReadonlySet<string>, random: Random): SearchPage<Item> {
-  for (const name of [...request.groups.flat().map((filter) => filter.propertyName), ...(request.sort === undefined ? [] : [request.sort.propertyName])]) {
+export function search<Item>(
+  request: SearchRequest,
+  limit: number,
+  index: SearchIndex<Item>,
+  known: ReadonlySet<string>,
+  random: Random,
+): SearchPage<Item> {
+  for (const name of [
+    ...request.groups.flat().map((filter) => filter.propertyName),
+    ...(request.sort === undefined ? [] : [request.sort.propertyName]),
+  ]) {
     if (!known.has(name)) throw createInvalidError(`Property ${name} does not exist`)
   }
   const { after } = request
@@ -79,10 +107,17 @@ export function search<Item>(request: SearchRequest, limit: number, index: Searc
   if (isExact && !sort.descending && isOneMoment && sort.propertyName === 'hs_object_id') {
     return { total: until - from, page: index.sorted.slice(from + after, Math.min(until, from + after + limit)) }
   }
-  if (isExact && !sort.descending && sort.propertyName === index.modifiedProperty) return pageByTime(index, from, until, after, limit, random)
+  if (isExact && !sort.descending && sort.propertyName === index.modifiedProperty)
+    return pageByTime(index, from, until, after, limit, random)
 
-  const found = index.sorted.slice(from, until).map((item) => ({ item, record: index.properties(item), at: random.next() }))
-    .filter(({ record }) => request.groups.length === 0 || request.groups.some((filters) => filters.every((filter) => matches(record, filter))))
+  const found = index.sorted
+    .slice(from, until)
+    .map((item) => ({ item, record: index.properties(item), at: random.next() }))
+    .filter(
+      ({ record }) =>
+        request.groups.length === 0 ||
+        request.groups.some((filters) => filters.every((filter) => matches(record, filter))),
+    )
     .toSorted((a, b) => {
       const compared = compare(a.record[sort.propertyName] ?? null, b.record[sort.propertyName] ?? null)
       return (sort.descending ? -compared : compared) || a.at - b.at
@@ -91,12 +126,28 @@ export function search<Item>(request: SearchRequest, limit: number, index: Searc
 }
 
 /** Only records that share their time with one on the page need to be shuffled. */
-function pageByTime<Item>({ sorted, modifiedMs }: SearchIndex<Item>, from: number, until: number, after: number, limit: number, random: Random): SearchPage<Item> {
+function pageByTime<Item>(
+  { sorted, modifiedMs }: SearchIndex<Item>,
+  from: number,
+  until: number,
+  after: number,
+  limit: number,
+  random: Random,
+): SearchPage<Item> {
   const [first, last] = [sorted[from + after], sorted[Math.min(until, from + after + limit) - 1]]
   if (first === undefined || last === undefined || from + after >= until) return { total: until - from, page: [] }
-  const begin = Math.max(from, countLeading(sorted, (item) => modifiedMs(item) < modifiedMs(first)))
-  const end = Math.min(until, countLeading(sorted, (item) => modifiedMs(item) <= modifiedMs(last)))
-  const shuffled = sorted.slice(begin, end).map((item) => ({ item, at: random.next() })).toSorted((a, b) => modifiedMs(a.item) - modifiedMs(b.item) || a.at - b.at)
+  const begin = Math.max(
+    from,
+    countLeading(sorted, (item) => modifiedMs(item) < modifiedMs(first)),
+  )
+  const end = Math.min(
+    until,
+    countLeading(sorted, (item) => modifiedMs(item) <= modifiedMs(last)),
+  )
+  const shuffled = sorted
+    .slice(begin, end)
+    .map((item) => ({ item, at: random.next() }))
+    .toSorted((a, b) => modifiedMs(a.item) - modifiedMs(b.item) || a.at - b.at)
   const skipped = from + after - begin
   return { total: until - from, page: shuffled.slice(skipped, skipped + limit).map(({ item }) => item) }
 }
@@ -110,9 +161,13 @@ interface IndexRange {
   readonly isSingleTimestamp: boolean
 }
 
-function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedProperty: modified, modifiedMs, id }: SearchIndex<Item>): IndexRange {
+function findIndexRange<Item>(
+  { groups }: SearchRequest,
+  { sorted, modifiedProperty: modified, modifiedMs, id }: SearchIndex<Item>,
+): IndexRange {
   const [filters] = groups
-  if (filters === undefined || groups.length > 1) return { from: 0, until: sorted.length, isExact: filters === undefined, isSingleTimestamp: false }
+  if (filters === undefined || groups.length > 1)
+    return { from: 0, until: sorted.length, isExact: filters === undefined, isSingleTimestamp: false }
   let [low, high] = [-Infinity, Infinity]
   let rest = filters.filter(({ propertyName, operator, value }) => {
     const ms = propertyName === modified && value !== undefined ? toComparable(toText(value)) : undefined
@@ -122,14 +177,29 @@ function findIndexRange<Item>({ groups }: SearchRequest, { sorted, modifiedPrope
     return false
   })
   let from = countLeading(sorted, (item) => modifiedMs(item) < low)
-  let until = Math.max(from, countLeading(sorted, (item) => modifiedMs(item) <= high))
+  let until = Math.max(
+    from,
+    countLeading(sorted, (item) => modifiedMs(item) <= high),
+  )
   const isOneMoment = low === high
   if (isOneMoment) {
     const moment = sorted.slice(from, until)
     const begin = from
     rest = rest.filter(({ propertyName, operator, value }) => {
-      if (propertyName !== 'hs_object_id' || value === undefined || !['GT', 'GTE', 'LT', 'LTE'].includes(operator) || !/^\d+$/.test(toText(value))) return true
-      const place = begin + countLeading(moment, (item) => (operator === 'GT' || operator === 'LTE' ? compareIds(id(item), toText(value)) <= 0 : compareIds(id(item), toText(value)) < 0))
+      if (
+        propertyName !== 'hs_object_id' ||
+        value === undefined ||
+        !['GT', 'GTE', 'LT', 'LTE'].includes(operator) ||
+        !/^\d+$/.test(toText(value))
+      )
+        return true
+      const place =
+        begin +
+        countLeading(moment, (item) =>
+          operator === 'GT' || operator === 'LTE'
+            ? compareIds(id(item), toText(value)) <= 0
+            : compareIds(id(item), toText(value)) < 0,
+        )
       if (operator.startsWith('G')) from = Math.max(from, place)
       else until = Math.min(until, place)
       return false
@@ -210,7 +280,10 @@ function parseSort(sort: unknown): { propertyName: string; descending: boolean }
   const rule = typeof sort === 'string' && sort.startsWith('{') ? (JSON.parse(sort) as unknown) : sort
   if (typeof rule === 'string') return { propertyName: rule.replace(/^-/, ''), descending: rule.startsWith('-') }
   const { propertyName, direction } = rule as Fields
-  if (typeof propertyName !== 'string') throw createInvalidError('Invalid input JSON: Cannot build Sort, some of required attributes are not set [propertyName]')
+  if (typeof propertyName !== 'string')
+    throw createInvalidError(
+      'Invalid input JSON: Cannot build Sort, some of required attributes are not set [propertyName]',
+    )
   return { propertyName, descending: direction === 'DESCENDING' }
 }
 

@@ -18,7 +18,10 @@ export interface HubspotOptions extends VendorOptions {
   readonly searchRateLimit?: RateLimit
 }
 
-export const DOCUMENTED_LIMITS = { rateLimit: { requests: 190, perMs: 10_000 }, searchRateLimit: { requests: 5, perMs: 1_000 } } satisfies HubspotOptions
+export const DOCUMENTED_LIMITS = {
+  rateLimit: { requests: 190, perMs: 10_000 },
+  searchRateLimit: { requests: 5, perMs: 1_000 },
+} satisfies HubspotOptions
 
 const LIST_LIMIT_DEFAULT = 10
 const LIST_LIMIT_MAX = 100
@@ -29,9 +32,17 @@ const DEFAULT_TYPES: Readonly<Record<string, readonly string[]>> = {
   tickets: ['subject', 'content'],
 }
 
-const LIST_VIEW: RecordView = { reads: 'primary', includes: ({ deleted }) => !deleted, order: (a, b) => compareIds(a.id, b.id) }
+const LIST_VIEW: RecordView = {
+  reads: 'primary',
+  includes: ({ deleted }) => !deleted,
+  order: (a, b) => compareIds(a.id, b.id),
+}
 const ARCHIVE_VIEW: RecordView = { ...LIST_VIEW, includes: ({ deleted }) => deleted }
-const SEARCH_VIEW: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id) }
+const SEARCH_VIEW: RecordView = {
+  reads: 'index',
+  includes: ({ deleted }) => !deleted,
+  order: (a, b) => a.modifiedAtMs - b.modifiedAtMs || compareIds(a.id, b.id),
+}
 
 /**
  * The CRM of one portal. Lists read the primary store; search reads an index that lags, sorts by one property only, and
@@ -66,18 +77,32 @@ export class HubspotSimulator extends VendorSimulator {
     try {
       return this.#route(call)
     } catch (error) {
-      if (error instanceof HubspotError) return this.#error(error.status, { message: error.message, category: error.category })
+      if (error instanceof HubspotError)
+        return this.#error(error.status, { message: error.message, category: error.category })
       throw error
     }
   }
 
   protected rateLimited(retryAfter: string | undefined): Response {
     const headers = retryAfter === undefined ? {} : { 'retry-after': retryAfter }
-    return this.#error(429, { message: 'You have reached your ten_secondly_rolling limit.', errorType: 'RATE_LIMIT', policyName: 'TEN_SECONDLY_ROLLING', groupName: 'publicapi:private-apps', category: 'RATE_LIMITS' }, { ...this.#limits(), ...headers })
+    return this.#error(
+      429,
+      {
+        message: 'You have reached your ten_secondly_rolling limit.',
+        errorType: 'RATE_LIMIT',
+        policyName: 'TEN_SECONDLY_ROLLING',
+        groupName: 'publicapi:private-apps',
+        category: 'RATE_LIMITS',
+      },
+      { ...this.#limits(), ...headers },
+    )
   }
 
   protected unauthorized(): Response {
-    return this.#error(401, { message: 'Authentication credentials not found. This API supports OAuth 2.0 authentication.', category: 'INVALID_AUTHENTICATION' })
+    return this.#error(401, {
+      message: 'Authentication credentials not found. This API supports OAuth 2.0 authentication.',
+      category: 'INVALID_AUTHENTICATION',
+    })
   }
 
   protected serverError(status: number): Response {
@@ -90,8 +115,24 @@ export class HubspotSimulator extends VendorSimulator {
     const own = Object.entries(this.#types).filter(([type]) => !(type in DEFAULT_TYPES))
     return this.#ok({
       results: own.map(([type, properties], at) => ({
-        id: String(100 + at), objectTypeId: `2-${100 + at}`, fullyQualifiedName: type, name: type.replace(/^p\d+_/, ''), labels: { singular: type, plural: type }, metaType: 'PORTAL_SPECIFIC',
-        primaryDisplayProperty: properties[0] ?? null, requiredProperties: [], searchableProperties: [], associations: [], properties: properties.map((name) => ({ name, label: name, type: 'string', fieldType: 'text', groupName: 'own', archived: false })),
+        id: String(100 + at),
+        objectTypeId: `2-${100 + at}`,
+        fullyQualifiedName: type,
+        name: type.replace(/^p\d+_/, ''),
+        labels: { singular: type, plural: type },
+        metaType: 'PORTAL_SPECIFIC',
+        primaryDisplayProperty: properties[0] ?? null,
+        requiredProperties: [],
+        searchableProperties: [],
+        associations: [],
+        properties: properties.map((name) => ({
+          name,
+          label: name,
+          type: 'string',
+          fieldType: 'text',
+          groupName: 'own',
+          archived: false,
+        })),
       })),
     })
   }
@@ -100,11 +141,18 @@ export class HubspotSimulator extends VendorSimulator {
     if (/^\/crm\/v3\/schemas\/?$/.test(call.url.pathname)) return this.#schemas(call)
     const match = /^\/crm\/v3\/objects\/([\w-]+)(?:\/([\w-]+))?\/?$/.exec(call.url.pathname)
     const type = match?.[1] ?? ''
-    if (match === null || this.#types[type] === undefined) throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + type)
+    if (match === null || this.#types[type] === undefined)
+      throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + type)
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     const searching = match[2] === 'search'
     if (searching && call.request.method === 'POST') {
-      if (!this.#searchWindow.take()) return this.#error(429, { message: 'You have reached your secondly limit.', errorType: 'RATE_LIMIT', policyName: 'SECONDLY', category: 'RATE_LIMITS' })
+      if (!this.#searchWindow.take())
+        return this.#error(429, {
+          message: 'You have reached your secondly limit.',
+          errorType: 'RATE_LIMIT',
+          policyName: 'SECONDLY',
+          category: 'RATE_LIMITS',
+        })
       return this.#search(type, call)
     }
     if (!this.#window.take()) return this.rateLimited(undefined)
@@ -115,37 +163,63 @@ export class HubspotSimulator extends VendorSimulator {
   #list(type: string, call: ApiCall): Response {
     const query = call.url.searchParams
     const asked = Number(query.get('limit') ?? LIST_LIMIT_DEFAULT)
-    if (!Number.isInteger(asked) || asked < 1 || asked > LIST_LIMIT_MAX) throw new HubspotError(400, 'VALIDATION_ERROR', `The limit ${query.get('limit')} is outside of the range 1 to ${LIST_LIMIT_MAX}`)
+    if (!Number.isInteger(asked) || asked < 1 || asked > LIST_LIMIT_MAX)
+      throw new HubspotError(
+        400,
+        'VALIDATION_ERROR',
+        `The limit ${query.get('limit')} is outside of the range 1 to ${LIST_LIMIT_MAX}`,
+      )
     const limit = call.shortPage ? Math.max(1, Math.floor(asked / 2)) : asked
     const after = query.get('after') ?? '0'
-    if (!/^\d+$/.test(after) || (call.expiredToken && query.has('after'))) throw new HubspotError(400, 'VALIDATION_ERROR', `Invalid paging cursor: ${after}`)
+    if (!/^\d+$/.test(after) || (call.expiredToken && query.has('after')))
+      throw new HubspotError(400, 'VALIDATION_ERROR', `Invalid paging cursor: ${after}`)
     const archived = query.get('archived') === 'true'
     const listed = this.records.sorted(type, archived ? ARCHIVE_VIEW : LIST_VIEW)
     const from = countLeading(listed, ({ id }) => compareIds(id, after) < 0)
     const page = listed.slice(from, from + limit)
-    const more = call.endFlagOverride === undefined ? listed.length > from + page.length : call.endFlagOverride === 'more'
+    const more =
+      call.endFlagOverride === undefined ? listed.length > from + page.length : call.endFlagOverride === 'more'
     const next = listed[from + limit]?.id ?? (BigInt(page.at(-1)?.id ?? after) + 1n).toString()
     const link = new URL(call.url)
     link.searchParams.set('after', next)
-    return this.#ok({ results: page.map((version) => this.#renderSelected(version, parseNames(query))), ...(more ? { paging: { next: { after: next, link: link.href } } } : {}) })
+    return this.#ok({
+      results: page.map((version) => this.#renderSelected(version, parseNames(query))),
+      ...(more ? { paging: { next: { after: next, link: link.href } } } : {}),
+    })
   }
 
   #one(type: string, id: string, call: ApiCall): Response {
     const version = this.records.find(type, id)
     const archived = call.url.searchParams.get('archived') === 'true'
-    if (version === undefined || version.deleted !== archived) throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'resource not found')
+    if (version === undefined || version.deleted !== archived)
+      throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'resource not found')
     return this.#ok(this.#renderSelected(version, parseNames(call.url.searchParams)))
   }
 
   /** Search responses have no rate limit headers. */
   #search(type: string, call: ApiCall): Response {
     const request = parseSearchRequest(call.body)
-    const known = new Set([...required(this.#types[type], 'types[type]'), 'createdate', 'hs_object_id', modifiedProperty(type)])
+    const known = new Set([
+      ...required(this.#types[type], 'types[type]'),
+      'createdate',
+      'hs_object_id',
+      modifiedProperty(type),
+    ])
     const limit = call.shortPage ? Math.max(1, Math.floor(request.limit / 2)) : request.limit
     const asked = call.unsorted ? { ...request, after: 0 } : request
-    const found = search(asked, call.unsorted ? RESULTS_MAX : limit, {
-      sorted: this.records.sorted(type, SEARCH_VIEW), modifiedProperty: modifiedProperty(type), modifiedMs: ({ modifiedAtMs }) => modifiedAtMs, id: ({ id }) => id, properties: (version) => this.#properties(version),
-    }, known, this.random)
+    const found = search(
+      asked,
+      call.unsorted ? RESULTS_MAX : limit,
+      {
+        sorted: this.records.sorted(type, SEARCH_VIEW),
+        modifiedProperty: modifiedProperty(type),
+        modifiedMs: ({ modifiedAtMs }) => modifiedAtMs,
+        id: ({ id }) => id,
+        properties: (version) => this.#properties(version),
+      },
+      known,
+      this.random,
+    )
     const { total } = found
     const page = call.unsorted ? this.#shuffle(found.page, request.after, limit) : found.page
     const end = request.after + page.length
@@ -156,9 +230,15 @@ export class HubspotSimulator extends VendorSimulator {
 
   /** Any of the matches, in a visibly wrong order if their times differ. */
   #shuffle(found: readonly RecordVersion[], after: number, limit: number): RecordVersion[] {
-    const shuffled = found.map((version) => ({ version, at: this.random.next() })).toSorted((a, b) => a.at - b.at).map(({ version }) => version)
+    const shuffled = found
+      .map((version) => ({ version, at: this.random.next() }))
+      .toSorted((a, b) => a.at - b.at)
+      .map(({ version }) => version)
     const page = shuffled.slice(after, after + limit).toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs)
-    return page.length > 1 && required(page[0], 'page[0]').modifiedAtMs > required(page.at(-1), 'an entry of page').modifiedAtMs ? page : found.slice(after, after + limit)
+    return page.length > 1 &&
+      required(page[0], 'page[0]').modifiedAtMs > required(page.at(-1), 'an entry of page').modifiedAtMs
+      ? page
+      : found.slice(after, after + limit)
   }
 
   #renderSelected(version: RecordVersion, asked: readonly string[] | undefined): Fields {
@@ -182,7 +262,12 @@ export class HubspotSimulator extends VendorSimulator {
       const value = version.fields[name] ?? null
       properties[name] = value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)
     }
-    return { ...properties, createdate: new Date(version.createdAtMs).toISOString(), [modifiedProperty(version.type)]: new Date(version.modifiedAtMs).toISOString(), hs_object_id: version.id }
+    return {
+      ...properties,
+      createdate: new Date(version.createdAtMs).toISOString(),
+      [modifiedProperty(version.type)]: new Date(version.modifiedAtMs).toISOString(),
+      hs_object_id: version.id,
+    }
   }
 
   #ok(body: unknown): Response {
@@ -191,7 +276,10 @@ export class HubspotSimulator extends VendorSimulator {
 
   #error(status: number, body: Fields, headers: Record<string, string> = {}): Response {
     const correlationId = randomUuid(this.random)
-    return jsonResponse({ status: 'error', ...body, correlationId }, status, { 'x-hubspot-correlation-id': correlationId, ...headers })
+    return jsonResponse({ status: 'error', ...body, correlationId }, status, {
+      'x-hubspot-correlation-id': correlationId,
+      ...headers,
+    })
   }
 
   #limits(): Record<string, string> {

@@ -41,7 +41,14 @@ interface PageKey {
 const MAX_COUNT = 1_000
 const PAGE_KEY_TTL_MS = 10 * 60_000
 const INVALID_PARAMS = -32_602
-const CATEGORIES: Readonly<Record<string, MovementKind | undefined>> = { external: 'external', internal: 'internal', erc20: 'token', erc721: undefined, erc1155: undefined, specialnft: undefined }
+const CATEGORIES: Readonly<Record<string, MovementKind | undefined>> = {
+  external: 'external',
+  internal: 'internal',
+  erc20: 'token',
+  erc721: undefined,
+  erc1155: undefined,
+  specialnft: undefined,
+}
 
 /** A JSON-RPC error. */
 class RpcError extends Error {
@@ -84,8 +91,16 @@ export class AlchemySimulator extends IndexerSimulator {
 
   /** Refused as a whole, or with status 200 and the refusal in the body, as single parts of a batch are. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
-    const error = { code: 429, message: 'Your app has exceeded its compute units per second capacity. If you have retries enabled, you can safely ignore this message.' }
-    return jsonResponse({ jsonrpc: '2.0', id: null, error }, secondary ? 200 : 429, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+    const error = {
+      code: 429,
+      message:
+        'Your app has exceeded its compute units per second capacity. If you have retries enabled, you can safely ignore this message.',
+    }
+    return jsonResponse(
+      { jsonrpc: '2.0', id: null, error },
+      secondary ? 200 : 429,
+      retryAfter === undefined ? {} : { 'retry-after': retryAfter },
+    )
   }
 
   protected unauthorized(): Response {
@@ -93,12 +108,18 @@ export class AlchemySimulator extends IndexerSimulator {
   }
 
   protected serverError(status: number): Response {
-    return jsonResponse({ jsonrpc: '2.0', id: null, error: { code: -32_000, message: 'Service temporarily unavailable' } }, status)
+    return jsonResponse(
+      { jsonrpc: '2.0', id: null, error: { code: -32_000, message: 'Service temporarily unavailable' } },
+      status,
+    )
   }
 
   #one({ id = null, method = '', params = [] }: RpcRequest, call: ApiCall): Fields {
     try {
-      const result = method === 'alchemy_getAssetTransfers' ? this.#transfers((params[0] ?? {}) as TransfersQuery, call) : this.rpc(method, params)
+      const result =
+        method === 'alchemy_getAssetTransfers'
+          ? this.#transfers((params[0] ?? {}) as TransfersQuery, call)
+          : this.rpc(method, params)
       if (result === undefined) throw new RpcError(-32_601, `Unsupported method: ${method}`)
       return { jsonrpc: '2.0', id, result }
     } catch (error) {
@@ -114,7 +135,8 @@ export class AlchemySimulator extends IndexerSimulator {
     if (unknown !== undefined) throw new RpcError(INVALID_PARAMS, `Invalid category: ${unknown}`)
     if (order !== 'asc' && order !== 'desc') throw new RpcError(INVALID_PARAMS, `Invalid order: ${String(order)}`)
     const maxCount = asked.maxCount === undefined ? MAX_COUNT : Number(asked.maxCount)
-    if (!Number.isInteger(maxCount) || maxCount < 1 || maxCount > MAX_COUNT) throw new RpcError(INVALID_PARAMS, `maxCount must be between 0x1 and ${toHex(MAX_COUNT)}`)
+    if (!Number.isInteger(maxCount) || maxCount < 1 || maxCount > MAX_COUNT)
+      throw new RpcError(INVALID_PARAMS, `maxCount must be between 0x1 and ${toHex(MAX_COUNT)}`)
     const from = this.#number(asked.fromBlock ?? '0x0')
     const to = this.#number(asked.toBlock ?? 'latest')
     const contracts = asked.contractAddresses?.map((address) => address.toLowerCase())
@@ -124,18 +146,29 @@ export class AlchemySimulator extends IndexerSimulator {
 
     const sign = order === 'asc' ? 1 : -1
     const kinds = category.flatMap((name) => CATEGORIES[name] ?? [])
-    const found = this.view.movements(kinds).filter((movement) =>
-      !movement.transaction.failed && movement.block.number >= from && movement.block.number <= to
-      && (asked.fromAddress === undefined || movement.from === asked.fromAddress.toLowerCase())
-      && (asked.toAddress === undefined || movement.to === asked.toAddress.toLowerCase())
-      && (contracts === undefined || movement.kind !== 'token' || contracts.includes(movement.token.contract))
-      && (!excludeZeroValue || movement.value > 0n))
+    const found = this.view
+      .movements(kinds)
+      .filter(
+        (movement) =>
+          !movement.transaction.failed &&
+          movement.block.number >= from &&
+          movement.block.number <= to &&
+          (asked.fromAddress === undefined || movement.from === asked.fromAddress.toLowerCase()) &&
+          (asked.toAddress === undefined || movement.to === asked.toAddress.toLowerCase()) &&
+          (contracts === undefined || movement.kind !== 'token' || contracts.includes(movement.token.contract)) &&
+          (!excludeZeroValue || movement.value > 0n),
+      )
     const ordered = found.toSorted((a, b) => sign * comparePositions(a.position, b.position))
-    const left = after === undefined ? ordered : ordered.filter((movement) => sign * comparePositions(movement.position, after) > 0)
+    const left =
+      after === undefined
+        ? ordered
+        : ordered.filter((movement) => sign * comparePositions(movement.position, after) > 0)
     const page = left.slice(0, shortPage ? Math.ceil(maxCount / 2) : maxCount)
     const more = lie === undefined ? left.length > page.length : lie === 'more'
     const transfers = page.map((movement) => renderTransfer(movement, asked.withMetadata === true))
-    return more ? { transfers, pageKey: this.#pageKey(question, page.at(-1)?.position ?? after ?? [to, Infinity, 0, 0]) } : { transfers }
+    return more
+      ? { transfers, pageKey: this.#pageKey(question, page.at(-1)?.position ?? after ?? [to, Infinity, 0, 0]) }
+      : { transfers }
   }
 
   #number(tag: string | number): number {
@@ -153,7 +186,13 @@ export class AlchemySimulator extends IndexerSimulator {
 
   #after(key: string, question: string, expired: boolean): ChainPosition {
     const known = this.#pageKeys.get(key)
-    if (known === undefined || known.queryText !== question || expired || this.clock.now() - known.issuedAtMs > this.#pageKeyTtlMs) throw new RpcError(INVALID_PARAMS, 'Page key is not found or expired, please try again with a valid page key')
+    if (
+      known === undefined ||
+      known.queryText !== question ||
+      expired ||
+      this.clock.now() - known.issuedAtMs > this.#pageKeyTtlMs
+    )
+      throw new RpcError(INVALID_PARAMS, 'Page key is not found or expired, please try again with a valid page key')
     return known.after
   }
 }
@@ -163,7 +202,12 @@ function renderTransfer(movement: Movement, withMetadata: boolean): Fields {
   const { block, transaction, from, to, value } = movement
   const token = movement.kind === 'token' ? movement.token : undefined
   const decimals = token?.decimals ?? 18
-  const part = movement.kind === 'token' ? `log:${toHex(movement.token.logIndex)}` : movement.kind === 'internal' ? `internal:${movement.internal.traceId}` : 'external'
+  const part =
+    movement.kind === 'token'
+      ? `log:${toHex(movement.token.logIndex)}`
+      : movement.kind === 'internal'
+        ? `internal:${movement.internal.traceId}`
+        : 'external'
   return {
     blockNum: toHex(block.number),
     uniqueId: `${transaction.hash}:${part}`,

@@ -4,9 +4,35 @@ import { required } from '../../../values/required.ts'
 
 /** One transfer of value, with its location in the chain. */
 export type Movement =
-  | { readonly kind: 'external'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly position: ChainPosition }
-  | { readonly kind: 'internal'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly internal: InternalTransfer; readonly position: ChainPosition }
-  | { readonly kind: 'token'; readonly block: ChainBlock; readonly transaction: ChainTransaction; readonly from: string; readonly to: string; readonly value: bigint; readonly token: TokenTransfer; readonly position: ChainPosition }
+  | {
+      readonly kind: 'external'
+      readonly block: ChainBlock
+      readonly transaction: ChainTransaction
+      readonly from: string
+      readonly to: string
+      readonly value: bigint
+      readonly position: ChainPosition
+    }
+  | {
+      readonly kind: 'internal'
+      readonly block: ChainBlock
+      readonly transaction: ChainTransaction
+      readonly from: string
+      readonly to: string
+      readonly value: bigint
+      readonly internal: InternalTransfer
+      readonly position: ChainPosition
+    }
+  | {
+      readonly kind: 'token'
+      readonly block: ChainBlock
+      readonly transaction: ChainTransaction
+      readonly from: string
+      readonly to: string
+      readonly value: bigint
+      readonly token: TokenTransfer
+      readonly position: ChainPosition
+    }
 
 export type MovementKind = Movement['kind']
 
@@ -53,7 +79,9 @@ export class ChainView {
   /** In chain order. */
   movements(kinds: readonly MovementKind[]): Movement[] {
     const shown = this.blocks.filter((block) => block.minedAtMs + this.recordsLagMs <= this.#clock.now())
-    return shown.flatMap((block) => block.transactions.flatMap((transaction) => movementsOf(block, transaction))).filter(({ kind }) => kinds.includes(kind))
+    return shown
+      .flatMap((block) => block.transactions.flatMap((transaction) => movementsOf(block, transaction)))
+      .filter(({ kind }) => kinds.includes(kind))
   }
 }
 
@@ -61,8 +89,26 @@ function movementsOf(block: ChainBlock, transaction: ChainTransaction): Movement
   const { from, to, value, index } = transaction
   return [
     { kind: 'external', block, transaction, from, to, value, position: [block.number, index, 0, 0] },
-    ...transaction.internal.map((internal, at): Movement => ({ kind: 'internal', block, transaction, internal, from: internal.from, to: internal.to, value: internal.value, position: [block.number, index, 1, at] })),
-    ...transaction.tokens.map((token): Movement => ({ kind: 'token', block, transaction, token, from: token.from, to: token.to, value: token.value, position: [block.number, index, 2, token.logIndex] })),
+    ...transaction.internal.map((internal, at): Movement => ({
+      kind: 'internal',
+      block,
+      transaction,
+      internal,
+      from: internal.from,
+      to: internal.to,
+      value: internal.value,
+      position: [block.number, index, 1, at],
+    })),
+    ...transaction.tokens.map((token): Movement => ({
+      kind: 'token',
+      block,
+      transaction,
+      token,
+      from: token.from,
+      to: token.to,
+      value: token.value,
+      position: [block.number, index, 2, token.logIndex],
+    })),
   ]
 }
 

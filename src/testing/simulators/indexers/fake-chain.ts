@@ -51,11 +51,19 @@ export interface TransactionDraft {
   readonly hash?: string
   readonly failed?: boolean
   readonly internal?: ReadonlyArray<Pick<InternalTransfer, 'from' | 'to' | 'value'>>
-  readonly tokens?: ReadonlyArray<Pick<TokenTransfer, 'from' | 'to' | 'value'> & Partial<Pick<TokenTransfer, 'contract' | 'name' | 'symbol' | 'decimals'>>>
+  readonly tokens?: ReadonlyArray<
+    Pick<TokenTransfer, 'from' | 'to' | 'value'> &
+      Partial<Pick<TokenTransfer, 'contract' | 'name' | 'symbol' | 'decimals'>>
+  >
 }
 
 const GENESIS_PARENT_HASH = `0x${'0'.repeat(64)}`
-const DEFAULT_TOKEN = { contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', name: 'USD Coin', symbol: 'USDC', decimals: 6 }
+const DEFAULT_TOKEN = {
+  contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48',
+  name: 'USD Coin',
+  symbol: 'USDC',
+  decimals: 6,
+}
 
 /** The blocks that several indexers observe, each in its own way. The chain itself is always correct. */
 export class FakeChain {
@@ -64,7 +72,10 @@ export class FakeChain {
   #blocks: ChainBlock[]
   #nonces = 0
 
-  constructor(ports: SimulatorPorts, options: { readonly chainId?: number; readonly blocks?: readonly ChainBlock[] } = {}) {
+  constructor(
+    ports: SimulatorPorts,
+    options: { readonly chainId?: number; readonly blocks?: readonly ChainBlock[] } = {},
+  ) {
     this.#ports = ports
     this.chainId = options.chainId ?? 1
     this.#blocks = [...(options.blocks ?? [])]
@@ -98,8 +109,20 @@ export class FakeChain {
         to: draft.to.toLowerCase(),
         value: draft.value ?? 0n,
         failed: draft.failed === true,
-        internal: (draft.internal ?? []).map(({ from, to, value }, at) => ({ from: from.toLowerCase(), to: to.toLowerCase(), value, traceId: `0_${at}` })),
-        tokens: (draft.tokens ?? []).map((token) => ({ ...DEFAULT_TOKEN, ...token, contract: (token.contract ?? DEFAULT_TOKEN.contract).toLowerCase(), from: token.from.toLowerCase(), to: token.to.toLowerCase(), logIndex: logIndex++ })),
+        internal: (draft.internal ?? []).map(({ from, to, value }, at) => ({
+          from: from.toLowerCase(),
+          to: to.toLowerCase(),
+          value,
+          traceId: `0_${at}`,
+        })),
+        tokens: (draft.tokens ?? []).map((token) => ({
+          ...DEFAULT_TOKEN,
+          ...token,
+          contract: (token.contract ?? DEFAULT_TOKEN.contract).toLowerCase(),
+          from: token.from.toLowerCase(),
+          to: token.to.toLowerCase(),
+          logIndex: logIndex++,
+        })),
       })),
     }
     this.#blocks.push(block)
@@ -107,11 +130,16 @@ export class FakeChain {
   }
 
   /** Replaces the last blocks by others with the test's content, at the same times if requested. */
-  reorg(depth: number, replacements: ReadonlyArray<readonly TransactionDraft[]>, options: { readonly isSameTime?: boolean } = {}): void {
+  reorg(
+    depth: number,
+    replacements: ReadonlyArray<readonly TransactionDraft[]>,
+    options: { readonly isSameTime?: boolean } = {},
+  ): void {
     if (depth >= this.#blocks.length) throw new Error(`A chain of ${this.#blocks.length} blocks cannot lose ${depth}.`)
     const gone = this.#blocks.slice(-depth)
     this.#blocks = this.#blocks.slice(0, this.#blocks.length - depth)
-    for (const [at, drafts] of replacements.entries()) this.mine(drafts, options.isSameTime === true ? gone[at]?.timestamp : undefined)
+    for (const [at, drafts] of replacements.entries())
+      this.mine(drafts, options.isSameTime === true ? gone[at]?.timestamp : undefined)
   }
 
   #hash(): string {

@@ -42,7 +42,15 @@ export abstract class IndexerSimulator extends ApiSimulator {
         return toHex(this.view.head.number)
       case 'eth_getBlockByNumber': {
         const block = this.#block(String(params[0]))
-        return block === undefined ? null : { number: toHex(block.number), hash: block.hash, parentHash: block.parentHash, timestamp: toHex(block.timestamp), transactions: block.transactions.map((transaction) => transaction.hash) }
+        return block === undefined
+          ? null
+          : {
+              number: toHex(block.number),
+              hash: block.hash,
+              parentHash: block.parentHash,
+              timestamp: toHex(block.timestamp),
+              transactions: block.transactions.map((transaction) => transaction.hash),
+            }
       }
       default:
         return undefined
@@ -51,7 +59,8 @@ export abstract class IndexerSimulator extends ApiSimulator {
 
   #block(tag: string): ChainBlock | undefined {
     const { blocks, head } = this.view
-    const number = tag === 'latest' ? head.number : tag === 'earliest' ? required(blocks[0], 'blocks[0]').number : Number(tag)
+    const number =
+      tag === 'latest' ? head.number : tag === 'earliest' ? required(blocks[0], 'blocks[0]').number : Number(tag)
     return blocks.find((block) => block.number === number)
   }
 }

@@ -7,4 +7,10 @@ import { produce } from './apis/produce.ts'
 
 export type KafkaApiName = 'produce' | 'fetch' | 'listOffsets' | 'metadata' | 'apiVersions'
 
-export const APIS: Readonly<Record<KafkaApiName, KafkaApi>> = { produce, fetch, listOffsets, metadata, apiVersions: createApiVersions(() => Object.values(APIS)) }
+export const APIS: Readonly<Record<KafkaApiName, KafkaApi>> = {
+  produce,
+  fetch,
+  listOffsets,
+  metadata,
+  apiVersions: createApiVersions(() => Object.values(APIS)),
+}

@@ -68,10 +68,13 @@ export class Broker {
       }
     }
     socket.unref().setTimeout(this.#idleMs, () => socket.destroy())
-    socket.on('data', hear).on('error', () => {}).on('close', () => {
-      this.#sockets.delete(socket)
-      gone.abort(new Error('The client disconnected.'))
-    })
+    socket
+      .on('data', hear)
+      .on('error', () => {})
+      .on('close', () => {
+        this.#sockets.delete(socket)
+        gone.abort(new Error('The client disconnected.'))
+      })
   }
 
   async #respond(frame: Buffer, socket: Socket, signal: AbortSignal): Promise<void> {
@@ -91,12 +94,21 @@ export class Broker {
     let answer: WireWriter | null
     if (isSpoken) {
       body.nullableString()
-      answer = await APIS[name].respond({ version, body, broker: this.id, cluster: this.#cluster, plannedError: fault?.kind === 'error' ? fault.error : undefined, signal })
+      answer = await APIS[name].respond({
+        version,
+        body,
+        broker: this.id,
+        cluster: this.#cluster,
+        plannedError: fault?.kind === 'error' ? fault.error : undefined,
+        signal,
+      })
     } else answer = writeApiVersions(Object.values(APIS), 0, 'UNSUPPORTED_VERSION')
     if (answer === null) return
     const bytes = new WireWriter().nullableBytes(new WireWriter().int32(correlation).raw(answer.bytes).bytes).bytes
     const isCut = fault?.kind === 'cut'
-    await new Promise<void>((resolve) => void socket.write(isCut ? bytes.subarray(0, bytes.length >> 1) : bytes, () => resolve()))
+    await new Promise<void>(
+      (resolve) => void socket.write(isCut ? bytes.subarray(0, bytes.length >> 1) : bytes, () => resolve()),
+    )
     if (isCut) socket.destroy()
   }
 }

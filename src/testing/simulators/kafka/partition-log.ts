@@ -17,7 +17,13 @@ export interface ReadLimits {
 }
 
 /** Outside a transaction and without a sequence number: plain producers are not deduplicated. */
-const NON_TRANSACTIONAL = { isTransactional: false, isControl: false, producerId: -1, producerEpoch: -1, baseSequence: -1 } as const
+const NON_TRANSACTIONAL = {
+  isTransactional: false,
+  isControl: false,
+  producerId: -1,
+  producerEpoch: -1,
+  baseSequence: -1,
+} as const
 
 /** One partition: batches by offset. The oldest may have been deleted and any record compacted away. */
 export class PartitionLog {
@@ -59,18 +65,35 @@ export class PartitionLog {
   /** Appends at the end, whatever offset the producer sent; returns the offset of its first record. */
   append(given: RecordBatch): number {
     const moved = this.#end - given.baseOffset
-    const batch = { ...given, baseOffset: this.#end, lastOffset: given.lastOffset + moved, leaderEpoch: this.leaderEpoch, records: given.records.map((record) => ({ ...record, offset: record.offset + moved })) }
+    const batch = {
+      ...given,
+      baseOffset: this.#end,
+      lastOffset: given.lastOffset + moved,
+      leaderEpoch: this.leaderEpoch,
+      records: given.records.map((record) => ({ ...record, offset: record.offset + moved })),
+    }
     this.#entries.push({ batch, bytes: encodeBatch(batch) })
     this.#end = batch.lastOffset + 1
-    if (batch.isTransactional && !batch.isControl && !this.#open.has(batch.producerId)) this.#open.set(batch.producerId, batch.baseOffset)
+    if (batch.isTransactional && !batch.isControl && !this.#open.has(batch.producerId))
+      this.#open.set(batch.producerId, batch.baseOffset)
     this.#retain()
     return batch.baseOffset
   }
 
   appendRecords(records: readonly Omit<KafkaRecord, 'offset'>[], transactionOf?: number): number {
     const placed = records.map((record, at) => ({ ...record, offset: this.#end + at }))
-    const transaction = transactionOf === undefined ? {} : { isTransactional: true, producerId: transactionOf, producerEpoch: 0, baseSequence: 0 }
-    return this.append({ ...NON_TRANSACTIONAL, ...transaction, baseOffset: this.#end, lastOffset: this.#end + records.length - 1, leaderEpoch: this.leaderEpoch, records: placed })
+    const transaction =
+      transactionOf === undefined
+        ? {}
+        : { isTransactional: true, producerId: transactionOf, producerEpoch: 0, baseSequence: 0 }
+    return this.append({
+      ...NON_TRANSACTIONAL,
+      ...transaction,
+      baseOffset: this.#end,
+      lastOffset: this.#end + records.length - 1,
+      leaderEpoch: this.leaderEpoch,
+      records: placed,
+    })
   }
 
   /** Appends a transaction marker, which has its own offset. */
@@ -80,7 +103,14 @@ export class PartitionLog {
     const key = new WireWriter().int16(0).int16(how === 'commit' ? 1 : 0).bytes
     const value = new WireWriter().int16(0).int32(0).bytes
     this.append({
-      ...NON_TRANSACTIONAL, isTransactional: true, isControl: true, producerId, producerEpoch: 0, baseOffset: this.#end, lastOffset: this.#end, leaderEpoch: this.leaderEpoch,
+      ...NON_TRANSACTIONAL,
+      isTransactional: true,
+      isControl: true,
+      producerId,
+      producerEpoch: 0,
+      baseOffset: this.#end,
+      lastOffset: this.#end,
+      leaderEpoch: this.leaderEpoch,
       records: [{ offset: this.#end, timestamp, key, value, headers: [] }],
     })
     this.#open.delete(producerId)
@@ -131,12 +161,23 @@ export class PartitionLog {
    */
   compact({ tombstones }: { readonly tombstones: 'keep' | 'forget' }): void {
     const until = Math.min(this.stableEnd, this.#entries.at(-1)?.batch.baseOffset ?? 0)
-    const cleaned = this.#entries.filter(({ batch }) => batch.lastOffset < until && !batch.isControl).map(({ batch }) => ({ batch, records: this.#isAborted(batch) ? [] : batch.records }))
-    const last = new Map(cleaned.flatMap(({ records }) => records.map(({ key, offset }) => [String(key?.toString('base64')), offset] as const)))
-    const kept = new Map(cleaned.map(({ batch, records }) => [
-      batch.baseOffset,
-      records.filter(({ key, value, offset }) => key !== null && last.get(key.toString('base64')) === offset && (value !== null || tombstones === 'keep')),
-    ]))
+    const cleaned = this.#entries
+      .filter(({ batch }) => batch.lastOffset < until && !batch.isControl)
+      .map(({ batch }) => ({ batch, records: this.#isAborted(batch) ? [] : batch.records }))
+    const last = new Map(
+      cleaned.flatMap(({ records }) =>
+        records.map(({ key, offset }) => [String(key?.toString('base64')), offset] as const),
+      ),
+    )
+    const kept = new Map(
+      cleaned.map(({ batch, records }) => [
+        batch.baseOffset,
+        records.filter(
+          ({ key, value, offset }) =>
+            key !== null && last.get(key.toString('base64')) === offset && (value !== null || tombstones === 'keep'),
+        ),
+      ]),
+    )
     this.#entries = this.#entries.flatMap((entry) => {
       const records = kept.get(entry.batch.baseOffset) ?? entry.batch.records
       if (records.length === entry.batch.records.length) return [entry]
@@ -146,7 +187,13 @@ export class PartitionLog {
   }
 
   #isAborted({ producerId, baseOffset, isTransactional }: RecordBatch): boolean {
-    return isTransactional && this.#aborted.some((aborted) => aborted.producerId === producerId && baseOffset >= aborted.firstOffset && baseOffset <= aborted.lastOffset)
+    return (
+      isTransactional &&
+      this.#aborted.some(
+        (aborted) =>
+          aborted.producerId === producerId && baseOffset >= aborted.firstOffset && baseOffset <= aborted.lastOffset,
+      )
+    )
   }
 
   /** Deletes the oldest batches while enough remain. */

@@ -55,8 +55,17 @@ export function encodeBatch(batch: RecordBatch): Buffer {
   return new WireWriter().int64(batch.baseOffset).nullableBytes(rest).bytes
 }
 
-function encodeRecord({ offset, timestamp, key, value, headers }: KafkaRecord, baseOffset: number, baseTimestamp: number): Buffer {
-  const record = new WireWriter().int8(0).varint(timestamp - baseTimestamp).varint(offset - baseOffset).varintBytes(key).varintBytes(value)
+function encodeRecord(
+  { offset, timestamp, key, value, headers }: KafkaRecord,
+  baseOffset: number,
+  baseTimestamp: number,
+): Buffer {
+  const record = new WireWriter()
+    .int8(0)
+    .varint(timestamp - baseTimestamp)
+    .varint(offset - baseOffset)
+    .varintBytes(key)
+    .varintBytes(value)
   return record.varintArray(headers, ([name, bytes]) => record.varintBytes(Buffer.from(name)).varintBytes(bytes)).bytes
 }
 
@@ -86,9 +95,21 @@ function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
   const baseTimestamp = reader.int64()
   reader.int64()
   return {
-    baseOffset, lastOffset, leaderEpoch, isTransactional: (attributes & TRANSACTIONAL) !== 0, isControl: (attributes & CONTROL) !== 0,
-    producerId: reader.int64(), producerEpoch: reader.int16(), baseSequence: reader.int32(),
-    records: reader.array(() => decodeRecord(new WireReader(required(reader.varintBytes(), 'the result of varintBytes')), baseOffset, baseTimestamp)),
+    baseOffset,
+    lastOffset,
+    leaderEpoch,
+    isTransactional: (attributes & TRANSACTIONAL) !== 0,
+    isControl: (attributes & CONTROL) !== 0,
+    producerId: reader.int64(),
+    producerEpoch: reader.int16(),
+    baseSequence: reader.int32(),
+    records: reader.array(() =>
+      decodeRecord(
+        new WireReader(required(reader.varintBytes(), 'the result of varintBytes')),
+        baseOffset,
+        baseTimestamp,
+      ),
+    ),
   }
 }
 
@@ -96,7 +117,10 @@ function decodeRecord(reader: WireReader, baseOffset: number, baseTimestamp: num
   reader.int8()
   const timestamp = baseTimestamp + reader.varint()
   return {
-    timestamp, offset: baseOffset + reader.varint(), key: reader.varintBytes(), value: reader.varintBytes(),
+    timestamp,
+    offset: baseOffset + reader.varint(),
+    key: reader.varintBytes(),
+    value: reader.varintBytes(),
     headers: reader.varintArray(() => [String(reader.varintBytes()), reader.varintBytes()] as const),
   }
 }

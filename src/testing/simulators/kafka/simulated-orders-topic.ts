@@ -44,7 +44,12 @@ export class SimulatedOrdersTopic {
 
   #place(): void {
     const n = this.#createdCount++
-    const order = { id: `O-${1_000 + n}`, item: required(ITEMS[n % ITEMS.length], 'ITEMS[n % ITEMS.length]'), quantity: 1 + Math.floor(this.#ports.random.next() * 9), step: 0 }
+    const order = {
+      id: `O-${1_000 + n}`,
+      item: required(ITEMS[n % ITEMS.length], 'ITEMS[n % ITEMS.length]'),
+      quantity: 1 + Math.floor(this.#ports.random.next() * 9),
+      step: 0,
+    }
     this.#orders.push(order)
     this.#publish(order)
   }

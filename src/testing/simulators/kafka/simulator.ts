@@ -35,7 +35,10 @@ export class KafkaSimulator implements AsyncDisposable {
   readonly #cluster: Cluster
   readonly #brokers: readonly Broker[]
 
-  constructor({ clock }: Pick<SimulatorPorts, 'clock'>, { brokers = 1, idleMs = 600_000, beforeRead: onLook = () => {} }: KafkaOptions = {}) {
+  constructor(
+    { clock }: Pick<SimulatorPorts, 'clock'>,
+    { brokers = 1, idleMs = 600_000, beforeRead: onLook = () => {} }: KafkaOptions = {},
+  ) {
     const ids = Array.from({ length: brokers }, (_, at) => at + 1)
     this.topics = new Topics(ids)
     this.#cluster = new Cluster({ topics: this.topics, faults: this.faults, clock, beforeRead: onLook })
@@ -58,9 +61,19 @@ export class KafkaSimulator implements AsyncDisposable {
    * Appends one batch in this order; returns the offset of its first message. With `transactionOf`, a producer's
    * number, it is part of a transaction until `endTransaction`.
    */
-  append(topic: string, partition: number, messages: readonly KafkaMessage[], { transactionOf }: { readonly transactionOf?: number } = {}): number {
+  append(
+    topic: string,
+    partition: number,
+    messages: readonly KafkaMessage[],
+    { transactionOf }: { readonly transactionOf?: number } = {},
+  ): number {
     const now = this.#cluster.clock.now()
-    const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({ key: toBuffer(key), value: toBuffer(value), timestamp, headers: headers.map(([name, text]) => [name, toBuffer(text)] as const) }))
+    const records = messages.map(({ key, value, timestamp = now, headers = [] }) => ({
+      key: toBuffer(key),
+      value: toBuffer(value),
+      timestamp,
+      headers: headers.map(([name, text]) => [name, toBuffer(text)] as const),
+    }))
     const offset = this.topics.log(topic, partition).appendRecords(records, transactionOf)
     this.#cluster.notifyAppend()
     return offset

@@ -22,7 +22,10 @@ export class Topics {
   /** Led by the brokers in turn. */
   create(topic: string, partitions: number, { retentionBytes }: { readonly retentionBytes?: number } = {}): void {
     if (this.#topics.has(topic)) throw new Error(`Topic ${topic} already exists.`)
-    this.#topics.set(topic, Array.from({ length: partitions }, (_, at) => this.#log(at, retentionBytes)))
+    this.#topics.set(
+      topic,
+      Array.from({ length: partitions }, (_, at) => this.#log(at, retentionBytes)),
+    )
   }
 
   addPartition(topic: string): void {
@@ -46,7 +49,8 @@ export class Topics {
     const log = this.#topics.get(topic)?.[partition]
     if (log === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'
     if (log.leader !== broker) return 'NOT_LEADER_OR_FOLLOWER'
-    if (leaderEpoch >= 0 && leaderEpoch !== log.leaderEpoch) return leaderEpoch < log.leaderEpoch ? 'FENCED_LEADER_EPOCH' : 'UNKNOWN_LEADER_EPOCH'
+    if (leaderEpoch >= 0 && leaderEpoch !== log.leaderEpoch)
+      return leaderEpoch < log.leaderEpoch ? 'FENCED_LEADER_EPOCH' : 'UNKNOWN_LEADER_EPOCH'
     return log
   }
 

@@ -75,7 +75,8 @@ export class WireReader {
   }
 
   raw(length: number): Buffer {
-    if (length < 0 || length > this.remaining) throw new RangeError(`${length} bytes are expected, and ${this.remaining} are left.`)
+    if (length < 0 || length > this.remaining)
+      throw new RangeError(`${length} bytes are expected, and ${this.remaining} are left.`)
     const bytes = this.#bytes.subarray(this.#at, this.#at + length)
     this.#at += length
     return bytes

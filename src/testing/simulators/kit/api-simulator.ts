@@ -70,7 +70,9 @@ export abstract class ApiSimulator implements Simulator {
       case 'server-error':
         return this.serverError(fault.status ?? 503)
       case 'html':
-        return new Response('<!doctype html><title>Sign in</title><h1>Sign in to continue</h1>', { headers: { 'content-type': 'text/html; charset=utf-8' } })
+        return new Response('<!doctype html><title>Sign in</title><h1>Sign in to continue</h1>', {
+          headers: { 'content-type': 'text/html; charset=utf-8' },
+        })
       case 'slow':
         await this.clock.sleep(fault.ms, request.signal)
         break

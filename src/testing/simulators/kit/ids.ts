@@ -5,7 +5,8 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 export function randomText(random: Random, length: number, alphabet: string = BASE62): string {
   let text = ''
-  for (let i = 0; i < length; i++) text += required(alphabet[Math.floor(random.next() * alphabet.length)], 'alphabet[…]')
+  for (let i = 0; i < length; i++)
+    text += required(alphabet[Math.floor(random.next() * alphabet.length)], 'alphabet[…]')
   return text
 }
 

@@ -30,11 +30,15 @@ export class ManualClock implements Clock {
     return new Promise((resolve, reject) => {
       const sleeper = { atMs: this.#nowMs + Math.max(0, ms), wake: resolve }
       this.#sleepers.push(sleeper)
-      signal?.addEventListener('abort', () => {
-        const at = this.#sleepers.indexOf(sleeper)
-        if (at >= 0) this.#sleepers.splice(at, 1)
-        reject(signal.reason as Error)
-      }, { once: true })
+      signal?.addEventListener(
+        'abort',
+        () => {
+          const at = this.#sleepers.indexOf(sleeper)
+          if (at >= 0) this.#sleepers.splice(at, 1)
+          reject(signal.reason as Error)
+        },
+        { once: true },
+      )
     })
   }
 }

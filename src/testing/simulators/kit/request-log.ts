@@ -14,14 +14,22 @@ export class RequestLog {
 
   add(request: Request, body: string, atMs: number): LoggedRequest {
     const url = new URL(request.url)
-    const entry = { method: request.method, path: url.pathname, query: Object.fromEntries(url.searchParams), body, atMs, status: 0 }
+    const entry = {
+      method: request.method,
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      body,
+      atMs,
+      status: 0,
+    }
     this.entries.push(entry)
     return entry
   }
 
   count(path?: string | RegExp): number {
     if (path === undefined) return this.entries.length
-    return this.entries.filter((entry) => (typeof path === 'string' ? entry.path === path : path.test(entry.path))).length
+    return this.entries.filter((entry) => (typeof path === 'string' ? entry.path === path : path.test(entry.path)))
+      .length
   }
 
   clear(): void {

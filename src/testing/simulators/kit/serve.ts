@@ -10,7 +10,10 @@ export interface SimulatorServer {
 }
 
 /** Serves the simulator on a loopback socket, for real clients and for demos. */
-export async function serve(simulator: Simulator, options: { readonly port?: number } = {}): Promise<SimulatorServer & AsyncDisposable> {
+export async function serve(
+  simulator: Simulator,
+  options: { readonly port?: number } = {},
+): Promise<SimulatorServer & AsyncDisposable> {
   let requests = 0
   const server = createServer((incoming, outgoing) => {
     requests++
@@ -57,7 +60,10 @@ async function respond(simulator: Simulator, incoming: IncomingMessage, outgoing
   const response = await simulator.handle(request)
   const body = Buffer.from(await response.arrayBuffer())
   const cut = isCutOff(response)
-  outgoing.writeHead(response.status, { ...Object.fromEntries(response.headers), 'content-length': cut ? body.length * 2 : body.length })
+  outgoing.writeHead(response.status, {
+    ...Object.fromEntries(response.headers),
+    'content-length': cut ? body.length * 2 : body.length,
+  })
   if (!cut) return void outgoing.end(body)
   outgoing.write(body, () => outgoing.destroy())
 }

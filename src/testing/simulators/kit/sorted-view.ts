@@ -41,14 +41,18 @@ export class SortedView {
     this.#journalOffset = journal.length
     this.#delayed = this.#view.reads === 'primary' ? [] : waiting.filter((version) => version.visibleAtMs > this.#nowMs)
     const before = new Map<string, RecordVersion | undefined>()
-    for (const version of this.#delayed.length === 0 ? waiting : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
+    for (const version of this.#delayed.length === 0
+      ? waiting
+      : waiting.filter(({ visibleAtMs }) => visibleAtMs <= this.#nowMs)) {
       const shown = this.#shown.get(version.id)
       // An older version that becomes visible late does not hide the newer one.
       if (shown !== undefined && shown.serial > version.serial) continue
       if (!before.has(version.id)) before.set(version.id, shown)
       this.#shown.set(version.id, version)
     }
-    const removed = [...before.values()].filter((version) => version !== undefined && this.#view.includes(version)) as RecordVersion[]
+    const removed = [...before.values()].filter(
+      (version) => version !== undefined && this.#view.includes(version),
+    ) as RecordVersion[]
     const added = [...before.keys()].map((id) => this.#shown.get(id)!).filter((version) => this.#view.includes(version))
     const groups = new Map<string, { removed: RecordVersion[]; added: RecordVersion[] }>()
     const changesOf = (version: RecordVersion): { removed: RecordVersion[]; added: RecordVersion[] } => {
@@ -58,7 +62,8 @@ export class SortedView {
     }
     for (const version of removed) changesOf(version).removed.push(version)
     for (const version of added) changesOf(version).added.push(version)
-    for (const [name, changes] of groups) this.#groups.set(name, this.#changed(this.#groups.get(name) ?? [], changes.removed, changes.added))
+    for (const [name, changes] of groups)
+      this.#groups.set(name, this.#changed(this.#groups.get(name) ?? [], changes.removed, changes.added))
   }
 
   #changed(list: RecordVersion[], removed: readonly RecordVersion[], added: readonly RecordVersion[]): RecordVersion[] {

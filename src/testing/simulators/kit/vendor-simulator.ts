@@ -61,5 +61,9 @@ export abstract class VendorSimulator extends ApiSimulator {
   protected abstract render(version: RecordVersion): Fields
 
   /** For vendors that keep an event log or an audit of their writes. */
-  protected onWrite(_kind: 'created' | 'updated' | 'deleted', _version: RecordVersion, _before: RecordVersion | undefined): void {}
+  protected onWrite(
+    _kind: 'created' | 'updated' | 'deleted',
+    _version: RecordVersion,
+    _before: RecordVersion | undefined,
+  ): void {}
 }

@@ -62,7 +62,9 @@ export class VersionedRecords {
 
   /** Like `current`, including deleted records. */
   latest(type: string): RecordVersion[] {
-    return [...(this.#histories.get(type)?.values() ?? [])].map((history) => required(history.at(-1), 'an entry of history'))
+    return [...(this.#histories.get(type)?.values() ?? [])].map((history) =>
+      required(history.at(-1), 'an entry of history'),
+    )
   }
 
   /** The records that indexed reads show now, deleted ones included and marked. */
@@ -83,7 +85,11 @@ export class VersionedRecords {
     let sorted = views.get(type)
     const isBehind = view.reads === 'primary' && this.replicaBehindMs > 0
     if (sorted === undefined) views.set(type, (sorted = new SortedView(isBehind ? { ...view, reads: 'index' } : view)))
-    return sorted.list(this.#journals.get(type) ?? [], this.#ports.clock.now() - (isBehind ? this.replicaBehindMs : 0), group)
+    return sorted.list(
+      this.#journals.get(type) ?? [],
+      this.#ports.clock.now() - (isBehind ? this.replicaBehindMs : 0),
+      group,
+    )
   }
 
   find(type: string, id: string): RecordVersion | undefined {
@@ -109,7 +115,10 @@ export class VersionedRecords {
         if (shown === history.length - 1 && isOver(required(history[shown], 'history[shown]'))) histories.delete(id)
         else if (shown > 0) history.splice(0, shown)
       }
-      this.#journals.set(type, [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial))
+      this.#journals.set(
+        type,
+        [...histories.values()].flat().toSorted((a, b) => a.serial - b.serial),
+      )
     }
     this.#views.clear()
   }

@@ -15,7 +15,9 @@ export const MARKETS: readonly Market[] = [
   { id: 'ADAUSD', altname: 'ADAUSD', wsname: 'ADA/USD', base: 'ADA', quote: 'ZUSD' },
 ]
 
-const ASSETS: Readonly<Record<string, { readonly altname: string; readonly decimals: number; readonly display_decimals: number }>> = {
+const ASSETS: Readonly<
+  Record<string, { readonly altname: string; readonly decimals: number; readonly display_decimals: number }>
+> = {
   XXBT: { altname: 'XBT', decimals: 10, display_decimals: 5 },
   XETH: { altname: 'ETH', decimals: 10, display_decimals: 5 },
   ADA: { altname: 'ADA', decimals: 8, display_decimals: 6 },
@@ -35,12 +37,36 @@ export function findAsset(name: string): string | undefined {
 }
 
 export function renderAssets(): Fields {
-  return Object.fromEntries(Object.entries(ASSETS).map(([id, asset]) => [id, { aclass: 'currency', ...asset, status: 'enabled' }]))
+  return Object.fromEntries(
+    Object.entries(ASSETS).map(([id, asset]) => [id, { aclass: 'currency', ...asset, status: 'enabled' }]),
+  )
 }
 
 export function renderAssetPairs(): Fields {
-  return Object.fromEntries(MARKETS.map(({ id, ...market }) => [id, {
-    ...market, aclass_base: 'currency', aclass_quote: 'currency', lot: 'unit', cost_decimals: 5, pair_decimals: 1, lot_decimals: 8, lot_multiplier: 1, leverage_buy: [], leverage_sell: [],
-    fees: [[0, 0.4]], fees_maker: [[0, 0.25]], fee_volume_currency: 'ZUSD', margin_call: 80, margin_stop: 40, ordermin: '0.0001', costmin: '0.5', tick_size: '0.1', status: 'online',
-  }]))
+  return Object.fromEntries(
+    MARKETS.map(({ id, ...market }) => [
+      id,
+      {
+        ...market,
+        aclass_base: 'currency',
+        aclass_quote: 'currency',
+        lot: 'unit',
+        cost_decimals: 5,
+        pair_decimals: 1,
+        lot_decimals: 8,
+        lot_multiplier: 1,
+        leverage_buy: [],
+        leverage_sell: [],
+        fees: [[0, 0.4]],
+        fees_maker: [[0, 0.25]],
+        fee_volume_currency: 'ZUSD',
+        margin_call: 80,
+        margin_stop: 40,
+        ordermin: '0.0001',
+        costmin: '0.5',
+        tick_size: '0.1',
+        status: 'online',
+      },
+    ]),
+  )
 }

@@ -21,7 +21,10 @@ export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
   readonly tier?: keyof typeof TIERS
 }
 
-export const KRAKEN_CREDENTIALS = { key: 'simulated/key', secret: Buffer.from('the secret of the simulated account').toString('base64') }
+export const KRAKEN_CREDENTIALS = {
+  key: 'simulated/key',
+  secret: Buffer.from('the secret of the simulated account').toString('base64'),
+}
 
 const LEDGER = 'ledger'
 const TRADE = 'trade'
@@ -31,7 +34,22 @@ const PUBLIC_PAGE_SIZE = 1_000
 /** Maximum of the counter, and its decay per second. */
 const TIERS = { starter: [15, 0.33], intermediate: [20, 0.5], pro: [20, 1] } as const
 const ID_ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
-const LEDGER_TYPES = ['all', 'trade', 'deposit', 'withdrawal', 'transfer', 'margin', 'adjustment', 'rollover', 'credit', 'settled', 'staking', 'dividend', 'sale', 'nft_rebate']
+const LEDGER_TYPES = [
+  'all',
+  'trade',
+  'deposit',
+  'withdrawal',
+  'transfer',
+  'margin',
+  'adjustment',
+  'rollover',
+  'credit',
+  'settled',
+  'staking',
+  'dividend',
+  'sale',
+  'nft_rebate',
+]
 const TRADE_TYPES = ['all', 'any position', 'closed position', 'closing position', 'no position']
 
 type Params = Readonly<Record<string, string>>
@@ -61,21 +79,43 @@ export class KrakenSimulator extends VendorSimulator {
 
   /** `ledger`, `trade` or `public-trade`. `time`, in seconds, replaces the current time; `timeNs` for public trades. */
   override create(type: string, fields: Fields = {}): string {
-    if (![LEDGER, TRADE, PUBLIC_TRADE].includes(type)) throw new Error(`Only ${LEDGER}, ${TRADE} and ${PUBLIC_TRADE} are simulated, not ${type}.`)
+    if (![LEDGER, TRADE, PUBLIC_TRADE].includes(type))
+      throw new Error(`Only ${LEDGER}, ${TRADE} and ${PUBLIC_TRADE} are simulated, not ${type}.`)
     return super.create(type, { ...fields, serial: ++this.#serial })
   }
 
   /**
    * One fill as the account sees it: a trade, and a ledger entry for each of its two assets with the same timestamp.
    */
-  addFill(fields: { readonly pair?: string; readonly type?: 'buy' | 'sell'; readonly price?: number; readonly vol?: number } = {}): { trade: string; ledgers: string[] } {
+  addFill(
+    fields: {
+      readonly pair?: string
+      readonly type?: 'buy' | 'sell'
+      readonly price?: number
+      readonly vol?: number
+    } = {},
+  ): { trade: string; ledgers: string[] } {
     const { pair = 'XXBTZUSD', type = 'buy', price = 100, vol = 1 } = fields
     const market = findMarket(pair)
     if (market === undefined) throw new Error(`${pair} is not a pair of the simulated exchange.`)
     const sign = type === 'buy' ? 1 : -1
-    const trade = this.create(TRADE, { pair: market.id, type, price: price.toFixed(5), vol: vol.toFixed(8), cost: (price * vol).toFixed(5) })
-    const amounts = [[market.base, sign * vol], [market.quote, -sign * price * vol]] as const
-    return { trade, ledgers: amounts.map(([asset, amount]) => this.create(LEDGER, { type: 'trade', refid: trade, asset, amount: amount.toFixed(10) })) }
+    const trade = this.create(TRADE, {
+      pair: market.id,
+      type,
+      price: price.toFixed(5),
+      vol: vol.toFixed(8),
+      cost: (price * vol).toFixed(5),
+    })
+    const amounts = [
+      [market.base, sign * vol],
+      [market.quote, -sign * price * vol],
+    ] as const
+    return {
+      trade,
+      ledgers: amounts.map(([asset, amount]) =>
+        this.create(LEDGER, { type: 'trade', refid: trade, asset, amount: amount.toFixed(10) }),
+      ),
+    }
   }
 
   protected newId(type: string): string {
@@ -87,17 +127,46 @@ export class KrakenSimulator extends VendorSimulator {
   protected render(version: RecordVersion): Fields {
     const { serial, time, timeNs: _timeNs, ...fields } = version.fields
     const common = { id: version.id, time: (time as number | undefined) ?? version.createdAtMs / 1_000 }
-    if (version.type === LEDGER) return { ...common, refid: `T${version.id.slice(1)}`, type: 'deposit', subtype: '', aclass: 'currency', asset: 'ZUSD', amount: '0.0000', fee: '0.0000', balance: '0.0000', ...fields }
+    if (version.type === LEDGER)
+      return {
+        ...common,
+        refid: `T${version.id.slice(1)}`,
+        type: 'deposit',
+        subtype: '',
+        aclass: 'currency',
+        asset: 'ZUSD',
+        amount: '0.0000',
+        fee: '0.0000',
+        balance: '0.0000',
+        ...fields,
+      }
     const trade = { pair: 'XXBTZUSD', type: 'buy', ordertype: 'limit', price: '0.00000', vol: '0.00000000' }
     if (version.type === PUBLIC_TRADE) return { ...common, ...trade, trade_id: serial, ...fields }
-    return { ...common, ordertxid: `O${version.id.slice(1)}`, postxid: `TKH2SE-M7IF5-CFI7LT`, aclass: 'forex', ...trade, cost: '0.00000', fee: '0.00000', margin: '0.00000', leverage: '0', misc: '', trade_id: serial, maker: true, ...fields }
+    return {
+      ...common,
+      ordertxid: `O${version.id.slice(1)}`,
+      postxid: `TKH2SE-M7IF5-CFI7LT`,
+      aclass: 'forex',
+      ...trade,
+      cost: '0.00000',
+      fee: '0.00000',
+      margin: '0.00000',
+      leverage: '0',
+      misc: '',
+      trade_id: serial,
+      maker: true,
+      ...fields,
+    }
   }
 
   protected respond(call: ApiCall): Response {
     try {
       const match = /^\/0\/(public|private)\/(\w+)$/.exec(call.url.pathname)
       if (match === null) throw new KrakenError('EGeneral:Unknown method')
-      const result = match[1] === 'public' ? this.#public(required(match[2], 'match[2]'), Object.fromEntries(call.url.searchParams)) : this.#private(required(match[2], 'match[2]'), call)
+      const result =
+        match[1] === 'public'
+          ? this.#public(required(match[2], 'match[2]'), Object.fromEntries(call.url.searchParams))
+          : this.#private(required(match[2], 'match[2]'), call)
       return jsonResponse({ error: [], result })
     } catch (error) {
       if (error instanceof KrakenError) return errorResponse(error.code)
@@ -107,7 +176,11 @@ export class KrakenSimulator extends VendorSimulator {
 
   /** Two limiters: the call counter of the key, and one on concurrent requests, which returns when to retry. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
-    return errorResponse(secondary ? `EService:Throttled: ${retryAfter ?? Math.ceil(this.clock.now() / 1_000) + 5}` : 'EAPI:Rate limit exceeded')
+    return errorResponse(
+      secondary
+        ? `EService:Throttled: ${retryAfter ?? Math.ceil(this.clock.now() / 1_000) + 5}`
+        : 'EAPI:Rate limit exceeded',
+    )
   }
 
   protected unauthorized(): Response {
@@ -124,15 +197,26 @@ export class KrakenSimulator extends VendorSimulator {
     const params = parseParams(body, request.headers.get('content-type') ?? '')
     if (request.headers.get('api-key') !== this.#credentials.key) throw new KrakenError('EAPI:Invalid key')
     const nonce = params['nonce'] ?? ''
-    if (request.headers.get('api-sign') !== krakenSignature(url.pathname, nonce, body, this.#credentials.secret)) throw new KrakenError('EAPI:Invalid signature')
+    if (request.headers.get('api-sign') !== krakenSignature(url.pathname, nonce, body, this.#credentials.secret))
+      throw new KrakenError('EAPI:Invalid signature')
     if (!/^\d+$/.test(nonce) || !this.#nonces.take(BigInt(nonce))) throw new KrakenError('EAPI:Invalid nonce')
     if (this.#counter?.count(2) === false) throw new KrakenError('EAPI:Rate limit exceeded')
     switch (method) {
       case 'Ledgers': {
         if (!this.#permissions.includes('ledgers')) throw new KrakenError('EGeneral:Permission denied')
         const type = requireOneOf(params, 'type', LEDGER_TYPES)
-        const asked = params['asset'] === undefined || params['asset'] === 'all' ? undefined : params['asset'].split(',').map((name) => requireKnown('EQuery:Unknown asset', findAsset(name.trim())))
-        return this.#page(LEDGER, params, call, 'ledger', (row) => (type === 'all' || row['type'] === type) && (asked === undefined || asked.includes(String(row['asset']))))
+        const asked =
+          params['asset'] === undefined || params['asset'] === 'all'
+            ? undefined
+            : params['asset'].split(',').map((name) => requireKnown('EQuery:Unknown asset', findAsset(name.trim())))
+        return this.#page(
+          LEDGER,
+          params,
+          call,
+          'ledger',
+          (row) =>
+            (type === 'all' || row['type'] === type) && (asked === undefined || asked.includes(String(row['asset']))),
+        )
       }
       case 'TradesHistory': {
         if (!this.#permissions.includes('trades')) throw new KrakenError('EGeneral:Permission denied')
@@ -145,12 +229,21 @@ export class KrakenSimulator extends VendorSimulator {
     }
   }
 
-  #page(type: string, params: Params, { endFlagOverride: lie, shortPage }: ApiCall, name: string, matches: (row: Fields) => boolean): Fields {
+  #page(
+    type: string,
+    params: Params,
+    { endFlagOverride: lie, shortPage }: ApiCall,
+    name: string,
+    matches: (row: Fields) => boolean,
+  ): Fields {
     const ofs = params['ofs'] ?? '0'
     if (!/^\d+$/.test(ofs)) throw new KrakenError('EGeneral:Invalid arguments:ofs')
     const start = this.#bound(type, params, 'start')
     const end = this.#bound(type, params, 'end')
-    const rows = this.#newestFirst(type).filter(({ row, place }) => matches(row) && (start === undefined || isAfter(place, start)) && (end === undefined || !isAfter(place, end)))
+    const rows = this.#newestFirst(type).filter(
+      ({ row, place }) =>
+        matches(row) && (start === undefined || isAfter(place, start)) && (end === undefined || !isAfter(place, end)),
+    )
     const page = rows.slice(Number(ofs), Number(ofs) + (shortPage ? PAGE_SIZE / 2 : PAGE_SIZE))
     const seen = Number(ofs) + page.length
     const count = lie === undefined ? rows.length : lie === 'end' ? seen : Math.max(seen, rows.length) + PAGE_SIZE
@@ -159,7 +252,9 @@ export class KrakenSimulator extends VendorSimulator {
   }
 
   #newestFirst(type: string): Array<{ row: Fields; place: LedgerCursor }> {
-    return this.records.indexed(type).filter((version) => !version.deleted)
+    return this.records
+      .indexed(type)
+      .filter((version) => !version.deleted)
       .map((version) => ({ row: this.render(version), place: this.#cursorOf(version) }))
       .toSorted((a, b) => b.place.time - a.place.time || b.place.serial - a.place.serial)
   }
@@ -199,16 +294,29 @@ export class KrakenSimulator extends VendorSimulator {
   #publicTrades(params: Params): Fields {
     const { id: pair } = requireKnown('EQuery:Unknown asset pair', findMarket(params['pair'] ?? ''))
     const count = Number(params['count'] ?? PUBLIC_PAGE_SIZE)
-    if (!Number.isInteger(count) || count < 1 || count > PUBLIC_PAGE_SIZE) throw new KrakenError('EGeneral:Invalid arguments:count')
+    if (!Number.isInteger(count) || count < 1 || count > PUBLIC_PAGE_SIZE)
+      throw new KrakenError('EGeneral:Invalid arguments:count')
     const { since } = params
     if (since !== undefined && !/^\d+(\.\d+)?$/.test(since)) throw new KrakenError('EGeneral:Invalid arguments:since')
     const sinceNs = since === undefined ? undefined : parseNanoseconds(since)
-    const trades = this.records.indexed(PUBLIC_TRADE).filter((version) => !version.deleted)
+    const trades = this.records
+      .indexed(PUBLIC_TRADE)
+      .filter((version) => !version.deleted)
       .map((version) => ({ row: this.render(version), atNs: timestampNs(version) }))
       .filter(({ row, atNs }) => row['pair'] === pair && (sinceNs === undefined || atNs > sinceNs))
-      .toSorted((a, b) => (a.atNs < b.atNs ? -1 : a.atNs > b.atNs ? 1 : Number(a.row['trade_id']) - Number(b.row['trade_id'])))
+      .toSorted((a, b) =>
+        a.atNs < b.atNs ? -1 : a.atNs > b.atNs ? 1 : Number(a.row['trade_id']) - Number(b.row['trade_id']),
+      )
     const page = sinceNs === undefined ? trades.slice(-count) : trades.slice(0, count)
-    const shown = page.map(({ row, atNs }) => [row['price'], row['vol'], Number(atNs) / 1e9, row['type'] === 'buy' ? 'b' : 's', row['ordertype'] === 'market' ? 'm' : 'l', '', row['trade_id']])
+    const shown = page.map(({ row, atNs }) => [
+      row['price'],
+      row['vol'],
+      Number(atNs) / 1e9,
+      row['type'] === 'buy' ? 'b' : 's',
+      row['ordertype'] === 'market' ? 'm' : 'l',
+      '',
+      row['trade_id'],
+    ])
     return { [pair]: shown, last: String(page.at(-1)?.atNs ?? sinceNs ?? 0n) }
   }
 }
@@ -225,19 +333,25 @@ function isAfter(place: LedgerCursor, bound: LedgerCursor): boolean {
 /** Timestamps of public trades are nearly unique: the digits below the millisecond encode the order of writing. */
 function timestampNs(version: RecordVersion): bigint {
   const given = version.fields['timeNs']
-  return given === undefined ? BigInt(version.createdAtMs) * 1_000_000n + BigInt((version.fields['serial'] as number) % 1_000_000) : BigInt(given as string | bigint)
+  return given === undefined
+    ? BigInt(version.createdAtMs) * 1_000_000n + BigInt((version.fields['serial'] as number) % 1_000_000)
+    : BigInt(given as string | bigint)
 }
 
 /** Nanoseconds, but a value as short as a count of seconds is taken as seconds. */
 function parseNanoseconds(since: string): bigint {
-  return Number(since) < 1e11 ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n : BigInt(required(since.split('.')[0], 'the result of split[0]'))
+  return Number(since) < 1e11
+    ? BigInt(Math.round(Number(since) * 1e6)) * 1_000n
+    : BigInt(required(since.split('.')[0], 'the result of split[0]'))
 }
 
 /** A form, or JSON: both are documented. */
 function parseParams(body: string, contentType: string): Params {
   if (!contentType.includes('json')) return Object.fromEntries(new URLSearchParams(body))
   try {
-    return Object.fromEntries(Object.entries(JSON.parse(body) as Record<string, unknown>).map(([name, value]) => [name, String(value)]))
+    return Object.fromEntries(
+      Object.entries(JSON.parse(body) as Record<string, unknown>).map(([name, value]) => [name, String(value)]),
+    )
   } catch {
     throw new KrakenError('EGeneral:Invalid arguments')
   }

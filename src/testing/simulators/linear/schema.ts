@@ -8,24 +8,88 @@ export interface LinearContext {
   teams(args: Args): Connection<Parent>
 }
 
-const PAGING = { first: 'Int', after: 'String', last: 'Int', before: 'String', includeArchived: 'Boolean', orderBy: 'PaginationOrderBy' } as const
-const TIMESTAMP_FIELDS = { id: { type: 'ID!' }, createdAt: { type: 'DateTime!' }, updatedAt: { type: 'DateTime!' }, archivedAt: { type: 'DateTime' } } satisfies Record<string, Field<LinearContext>>
+const PAGING = {
+  first: 'Int',
+  after: 'String',
+  last: 'Int',
+  before: 'String',
+  includeArchived: 'Boolean',
+  orderBy: 'PaginationOrderBy',
+} as const
+const TIMESTAMP_FIELDS = {
+  id: { type: 'ID!' },
+  createdAt: { type: 'DateTime!' },
+  updatedAt: { type: 'DateTime!' },
+  archivedAt: { type: 'DateTime' },
+} satisfies Record<string, Field<LinearContext>>
 
 /** Relations of an issue that are always empty here; clients request their ids all the same. */
 const RELATION_TYPES: Readonly<Record<string, string>> = {
-  asksExternalUserRequester: 'ExternalUser', asksRequester: 'User', assignee: 'User', creator: 'User', cycle: 'Cycle', delegate: 'User', externalUserCreator: 'ExternalUser', favorite: 'Favorite',
-  lastAppliedTemplate: 'Template', parent: 'Issue', project: 'Project', projectMilestone: 'ProjectMilestone', recurringIssueTemplate: 'Template', snoozedBy: 'User', sourceComment: 'Comment',
+  asksExternalUserRequester: 'ExternalUser',
+  asksRequester: 'User',
+  assignee: 'User',
+  creator: 'User',
+  cycle: 'Cycle',
+  delegate: 'User',
+  externalUserCreator: 'ExternalUser',
+  favorite: 'Favorite',
+  lastAppliedTemplate: 'Template',
+  parent: 'Issue',
+  project: 'Project',
+  projectMilestone: 'ProjectMilestone',
+  recurringIssueTemplate: 'Template',
+  snoozedBy: 'User',
+  sourceComment: 'Comment',
 }
 const USER_TEXT_FIELDS = [
-  'active', 'admin', 'app', 'avatarBackgroundColor', 'avatarUrl', 'calendarHash', 'canAccessAnyPublicTeam', 'createdIssueCount', 'description', 'disableReason', 'displayName', 'gitHubUserId', 'guest', 'initials',
-  'inviteHash', 'isAssignable', 'isMe', 'isMentionable', 'lastSeen', 'owner', 'statusEmoji', 'statusLabel', 'statusUntilAt', 'supportsAgentSessions', 'timezone', 'title', 'url',
+  'active',
+  'admin',
+  'app',
+  'avatarBackgroundColor',
+  'avatarUrl',
+  'calendarHash',
+  'canAccessAnyPublicTeam',
+  'createdIssueCount',
+  'description',
+  'disableReason',
+  'displayName',
+  'gitHubUserId',
+  'guest',
+  'initials',
+  'inviteHash',
+  'isAssignable',
+  'isMe',
+  'isMentionable',
+  'lastSeen',
+  'owner',
+  'statusEmoji',
+  'statusLabel',
+  'statusUntilAt',
+  'supportsAgentSessions',
+  'timezone',
+  'title',
+  'url',
 ]
 const EMPTY_TEXTS = ['dueDate', 'integrationSourceType', 'slaType']
 const EMPTY_TIMES = [
-  'addedToCycleAt', 'addedToProjectAt', 'addedToTeamAt', 'autoArchivedAt', 'autoClosedAt', 'canceledAt', 'completedAt', 'slaBreachesAt', 'slaHighRiskAt', 'slaMediumRiskAt', 'slaStartedAt', 'snoozedUntilAt',
-  'startedAt', 'startedTriageAt', 'triagedAt',
+  'addedToCycleAt',
+  'addedToProjectAt',
+  'addedToTeamAt',
+  'autoArchivedAt',
+  'autoClosedAt',
+  'canceledAt',
+  'completedAt',
+  'slaBreachesAt',
+  'slaHighRiskAt',
+  'slaMediumRiskAt',
+  'slaStartedAt',
+  'snoozedUntilAt',
+  'startedAt',
+  'startedTriageAt',
+  'triagedAt',
 ]
-const fieldsOfType = (names: readonly string[], type: string): Record<string, Field<LinearContext>> => Object.fromEntries(names.map((name) => [name, { type }]))
+const fieldsOfType = (names: readonly string[], type: string): Record<string, Field<LinearContext>> =>
+  Object.fromEntries(names.map((name) => [name, { type }]))
 const constantField = (type: string, value: unknown): Field<LinearContext> => ({ type, resolve: () => value })
 
 /** The simulated part of Linear's schema: issues and their teams. */
@@ -34,20 +98,48 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
     kind: 'object',
     fields: {
       viewer: { type: 'User!', resolve: (_parent, _args, context) => context.viewer() },
-      issue: { type: 'Issue!', args: { id: 'String!' }, resolve: (_parent, { id }, context) => context.one('issue', String(id)) },
-      team: { type: 'Team!', args: { id: 'String!' }, resolve: (_parent, { id }, context) => context.one('team', String(id)) },
-      issues: { type: 'IssueConnection!', args: { ...PAGING, filter: 'IssueFilter', sort: '[IssueSortInput!]' }, resolve: (_parent, args, context) => context.issues(args) },
-      teams: { type: 'TeamConnection!', args: { ...PAGING, filter: 'TeamFilter' }, resolve: (_parent, args, context) => context.teams(args) },
+      issue: {
+        type: 'Issue!',
+        args: { id: 'String!' },
+        resolve: (_parent, { id }, context) => context.one('issue', String(id)),
+      },
+      team: {
+        type: 'Team!',
+        args: { id: 'String!' },
+        resolve: (_parent, { id }, context) => context.one('team', String(id)),
+      },
+      issues: {
+        type: 'IssueConnection!',
+        args: { ...PAGING, filter: 'IssueFilter', sort: '[IssueSortInput!]' },
+        resolve: (_parent, args, context) => context.issues(args),
+      },
+      teams: {
+        type: 'TeamConnection!',
+        args: { ...PAGING, filter: 'TeamFilter' },
+        resolve: (_parent, args, context) => context.teams(args),
+      },
     },
   },
-  User: { kind: 'object', fields: { ...fieldsOfType(USER_TEXT_FIELDS, 'String'), ...TIMESTAMP_FIELDS, name: { type: 'String!' }, email: { type: 'String!' } } },
+  User: {
+    kind: 'object',
+    fields: {
+      ...fieldsOfType(USER_TEXT_FIELDS, 'String'),
+      ...TIMESTAMP_FIELDS,
+      name: { type: 'String!' },
+      email: { type: 'String!' },
+    },
+  },
   Team: {
     kind: 'object',
     fields: {
       ...TIMESTAMP_FIELDS,
       name: { type: 'String!' },
       key: { type: 'String!' },
-      issues: { type: 'IssueConnection!', args: { ...PAGING, filter: 'IssueFilter' }, resolve: (parent, args, context) => context.issues(args, String(parent['id'])) },
+      issues: {
+        type: 'IssueConnection!',
+        args: { ...PAGING, filter: 'IssueFilter' },
+        resolve: (parent, args, context) => context.issues(args, String(parent['id'])),
+      },
     },
   },
   Issue: {
@@ -72,28 +164,97 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       inheritsSharedAccess: constantField('Boolean!', false),
       labelIds: constantField('[String!]!', []),
       previousIdentifiers: constantField('[String!]!', []),
-      priorityLabel: { type: 'String!', resolve: ({ priority }) => ['No priority', 'Urgent', 'High', 'Medium', 'Low'][Number(priority)] ?? 'No priority' },
+      priorityLabel: {
+        type: 'String!',
+        resolve: ({ priority }) =>
+          ['No priority', 'Urgent', 'High', 'Medium', 'Low'][Number(priority)] ?? 'No priority',
+      },
       prioritySortOrder: constantField('Float!', 0),
       reactionData: constantField('JSONObject!', []),
       reactions: constantField('[Reaction!]!', []),
-      sharedAccess: constantField('IssueSharedAccess!', { isShared: false, viewerHasOnlySharedAccess: false, sharedWithCount: 0, sharedWithUsers: [], disallowedIssueFields: [] }),
+      sharedAccess: constantField('IssueSharedAccess!', {
+        isShared: false,
+        viewerHasOnlySharedAccess: false,
+        sharedWithCount: 0,
+        sharedWithUsers: [],
+        disallowedIssueFields: [],
+      }),
       sortOrder: constantField('Float!', 0),
       state: constantField('WorkflowState!', { id: '00000000-0000-0000-0000-0000000000aa' }),
       syncedWith: { type: '[ExternalEntityInfo!]' },
       trashed: { type: 'Boolean' },
     },
   },
-  ...Object.fromEntries(['Comment', 'Cycle', 'ExternalUser', 'Favorite', 'InitiativeUpdate', 'Project', 'ProjectMilestone', 'ProjectUpdate', 'Template', 'WorkflowState'].map((name) => [name, { kind: 'object', fields: { id: { type: 'ID!' } } } as const])),
-  ActorBot: { kind: 'object', fields: fieldsOfType(['avatarUrl', 'id', 'name', 'subType', 'type', 'userDisplayName'], 'String') },
-  Reaction: { kind: 'object', fields: { ...TIMESTAMP_FIELDS, emoji: { type: 'String!' }, comment: { type: 'Comment' }, externalUser: { type: 'ExternalUser' }, initiativeUpdate: { type: 'InitiativeUpdate' }, issue: { type: 'Issue' }, projectUpdate: { type: 'ProjectUpdate' }, user: { type: 'User' } } },
-  IssueSharedAccess: { kind: 'object', fields: { ...fieldsOfType(['viewerHasOnlySharedAccess', 'isShared'], 'Boolean!'), sharedWithCount: { type: 'Int!' }, disallowedIssueFields: { type: '[String!]!' }, sharedWithUsers: { type: '[User!]!' } } },
-  ExternalEntityInfo: { kind: 'object', fields: { ...fieldsOfType(['id', 'service'], 'String'), metadata: { type: 'ExternalEntityInfoGithubMetadata' } } },
+  ...Object.fromEntries(
+    [
+      'Comment',
+      'Cycle',
+      'ExternalUser',
+      'Favorite',
+      'InitiativeUpdate',
+      'Project',
+      'ProjectMilestone',
+      'ProjectUpdate',
+      'Template',
+      'WorkflowState',
+    ].map((name) => [name, { kind: 'object', fields: { id: { type: 'ID!' } } } as const]),
+  ),
+  ActorBot: {
+    kind: 'object',
+    fields: fieldsOfType(['avatarUrl', 'id', 'name', 'subType', 'type', 'userDisplayName'], 'String'),
+  },
+  Reaction: {
+    kind: 'object',
+    fields: {
+      ...TIMESTAMP_FIELDS,
+      emoji: { type: 'String!' },
+      comment: { type: 'Comment' },
+      externalUser: { type: 'ExternalUser' },
+      initiativeUpdate: { type: 'InitiativeUpdate' },
+      issue: { type: 'Issue' },
+      projectUpdate: { type: 'ProjectUpdate' },
+      user: { type: 'User' },
+    },
+  },
+  IssueSharedAccess: {
+    kind: 'object',
+    fields: {
+      ...fieldsOfType(['viewerHasOnlySharedAccess', 'isShared'], 'Boolean!'),
+      sharedWithCount: { type: 'Int!' },
+      disallowedIssueFields: { type: '[String!]!' },
+      sharedWithUsers: { type: '[User!]!' },
+    },
+  },
+  ExternalEntityInfo: {
+    kind: 'object',
+    fields: { ...fieldsOfType(['id', 'service'], 'String'), metadata: { type: 'ExternalEntityInfoGithubMetadata' } },
+  },
   ExternalEntityInfoGithubMetadata: { kind: 'object', fields: fieldsOfType(['number', 'owner', 'repo'], 'String') },
-  ExternalEntityInfoJiraMetadata: { kind: 'object', fields: fieldsOfType(['issueTypeId', 'projectId', 'issueKey'], 'String') },
-  ExternalEntitySlackMetadata: { kind: 'object', fields: fieldsOfType(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String') },
-  IssueConnection: { kind: 'object', fields: { nodes: { type: '[Issue!]!' }, edges: { type: '[IssueEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },
+  ExternalEntityInfoJiraMetadata: {
+    kind: 'object',
+    fields: fieldsOfType(['issueTypeId', 'projectId', 'issueKey'], 'String'),
+  },
+  ExternalEntitySlackMetadata: {
+    kind: 'object',
+    fields: fieldsOfType(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String'),
+  },
+  IssueConnection: {
+    kind: 'object',
+    fields: { nodes: { type: '[Issue!]!' }, edges: { type: '[IssueEdge!]!' }, pageInfo: { type: 'PageInfo!' } },
+  },
   IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue!' } } },
-  TeamConnection: { kind: 'object', fields: { nodes: { type: '[Team!]!' }, edges: { type: '[TeamEdge!]!' }, pageInfo: { type: 'PageInfo!' } } },
+  TeamConnection: {
+    kind: 'object',
+    fields: { nodes: { type: '[Team!]!' }, edges: { type: '[TeamEdge!]!' }, pageInfo: { type: 'PageInfo!' } },
+  },
   TeamEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Team!' } } },
-  PageInfo: { kind: 'object', fields: { hasNextPage: { type: 'Boolean!' }, hasPreviousPage: { type: 'Boolean!' }, startCursor: { type: 'String' }, endCursor: { type: 'String' } } },
+  PageInfo: {
+    kind: 'object',
+    fields: {
+      hasNextPage: { type: 'Boolean!' },
+      hasPreviousPage: { type: 'Boolean!' },
+      startCursor: { type: 'String' },
+      endCursor: { type: 'String' },
+    },
+  },
 }

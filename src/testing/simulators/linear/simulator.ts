@@ -22,7 +22,10 @@ const PAGE_SIZE_MAX = 250
 const COMPLEXITY_MAX = 10_000
 
 /** Newest first. */
-const VIEWS = { createdAt: createViews(({ createdAtMs }) => createdAtMs), updatedAt: createViews(({ modifiedAtMs }) => modifiedAtMs) }
+const VIEWS = {
+  createdAt: createViews(({ createdAtMs }) => createdAtMs),
+  updatedAt: createViews(({ modifiedAtMs }) => modifiedAtMs),
+}
 
 /** Issues and teams with Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
 export class LinearSimulator extends VendorSimulator {
@@ -42,7 +45,8 @@ export class LinearSimulator extends VendorSimulator {
   override create(type: string, fields: Fields = {}): string {
     if (type !== 'issue') return super.create(type, fields)
     const team = String(fields['team'])
-    if (this.records.find('team', team) === undefined) throw new Error(`An issue needs the id of its team; ${team} does not exist.`)
+    if (this.records.find('team', team) === undefined)
+      throw new Error(`An issue needs the id of its team; ${team} does not exist.`)
     const number = (this.#numbers.get(team) ?? 0) + 1
     this.#numbers.set(team, number)
     return super.create(type, { number, ...fields })
@@ -55,25 +59,47 @@ export class LinearSimulator extends VendorSimulator {
   protected render(version: RecordVersion): Fields {
     const { fields } = version
     const updatedAt = new Date(version.modifiedAtMs).toISOString()
-    const common = { id: version.id, createdAt: new Date(version.createdAtMs).toISOString(), updatedAt, archivedAt: fields['archived'] === true ? updatedAt : null }
+    const common = {
+      id: version.id,
+      createdAt: new Date(version.createdAtMs).toISOString(),
+      updatedAt,
+      archivedAt: fields['archived'] === true ? updatedAt : null,
+    }
     if (version.type === 'team') return { ...common, name: fields['name'] ?? '', key: fields['key'] ?? 'TEAM' }
     const team = this.records.find('team', String(fields['team']))
     const identifier = `${team === undefined ? 'TEAM' : String(this.render(team)['key'])}-${String(fields['number'])}`
-    return { ...common, identifier, number: fields['number'], title: fields['title'] ?? '', description: fields['description'] ?? null, priority: fields['priority'] ?? 0, url: `https://linear.app/simulated/issue/${identifier}`, teamId: fields['team'] }
+    return {
+      ...common,
+      identifier,
+      number: fields['number'],
+      title: fields['title'] ?? '',
+      description: fields['description'] ?? null,
+      priority: fields['priority'] ?? 0,
+      url: `https://linear.app/simulated/issue/${identifier}`,
+      teamId: fields['team'],
+    }
   }
 
   protected respond(call: ApiCall): Response {
-    if (call.url.pathname !== '/graphql' || call.request.method !== 'POST') return jsonResponse({ error: 'Not found' }, 404)
+    if (call.url.pathname !== '/graphql' || call.request.method !== 'POST')
+      return jsonResponse({ error: 'Not found' }, 404)
     if (!this.isAuthorized(call.request)) return this.unauthorized()
-    const { query, variables, operationName } = JSON.parse(call.body) as { query?: string; variables?: Record<string, unknown> | null; operationName?: string }
+    const { query, variables, operationName } = JSON.parse(call.body) as {
+      query?: string
+      variables?: Record<string, unknown> | null
+      operationName?: string
+    }
     let document
     try {
       document = parseDocument(query ?? '')
     } catch (problem) {
-      if (problem instanceof GraphqlSyntaxError) return this.#refusal(400, `Syntax Error: ${problem.message}`, 'GRAPHQL_PARSE_FAILED')
+      if (problem instanceof GraphqlSyntaxError)
+        return this.#refusal(400, `Syntax Error: ${problem.message}`, 'GRAPHQL_PARSE_FAILED')
       throw problem
     }
-    const operation = document.operations.find((candidate) => operationName === undefined || candidate.name === operationName)
+    const operation = document.operations.find(
+      (candidate) => operationName === undefined || candidate.name === operationName,
+    )
     if (operation === undefined) return this.#refusal(400, 'Must provide an operation.', 'BAD_REQUEST')
     const execution = new Execution(LINEAR_SCHEMA, document, operation, variables ?? {})
     const [invalid] = execution.validate()
@@ -82,13 +108,41 @@ export class LinearSimulator extends VendorSimulator {
     if (complexity > COMPLEXITY_MAX) return this.#refusal(400, 'Query too complex', 'INPUT_ERROR', complexity)
     if (!this.#requestBudget.take(1) || !this.#complexityBudget.take(complexity)) return this.rateLimited(undefined)
     const { data, errors } = execution.run(this.#context(call))
-    return jsonResponse(errors.length === 0 ? { data } : { data, errors: errors.map((error) => ({ ...error, extensions: { type: 'invalid input', code: error.type ?? 'INTERNAL_SERVER_ERROR' } })) }, 200, this.#headers(complexity))
+    return jsonResponse(
+      errors.length === 0
+        ? { data }
+        : {
+            data,
+            errors: errors.map((error) => ({
+              ...error,
+              extensions: { type: 'invalid input', code: error.type ?? 'INTERNAL_SERVER_ERROR' },
+            })),
+          },
+      200,
+      this.#headers(complexity),
+    )
   }
 
   /** Status 400; only the body identifies it as a rate limit. */
   protected rateLimited(retryAfter: string | undefined): Response {
-    const body = { errors: [{ message: 'Rate limit exceeded', extensions: { type: 'ratelimited', code: 'RATELIMITED', statusCode: 429, userError: true, userPresentableMessage: 'Rate limit exceeded. Only a limited number of requests are allowed per hour.' } }] }
-    return jsonResponse(body, 400, { ...this.#headers(0), ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+    const body = {
+      errors: [
+        {
+          message: 'Rate limit exceeded',
+          extensions: {
+            type: 'ratelimited',
+            code: 'RATELIMITED',
+            statusCode: 429,
+            userError: true,
+            userPresentableMessage: 'Rate limit exceeded. Only a limited number of requests are allowed per hour.',
+          },
+        },
+      ],
+    }
+    return jsonResponse(body, 400, {
+      ...this.#headers(0),
+      ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    })
   }
 
   protected unauthorized(): Response {
@@ -102,13 +156,22 @@ export class LinearSimulator extends VendorSimulator {
   /** A personal key is sent bare, a token as a bearer. */
   protected override isAuthorized(request: Request): boolean {
     const header = request.headers.get('authorization')?.trim() ?? ''
-    return header !== '' && !header.includes(' ') ? this.token === undefined || header === this.token : super.isAuthorized(request)
+    return header !== '' && !header.includes(' ')
+      ? this.token === undefined || header === this.token
+      : super.isAuthorized(request)
   }
 
   #context(call: ApiCall): LinearContext {
     let failing = call.partial
     return {
-      viewer: () => ({ id: '00000000-0000-0000-0000-000000000001', name: 'Simulated', email: 'user@example.com', createdAt: new Date(0).toISOString(), updatedAt: new Date(0).toISOString(), archivedAt: null }),
+      viewer: () => ({
+        id: '00000000-0000-0000-0000-000000000001',
+        name: 'Simulated',
+        email: 'user@example.com',
+        createdAt: new Date(0).toISOString(),
+        updatedAt: new Date(0).toISOString(),
+        archivedAt: null,
+      }),
       one: (type, id) => {
         if (failing) {
           failing = false
@@ -126,11 +189,24 @@ export class LinearSimulator extends VendorSimulator {
   #connection(type: string, args: Args, call: ApiCall, teamId: string | undefined): Connection<Parent> {
     const asked = typeof args['last'] === 'number' ? args : { ...args, first: args['first'] ?? PAGE_SIZE_DEFAULT }
     const size = Number(asked['first'] ?? asked['last'])
-    if (!Number.isInteger(size) || size < 1 || size > PAGE_SIZE_MAX) throw new FieldError(`Argument Validation Error: first must not be greater than ${PAGE_SIZE_MAX}`, 'INVALID_INPUT')
-    const view = VIEWS[args['orderBy'] === 'updatedAt' ? 'updatedAt' : 'createdAt'][args['includeArchived'] === true ? 'all' : 'unarchived']
+    if (!Number.isInteger(size) || size < 1 || size > PAGE_SIZE_MAX)
+      throw new FieldError(
+        `Argument Validation Error: first must not be greater than ${PAGE_SIZE_MAX}`,
+        'INVALID_INPUT',
+      )
+    const view =
+      VIEWS[args['orderBy'] === 'updatedAt' ? 'updatedAt' : 'createdAt'][
+        args['includeArchived'] === true ? 'all' : 'unarchived'
+      ]
     const all = this.records.sorted(type, view)
     const filter = args['filter'] ?? undefined
-    const accepted = teamId === undefined && filter === undefined ? all : all.filter((version) => (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter))
+    const accepted =
+      teamId === undefined && filter === undefined
+        ? all
+        : all.filter(
+            (version) =>
+              (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter),
+          )
     // A cursor is the id of a record, and follows the record when it moves.
     const placeOf = (cursor: string): RecordVersion => {
       const version = this.records.find(type, cursor)
@@ -139,13 +215,30 @@ export class LinearSimulator extends VendorSimulator {
     }
     for (const cursor of [args['after'], args['before']]) if (typeof cursor === 'string') placeOf(cursor)
     const served = Math.min(size, this.pageSizeMax)
-    const shortened = call.shortPage || served < size ? { ...asked, first: call.shortPage ? Math.max(1, Math.floor(served / 2)) : served } : asked
-    const connection = paginateConnection(accepted, shortened, { cursorOf: ({ id }) => id, compare: (version, cursor) => view.order(version, placeOf(cursor)), render: (version): Parent => this.render(version) })
-    return call.endFlagOverride === undefined ? connection : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }
+    const shortened =
+      call.shortPage || served < size
+        ? { ...asked, first: call.shortPage ? Math.max(1, Math.floor(served / 2)) : served }
+        : asked
+    const connection = paginateConnection(accepted, shortened, {
+      cursorOf: ({ id }) => id,
+      compare: (version, cursor) => view.order(version, placeOf(cursor)),
+      render: (version): Parent => this.render(version),
+    })
+    return call.endFlagOverride === undefined
+      ? connection
+      : { ...connection, pageInfo: { ...connection.pageInfo, hasNextPage: call.endFlagOverride === 'more' } }
   }
 
   #refusal(status: number, message: string, code: string, complexity = 0): Response {
-    return jsonResponse({ errors: [{ message, extensions: { code, type: code.toLowerCase().replaceAll('_', ' '), userError: status < 500 } }] }, status, this.#headers(complexity))
+    return jsonResponse(
+      {
+        errors: [
+          { message, extensions: { code, type: code.toLowerCase().replaceAll('_', ' '), userError: status < 500 } },
+        ],
+      },
+      status,
+      this.#headers(complexity),
+    )
   }
 
   /** Resets are in milliseconds. */
@@ -162,8 +255,15 @@ export class LinearSimulator extends VendorSimulator {
   }
 }
 
-function createViews(timeOf: (version: RecordVersion) => number): { readonly all: RecordView; readonly unarchived: RecordView } {
-  const all: RecordView = { reads: 'index', includes: ({ deleted }) => !deleted, order: (a, b) => timeOf(b) - timeOf(a) || compareText(b.id, a.id) }
+function createViews(timeOf: (version: RecordVersion) => number): {
+  readonly all: RecordView
+  readonly unarchived: RecordView
+} {
+  const all: RecordView = {
+    reads: 'index',
+    includes: ({ deleted }) => !deleted,
+    order: (a, b) => timeOf(b) - timeOf(a) || compareText(b.id, a.id),
+  }
   return { all, unarchived: { ...all, includes: ({ deleted, fields }) => !deleted && fields['archived'] !== true } }
 }
 
@@ -193,8 +293,16 @@ function matches(row: Parent, filter: unknown): boolean {
       const own = row[field]
       const stamped = field.endsWith('At')
       const compared = stamped ? Date.parse(String(own)) - Date.parse(value) : compareText(String(own), value)
-      const holds = { eq: compared === 0, neq: compared !== 0, gt: compared > 0, gte: compared >= 0, lt: compared < 0, lte: compared <= 0 }[comparator]
-      if (holds === undefined) throw new FieldError(`Field "${comparator}" is not defined by type "IssueFilter".`, 'INVALID_INPUT')
+      const holds = {
+        eq: compared === 0,
+        neq: compared !== 0,
+        gt: compared > 0,
+        gte: compared >= 0,
+        lt: compared < 0,
+        lte: compared <= 0,
+      }[comparator]
+      if (holds === undefined)
+        throw new FieldError(`Field "${comparator}" is not defined by type "IssueFilter".`, 'INVALID_INPUT')
       if (!holds) return false
     }
   }

@@ -1,4 +1,12 @@
-import { BadQueryError, OPERATORS, type Condition, type Operand, type Operator, type OrderItem, type QueryParser } from './query.ts'
+import {
+  BadQueryError,
+  OPERATORS,
+  type Condition,
+  type Operand,
+  type Operator,
+  type OrderItem,
+  type QueryParser,
+} from './query.ts'
 import type { EdmClass } from './values.ts'
 import { required } from '../../../values/required.ts'
 
@@ -7,10 +15,11 @@ import { required } from '../../../values/required.ts'
  */
 export const builtInParser: QueryParser = {
   filter: (text, version) => new FilterParser(text, version).parse(),
-  orderBy: (text) => text.split(',').map((item) => {
-    const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? throwBadQuery(item)
-    return { property: required(property, 'property'), descending: direction === 'desc' } satisfies OrderItem
-  }),
+  orderBy: (text) =>
+    text.split(',').map((item) => {
+      const [, property, direction] = /^\s*(\w+)(?:\s+(asc|desc))?\s*$/.exec(item) ?? throwBadQuery(item)
+      return { property: required(property, 'property'), descending: direction === 'desc' } satisfies OrderItem
+    }),
 }
 
 interface QueryToken {
@@ -25,8 +34,18 @@ const TIME = String.raw`T\d\d:\d\d(?::\d\d(?:\.\d{1,12})?)?`
 
 /** Each version has its own literal syntax and does not accept the other's. The first match is taken. */
 const LITERALS: Readonly<Record<2 | 4, ReadonlyArray<readonly [EdmClass, RegExp]>>> = {
-  2: [['offset', /datetimeoffset'([^']*)'/y], ['datetime', /datetime'([^']*)'/y], ['guid', /guid'([^']*)'/y], ['number', new RegExp(`(${NUMBER})[lLmMdDfF]?(?![\\w-])`, 'y')]],
-  4: [['guid', new RegExp(`(${GUID})(?!\\w)`, 'y')], ['offset', new RegExp(`(${DATE}${TIME}(?:Z|[+-]\\d\\d:\\d\\d))(?!\\w)`, 'y')], ['date', new RegExp(`(${DATE})(?!\\w)`, 'y')], ['number', new RegExp(`(${NUMBER})(?![\\w-])`, 'y')]],
+  2: [
+    ['offset', /datetimeoffset'([^']*)'/y],
+    ['datetime', /datetime'([^']*)'/y],
+    ['guid', /guid'([^']*)'/y],
+    ['number', new RegExp(`(${NUMBER})[lLmMdDfF]?(?![\\w-])`, 'y')],
+  ],
+  4: [
+    ['guid', new RegExp(`(${GUID})(?!\\w)`, 'y')],
+    ['offset', new RegExp(`(${DATE}${TIME}(?:Z|[+-]\\d\\d:\\d\\d))(?!\\w)`, 'y')],
+    ['date', new RegExp(`(${DATE})(?!\\w)`, 'y')],
+    ['number', new RegExp(`(${NUMBER})(?![\\w-])`, 'y')],
+  ],
 }
 
 /** `or` of `and` of optionally negated terms. */
@@ -64,7 +83,8 @@ class FilterParser {
     const left = this.#operand()
     const operator = this.#next().text
     if (!Object.hasOwn(OPERATORS, operator)) throwBadQuery(this.#text)
-    if (isNegated) throw new BadQueryError("'not' binds closer than a comparison: put the negated expression in parentheses.")
+    if (isNegated)
+      throw new BadQueryError("'not' binds closer than a comparison: put the negated expression in parentheses.")
     return { kind: 'compare', operator: operator as Operator, left, right: this.#operand() }
   }
 
@@ -118,13 +138,32 @@ type MatchAt = (pattern: RegExp, at: number) => RegExpExecArray | null
 
 function matchLiteral(taken: MatchAt, at: number, version: 2 | 4): [string, QueryToken] | null {
   const quoted = taken(/'((?:[^']|'')*)'/y, at)
-  if (quoted !== null) return [quoted[0], { text: quoted[0], operand: { kind: 'literal', edmClass: 'text', text: required(quoted[1], 'quoted[1]').replaceAll("''", "'") } }]
+  if (quoted !== null)
+    return [
+      quoted[0],
+      {
+        text: quoted[0],
+        operand: { kind: 'literal', edmClass: 'text', text: required(quoted[1], 'quoted[1]').replaceAll("''", "'") },
+      },
+    ]
   for (const [of, pattern] of LITERALS[version]) {
     const found = taken(pattern, at)
-    if (found !== null) return [found[0], { text: found[0], operand: { kind: 'literal', edmClass: of, text: required(found[1], 'found[1]') } }]
+    if (found !== null)
+      return [
+        found[0],
+        { text: found[0], operand: { kind: 'literal', edmClass: of, text: required(found[1], 'found[1]') } },
+      ]
   }
   const truth = taken(/(true|false|null)\b/y, at)
-  return truth === null ? null : [truth[0], { text: truth[0], operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', edmClass: 'truth', text: truth[0] } }]
+  return truth === null
+    ? null
+    : [
+        truth[0],
+        {
+          text: truth[0],
+          operand: truth[0] === 'null' ? { kind: 'null' } : { kind: 'literal', edmClass: 'truth', text: truth[0] },
+        },
+      ]
 }
 
 function matchBareToken(taken: MatchAt, at: number): [string, QueryToken | null] | null {

@@ -1,4 +1,12 @@
-import { compare, parseComparable, toComparable, type Comparable, type EdmClass, type EdmType, type EdmValue } from './values.ts'
+import {
+  compare,
+  parseComparable,
+  toComparable,
+  type Comparable,
+  type EdmClass,
+  type EdmType,
+  type EdmValue,
+} from './values.ts'
 import { required } from '../../../values/required.ts'
 
 export type Row = Readonly<Record<string, EdmValue>>
@@ -26,7 +34,10 @@ export type Condition =
   | { readonly kind: 'compare'; readonly operator: Operator; readonly left: Operand; readonly right: Operand }
   | { readonly kind: 'call'; readonly method: string; readonly args: readonly Operand[] }
 
-export type Operand = { readonly kind: 'property'; readonly name: string } | { readonly kind: 'literal'; readonly edmClass: EdmClass; readonly text: string } | { readonly kind: 'null' }
+export type Operand =
+  | { readonly kind: 'property'; readonly name: string }
+  | { readonly kind: 'literal'; readonly edmClass: EdmClass; readonly text: string }
+  | { readonly kind: 'null' }
 
 export const OPERATORS = {
   eq: (order: number) => order === 0,
@@ -45,16 +56,25 @@ export function compilePredicate(condition: Condition, properties: Properties): 
     case 'and':
     case 'or': {
       const parts = condition.parts.map((part) => compilePredicate(part, properties))
-      return condition.kind === 'and' ? (row) => parts.every((holds) => holds(row)) : (row) => parts.some((holds) => holds(row))
+      return condition.kind === 'and'
+        ? (row) => parts.every((holds) => holds(row))
+        : (row) => parts.some((holds) => holds(row))
     }
     case 'not': {
       const holds = compilePredicate(condition.part, properties)
       return (row) => !holds(row)
     }
     case 'call':
-      return compileMethodCall(condition.method, condition.args.map((operand) => compileOperand(operand, properties)))
+      return compileMethodCall(
+        condition.method,
+        condition.args.map((operand) => compileOperand(operand, properties)),
+      )
     case 'compare':
-      return compileComparison(condition.operator, compileOperand(condition.left, properties), compileOperand(condition.right, properties))
+      return compileComparison(
+        condition.operator,
+        compileOperand(condition.left, properties),
+        compileOperand(condition.right, properties),
+      )
   }
 }
 
@@ -85,7 +105,8 @@ function compileOperand(operand: Operand, properties: Properties): OperandValue 
 }
 
 function compileComparison(operator: Operator, left: OperandValue, right: OperandValue): (row: Row) => boolean {
-  if (left.edmClass !== undefined && right.edmClass !== undefined && left.edmClass !== right.edmClass) throw new BadQueryError(`A ${left.edmClass} and a ${right.edmClass} cannot be compared.`)
+  if (left.edmClass !== undefined && right.edmClass !== undefined && left.edmClass !== right.edmClass)
+    throw new BadQueryError(`A ${left.edmClass} and a ${right.edmClass} cannot be compared.`)
   const isEquality = operator === 'eq' || operator === 'ne'
   return (row) => {
     const [a, b] = [left.read(row), right.read(row)]
@@ -105,6 +126,7 @@ function compileMethodCall(name: string, given: readonly OperandValue[]): (row: 
   const method = METHODS[name]
   if (method === undefined) throw new BadQueryError(`The function '${name}' is not supported.`)
   const [text, part] = given
-  if (given.length !== 2 || required(text, 'text').edmClass !== 'text' || required(part, 'part').edmClass !== 'text') throw new BadQueryError(`'${name}' takes two texts.`)
+  if (given.length !== 2 || required(text, 'text').edmClass !== 'text' || required(part, 'part').edmClass !== 'text')
+    throw new BadQueryError(`'${name}' takes two texts.`)
   return (row) => method(String(required(text, 'text').read(row) ?? ''), String(required(part, 'part').read(row) ?? ''))
 }

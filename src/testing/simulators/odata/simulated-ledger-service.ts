@@ -4,7 +4,15 @@ import { OdataSimulator } from './simulator.ts'
 import { required } from '../../../values/required.ts'
 
 const SETS = {
-  Accounts: { key: ['AccountID'], properties: { AccountID: 'Edm.String', Name: 'Edm.String', Balance: 'Edm.Decimal', LastUpdated: 'Edm.DateTimeOffset' } },
+  Accounts: {
+    key: ['AccountID'],
+    properties: {
+      AccountID: 'Edm.String',
+      Name: 'Edm.String',
+      Balance: 'Edm.Decimal',
+      LastUpdated: 'Edm.DateTimeOffset',
+    },
+  },
 } as const
 
 const COUNT = 200
@@ -33,8 +41,10 @@ export class SimulatedLedgerService implements SimulatedSystem {
   #put(number: number): void {
     const { clock, random } = this.#ports
     this.#service.put('Accounts', {
-      AccountID: String(100_000 + number), Name: `${required(NAMES[number % NAMES.length], 'NAMES[…]')} ${Math.floor(number / NAMES.length) + 1}`,
-      Balance: `${Math.floor(random.next() * 100_000)}.${String(number % 100).padStart(2, '0')}`, LastUpdated: new Date(clock.now()).toISOString(),
+      AccountID: String(100_000 + number),
+      Name: `${required(NAMES[number % NAMES.length], 'NAMES[…]')} ${Math.floor(number / NAMES.length) + 1}`,
+      Balance: `${Math.floor(random.next() * 100_000)}.${String(number % 100).padStart(2, '0')}`,
+      LastUpdated: new Date(clock.now()).toISOString(),
     })
   }
 }

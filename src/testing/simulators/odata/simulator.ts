@@ -2,7 +2,14 @@ import { ApiSimulator, type ApiCall } from '../kit/api-simulator.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { renderMetadata, typeNameOf, type EntitySet } from './metadata.ts'
 import { builtInParser } from './parse-query.ts'
-import { BadQueryError, requireProperty, compilePredicate, type OrderItem, type QueryParser, type Row } from './query.ts'
+import {
+  BadQueryError,
+  requireProperty,
+  compilePredicate,
+  type OrderItem,
+  type QueryParser,
+  type Row,
+} from './query.ts'
 import { decodeToken, encodeToken, type DeltaToken, type LinkQuery, type SkipToken } from './tokens.ts'
 import { unquoteNumbers, compare, toComparable, keyLiteral, renderV2, renderV4, type EdmValue } from './values.ts'
 import { required } from '../../../values/required.ts'
@@ -90,7 +97,8 @@ export class OdataSimulator extends ApiSimulator {
     for (const [name, { key, properties }] of Object.entries(options.sets)) {
       for (const property of key) requireProperty(property, properties)
       const foreign = options.version === 4 ? 'Edm.DateTime' : 'Edm.Date'
-      if (Object.values(properties).includes(foreign)) throw new TypeError(`${name}: OData ${options.version} has no ${foreign}.`)
+      if (Object.values(properties).includes(foreign))
+        throw new TypeError(`${name}: OData ${options.version} has no ${foreign}.`)
       this.#stored.set(name, new Map())
     }
   }
@@ -102,14 +110,16 @@ export class OdataSimulator extends ApiSimulator {
   put(set: string, row: Row, options: { readonly afterMs?: number } = {}): void {
     const { properties, key } = this.#set(set)
     for (const name of Object.keys(row)) requireProperty(name, properties)
-    for (const name of key) if (row[name] === undefined || row[name] === null) throw new TypeError(`${set}: a row needs its key ${name}.`)
+    for (const name of key)
+      if (row[name] === undefined || row[name] === null) throw new TypeError(`${set}: a row needs its key ${name}.`)
     this.#write({ set, row, removed: false, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
   /** `key`: the properties of the key, by name. */
   remove(set: string, key: Row, options: { readonly afterMs?: number } = {}): void {
     this.#applyDelayedWrites()
-    if (this.#stored.get(set)?.get(this.#predicate(set, key))?.removed !== false) throw new TypeError(`${set}${this.#predicate(set, key)} does not exist.`)
+    if (this.#stored.get(set)?.get(this.#predicate(set, key))?.removed !== false)
+      throw new TypeError(`${set}${this.#predicate(set, key)} does not exist.`)
     this.#write({ set, row: key, removed: true, atMs: this.clock.now() + (options.afterMs ?? 0) })
   }
 
@@ -163,21 +173,49 @@ export class OdataSimulator extends ApiSimulator {
     const path = decodeURIComponent(call.url.pathname)
     if (path === SERVICE_PATH || path === `${SERVICE_PATH}/`) {
       const names = Object.keys(sets)
-      return this.#json(version === 4 ? { '@odata.context': `${this.#root(call)}$metadata`, value: names.map((name) => ({ name, kind: 'EntitySet', url: name })) } : { d: { EntitySets: names } })
+      return this.#json(
+        version === 4
+          ? {
+              '@odata.context': `${this.#root(call)}$metadata`,
+              value: names.map((name) => ({ name, kind: 'EntitySet', url: name })),
+            }
+          : { d: { EntitySets: names } },
+      )
     }
-    if (path === `${SERVICE_PATH}/$metadata`) return new Response(renderMetadata(version, sets), { headers: { 'content-type': 'application/xml', ...this.#versionHeader() } })
+    if (path === `${SERVICE_PATH}/$metadata`)
+      return new Response(renderMetadata(version, sets), {
+        headers: { 'content-type': 'application/xml', ...this.#versionHeader() },
+      })
     const match = /^\/odata\/(\w+)(\(.*\))?(\/\$count)?$/s.exec(path)
     const [, name = '', key, count] = match ?? []
-    if (!Object.hasOwn(sets, name)) return this.#error(404, 'NotFound', `Resource not found for the segment '${path.slice(SERVICE_PATH.length + 1)}'.`)
+    if (!Object.hasOwn(sets, name))
+      return this.#error(
+        404,
+        'NotFound',
+        `Resource not found for the segment '${path.slice(SERVICE_PATH.length + 1)}'.`,
+      )
     const options = this.#queryOf(call.url)
-    if (version === 2 && options.get('$format') !== 'json' && !(call.request.headers.get('accept') ?? '').includes('application/json')) {
-      return new Response('<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"/>', { headers: { 'content-type': 'application/atom+xml;type=feed;charset=utf-8', ...this.#versionHeader() } })
+    if (
+      version === 2 &&
+      options.get('$format') !== 'json' &&
+      !(call.request.headers.get('accept') ?? '').includes('application/json')
+    ) {
+      return new Response('<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom"/>', {
+        headers: { 'content-type': 'application/atom+xml;type=feed;charset=utf-8', ...this.#versionHeader() },
+      })
     }
     if (key !== undefined) return this.#entity(call, name, key, options)
-    if (count !== undefined) return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), { headers: { 'content-type': 'text/plain', ...this.#versionHeader() } })
+    if (count !== undefined)
+      return new Response(String(this.#rows(name, this.#filterOf(name, options.get('$filter')), []).length), {
+        headers: { 'content-type': 'text/plain', ...this.#versionHeader() },
+      })
     const token = options.get('$skiptoken') ?? options.get('$deltatoken')
-    if (token === undefined) return this.#list(call, name, this.#parseQuery(options), call.request.headers.get('prefer') ?? '')
-    if ([...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')) throw new BadQueryError('A link of this service is followed as it is, with no options added.')
+    if (token === undefined)
+      return this.#list(call, name, this.#parseQuery(options), call.request.headers.get('prefer') ?? '')
+    if (
+      [...options.keys()].some((option) => option !== '$format' && option !== '$skiptoken' && option !== '$deltatoken')
+    )
+      throw new BadQueryError('A link of this service is followed as it is, with no options added.')
     if (call.expiredToken) return this.#gone()
     if (options.has('$deltatoken')) return this.#delta(call, name, decodeToken<DeltaToken>(token))
     return this.#list(call, name, decodeToken<SkipToken>(token), call.request.headers.get('prefer') ?? '')
@@ -186,10 +224,14 @@ export class OdataSimulator extends ApiSimulator {
   /** The query options, decoded as in addresses, not as in forms. */
   #queryOf(url: URL): Map<string, string> {
     const options = new Map<string, string>()
-    for (const part of url.search.slice(1).split('&').filter((text) => text !== '')) {
+    for (const part of url.search
+      .slice(1)
+      .split('&')
+      .filter((text) => text !== '')) {
       const at = part.indexOf('=')
       const name = decodeURIComponent(at < 0 ? part : part.slice(0, at))
-      if (name.startsWith('$') && !QUERY_OPTIONS[this.#options.version].includes(name)) throw new BadQueryError(`The query option '${name}' is not supported.`)
+      if (name.startsWith('$') && !QUERY_OPTIONS[this.#options.version].includes(name))
+        throw new BadQueryError(`The query option '${name}' is not supported.`)
       if (options.has(name)) throw new BadQueryError(`The query option '${name}' occurs twice.`)
       options.set(name, at < 0 ? '' : decodeURIComponent(part.slice(at + 1)))
     }
@@ -199,7 +241,8 @@ export class OdataSimulator extends ApiSimulator {
   #parseQuery(options: ReadonlyMap<string, string>): SkipToken {
     const whole = (name: string): number | undefined => {
       const text = options.get(name)
-      if (text !== undefined && !/^\d+$/.test(text)) throw new BadQueryError(`${name} must be a whole number, not '${text}'.`)
+      if (text !== undefined && !/^\d+$/.test(text))
+        throw new BadQueryError(`${name} must be a whole number, not '${text}'.`)
       return text === undefined ? undefined : Number(text)
     }
     const top = whole('$top')
@@ -217,20 +260,46 @@ export class OdataSimulator extends ApiSimulator {
     const order = asked.orderby === undefined ? [] : this.#orderOf(name, asked.orderby)
     const matching = this.#rows(name, this.#filterOf(name, asked.filter), order)
     const { after } = asked
-    const rest = typeof after === 'number' ? matching.slice(after) : matching.filter((row) => this.#compare(name, order, row, after) > 0)
+    const rest =
+      typeof after === 'number'
+        ? matching.slice(after)
+        : matching.filter((row) => this.#compare(name, order, row, after) > 0)
     const preferred = this.#preferences(prefer)
-    const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, asked.remaining ?? Infinity, rest.length)
+    const pageSize = Math.min(
+      preferred.pageSize,
+      this.#options.pageSizeMax ?? Infinity,
+      asked.remaining ?? Infinity,
+      rest.length,
+    )
     const page = rest.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
     const left = asked.remaining === undefined ? undefined : asked.remaining - page.length
-    const tracked = asked.trackedSince ?? (preferred.trackChanges && asked.remaining === undefined && after === 0 ? this.#serial : undefined)
-    const more = call.endFlagOverride === undefined ? rest.length > page.length && left !== 0 : call.endFlagOverride === 'more'
+    const tracked =
+      asked.trackedSince ??
+      (preferred.trackChanges && asked.remaining === undefined && after === 0 ? this.#serial : undefined)
+    const more =
+      call.endFlagOverride === undefined ? rest.length > page.length && left !== 0 : call.endFlagOverride === 'more'
     const last = page.at(-1)
-    const place = last === undefined ? after : typeof after === 'number' && this.#options.skipToken === 'offset' ? after + page.length : this.#keysetOf(name, order, last)
-    const next = more ? this.#nextLink(call, name, '$skiptoken', encodeToken({ ...asked, after: place, remaining: left, trackedSince: tracked })) : undefined
+    const place =
+      last === undefined
+        ? after
+        : typeof after === 'number' && this.#options.skipToken === 'offset'
+          ? after + page.length
+          : this.#keysetOf(name, order, last)
+    const next = more
+      ? this.#nextLink(
+          call,
+          name,
+          '$skiptoken',
+          encodeToken({ ...asked, after: place, remaining: left, trackedSince: tracked }),
+        )
+      : undefined
     const delta = !more && tracked !== undefined ? this.#deltaLink(call, name, asked, tracked) : undefined
     return this.#page(call, name, {
       rows: page.map((row) => this.#render(call, name, row, asked.select)),
-      count: asked.count === true ? matching.length : undefined, next, delta, context: name,
+      count: asked.count === true ? matching.length : undefined,
+      next,
+      delta,
+      context: name,
       applied: preferred.applied,
     })
   }
@@ -239,23 +308,49 @@ export class OdataSimulator extends ApiSimulator {
   #delta(call: ApiCall, name: string, token: DeltaToken): Response {
     if (token.linkNumber <= this.#expiredThrough) return this.#gone()
     const holds = this.#filterOf(name, token.filter)
-    const changed = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ serial }) => serial > token.serial).toSorted((a, b) => a.serial - b.serial)
+    const changed = [...required(this.#stored.get(name), 'an entry of stored').values()]
+      .filter(({ serial }) => serial > token.serial)
+      .toSorted((a, b) => a.serial - b.serial)
     const preferred = this.#preferences(call.request.headers.get('prefer') ?? '')
     const pageSize = Math.min(preferred.pageSize, this.#options.pageSizeMax ?? Infinity, changed.length)
     const page = changed.slice(0, call.shortPage ? Math.ceil(pageSize / 2) : pageSize)
     const serial = page.at(-1)?.serial ?? token.serial
     const more = call.endFlagOverride === undefined ? page.length < changed.length : call.endFlagOverride === 'more'
     return this.#page(call, name, {
-      rows: page.map(({ row, removed }) => (removed || !holds(row) ? this.#removed(call, name, row, removed ? 'deleted' : 'changed') : this.#render(call, name, row, token.select))),
+      rows: page.map(({ row, removed }) =>
+        removed || !holds(row)
+          ? this.#removed(call, name, row, removed ? 'deleted' : 'changed')
+          : this.#render(call, name, row, token.select),
+      ),
       next: more ? this.#nextLink(call, name, '$deltatoken', encodeToken({ ...token, serial })) : undefined,
       delta: more ? undefined : this.#deltaLink(call, name, token, serial),
-      count: undefined, context: `${name}/$delta`, applied: preferred.applied,
+      count: undefined,
+      context: `${name}/$delta`,
+      applied: preferred.applied,
     })
   }
 
-  #page(call: ApiCall, name: string, page: { rows: unknown[]; count: number | undefined; next: string | undefined; delta: string | undefined; context: string; applied: string }): Response {
+  #page(
+    call: ApiCall,
+    name: string,
+    page: {
+      rows: unknown[]
+      count: number | undefined
+      next: string | undefined
+      delta: string | undefined
+      context: string
+      applied: string
+    },
+  ): Response {
     const { rows, count, next, delta, context, applied } = page
-    if (this.#options.version === 2) return this.#json({ d: { ...(count === undefined ? {} : { __count: String(count) }), results: rows, ...(next === undefined ? {} : { __next: next }) } })
+    if (this.#options.version === 2)
+      return this.#json({
+        d: {
+          ...(count === undefined ? {} : { __count: String(count) }),
+          results: rows,
+          ...(next === undefined ? {} : { __next: next }),
+        },
+      })
     const bare = /odata\.metadata=none/.test(call.request.headers.get('accept') ?? '')
     return this.#json(
       {
@@ -273,21 +368,44 @@ export class OdataSimulator extends ApiSimulator {
     const held = required(this.#stored.get(name), 'an entry of stored').get(predicate)
     if (held === undefined || held.removed) return this.#error(404, 'NotFound', `${name}${predicate} does not exist.`)
     const row = this.#render(call, name, held.row, options.get('$select'))
-    return this.#json(this.#options.version === 2 ? { d: row } : { '@odata.context': `${this.#root(call)}$metadata#${name}/$entity`, ...row })
+    return this.#json(
+      this.#options.version === 2
+        ? { d: row }
+        : { '@odata.context': `${this.#root(call)}$metadata#${name}/$entity`, ...row },
+    )
   }
 
   #render(call: ApiCall, name: string, row: Row, select: string | undefined): Record<string, unknown> {
     const { properties } = this.#set(name)
-    const shown = select === undefined || select.trim() === '*' ? Object.keys(properties) : select.split(',').map((property) => requireProperty(property.trim(), properties))
+    const shown =
+      select === undefined || select.trim() === '*'
+        ? Object.keys(properties)
+        : select.split(',').map((property) => requireProperty(property.trim(), properties))
     const exact = /IEEE754Compatible=true/i.test(call.request.headers.get('accept') ?? '')
     const { version } = this.#options
-    const fields = Object.fromEntries(shown.map((property) => [property, version === 2 ? renderV2(required(properties[property], 'properties[property]'), row[property] ?? null) : renderV4(required(properties[property], 'properties[property]'), row[property] ?? null, exact)]))
-    return version === 4 ? fields : { __metadata: { uri: `${this.#root(call)}${name}${encodeURIComponent(this.#predicate(name, row))}`, type: typeNameOf(name) }, ...fields }
+    const fields = Object.fromEntries(
+      shown.map((property) => [
+        property,
+        version === 2
+          ? renderV2(required(properties[property], 'properties[property]'), row[property] ?? null)
+          : renderV4(required(properties[property], 'properties[property]'), row[property] ?? null, exact),
+      ]),
+    )
+    return version === 4
+      ? fields
+      : {
+          __metadata: {
+            uri: `${this.#root(call)}${name}${encodeURIComponent(this.#predicate(name, row))}`,
+            type: typeNameOf(name),
+          },
+          ...fields,
+        }
   }
 
   #removed(call: ApiCall, name: string, row: Row, reason: 'deleted' | 'changed'): Record<string, unknown> {
     const id = `${this.#root(call)}${name}${encodeURI(this.#predicate(name, row))}`
-    if (this.#options.removedAs === '$deletedEntity') return { '@odata.context': `${this.#root(call)}$metadata#${name}/$deletedEntity`, id, reason }
+    if (this.#options.removedAs === '$deletedEntity')
+      return { '@odata.context': `${this.#root(call)}$metadata#${name}/$deletedEntity`, id, reason }
     const key = this.#set(name).key.map((property) => [property, row[property]])
     return { '@removed': { reason }, '@odata.id': id, ...(Object.fromEntries(key) as object) }
   }
@@ -296,7 +414,10 @@ export class OdataSimulator extends ApiSimulator {
     if (this.#options.version === 2) return { pageSize: Infinity, trackChanges: false, applied: '' }
     const size = /(?:^|[\s,;])(?:odata\.)?maxpagesize=(\d+)/.exec(prefer)?.[1]
     const trackChanges = this.#options.tracksChanges !== false && /(?:^|[\s,;])(?:odata\.)?track-changes/.test(prefer)
-    const applied = [...(size === undefined ? [] : [`odata.maxpagesize=${size}`]), ...(trackChanges ? ['odata.track-changes'] : [])].join(', ')
+    const applied = [
+      ...(size === undefined ? [] : [`odata.maxpagesize=${size}`]),
+      ...(trackChanges ? ['odata.track-changes'] : []),
+    ].join(', ')
     return { pageSize: size === undefined ? Infinity : Math.max(1, Number(size)), trackChanges, applied }
   }
 
@@ -307,7 +428,12 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #deltaLink(call: ApiCall, name: string, query: LinkQuery, serial: number): string {
-    return this.#link(call, name, '$deltatoken', encodeToken({ filter: query.filter, select: query.select, serial, linkNumber: ++this.#deltaLinkNumber }))
+    return this.#link(
+      call,
+      name,
+      '$deltatoken',
+      encodeToken({ filter: query.filter, select: query.select, serial, linkNumber: ++this.#deltaLinkNumber }),
+    )
   }
 
   #link(call: ApiCall, name: string, option: string, token: string): string {
@@ -319,42 +445,68 @@ export class OdataSimulator extends ApiSimulator {
   }
 
   #filterOf(name: string, filter: string | undefined): (row: Row) => boolean {
-    return filter === undefined ? () => true : compilePredicate(this.#parser.filter(filter, this.#options.version), this.#set(name).properties)
+    return filter === undefined
+      ? () => true
+      : compilePredicate(this.#parser.filter(filter, this.#options.version), this.#set(name).properties)
   }
 
   #orderOf(name: string, orderby: string): OrderItem[] {
-    return this.#parser.orderBy(orderby).map((item) => ({ ...item, property: requireProperty(item.property, this.#set(name).properties) }))
+    return this.#parser
+      .orderBy(orderby)
+      .map((item) => ({ ...item, property: requireProperty(item.property, this.#set(name).properties) }))
   }
 
   #rows(name: string, holds: (row: Row) => boolean, order: readonly OrderItem[]): Row[] {
     this.#applyDelayedWrites()
-    const rows = [...required(this.#stored.get(name), 'an entry of stored').values()].filter(({ row, removed }) => !removed && holds(row)).map(({ row }) => row)
+    const rows = [...required(this.#stored.get(name), 'an entry of stored').values()]
+      .filter(({ row, removed }) => !removed && holds(row))
+      .map(({ row }) => row)
     if (this.#options.ties !== 'shuffled') return rows.toSorted((a, b) => this.#compare(name, order, a, b))
     const drawn = new Map(rows.map((row) => [row, this.random.next()]))
-    return rows.toSorted((a, b) => this.#compareBy(name, order, a, b) || required(drawn.get(a), 'an entry of drawn') - required(drawn.get(b), 'an entry of drawn'))
+    return rows.toSorted(
+      (a, b) =>
+        this.#compareBy(name, order, a, b) ||
+        required(drawn.get(a), 'an entry of drawn') - required(drawn.get(b), 'an entry of drawn'),
+    )
   }
 
   #compare(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
-    return this.#compareBy(name, [...order, ...this.#set(name).key.map((property) => ({ property, descending: false }))], a, b)
+    return this.#compareBy(
+      name,
+      [...order, ...this.#set(name).key.map((property) => ({ property, descending: false }))],
+      a,
+      b,
+    )
   }
 
   #compareBy(name: string, order: readonly OrderItem[], a: Row, b: Row): number {
     const { properties } = this.#set(name)
     for (const { property, descending } of order) {
-      const by = compare(toComparable(required(properties[property], 'properties[property]'), a[property] ?? null).value, toComparable(required(properties[property], 'properties[property]'), b[property] ?? null).value)
+      const by = compare(
+        toComparable(required(properties[property], 'properties[property]'), a[property] ?? null).value,
+        toComparable(required(properties[property], 'properties[property]'), b[property] ?? null).value,
+      )
       if (by !== 0) return descending ? -by : by
     }
     return 0
   }
 
   #keysetOf(name: string, order: readonly OrderItem[], row: Row): Record<string, EdmValue> {
-    return Object.fromEntries([...order.map(({ property }) => property), ...this.#set(name).key].map((property) => [property, row[property] ?? null]))
+    return Object.fromEntries(
+      [...order.map(({ property }) => property), ...this.#set(name).key].map((property) => [
+        property,
+        row[property] ?? null,
+      ]),
+    )
   }
 
   #predicate(name: string, row: Row): string {
     const { key, properties } = this.#set(name)
-    const literal = (property: string): string => keyLiteral(this.#options.version, required(properties[property], 'properties[property]'), row[property] ?? null)
-    return key.length === 1 ? `(${literal(required(key[0], 'key[0]'))})` : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
+    const literal = (property: string): string =>
+      keyLiteral(this.#options.version, required(properties[property], 'properties[property]'), row[property] ?? null)
+    return key.length === 1
+      ? `(${literal(required(key[0], 'key[0]'))})`
+      : `(${key.map((property) => `${property}=${literal(property)}`).join(',')})`
   }
 
   #set(name: string): EntitySet {
@@ -373,7 +525,12 @@ export class OdataSimulator extends ApiSimulator {
     const now = this.clock.now()
     const due = this.#delayedWrites.filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs)
     this.#delayedWrites = this.#delayedWrites.filter(({ atMs }) => atMs > now)
-    for (const { set, row, removed } of due) required(this.#stored.get(set), 'an entry of stored').set(this.#predicate(set, row), { row, removed, serial: ++this.#serial })
+    for (const { set, row, removed } of due)
+      required(this.#stored.get(set), 'an entry of stored').set(this.#predicate(set, row), {
+        row,
+        removed,
+        serial: ++this.#serial,
+      })
   }
 
   #gone(): Response {
@@ -387,7 +544,10 @@ export class OdataSimulator extends ApiSimulator {
 
   #json(body: unknown, headers: Readonly<Record<string, string>> = {}, status = 200): Response {
     const type = this.#options.version === 4 ? 'application/json;odata.metadata=minimal' : 'application/json'
-    return new Response(unquoteNumbers(JSON.stringify(body)), { status, headers: { 'content-type': type, ...this.#versionHeader(), ...headers } })
+    return new Response(unquoteNumbers(JSON.stringify(body)), {
+      status,
+      headers: { 'content-type': type, ...this.#versionHeader(), ...headers },
+    })
   }
 
   #versionHeader(): Record<string, string> {

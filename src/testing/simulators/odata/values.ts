@@ -1,7 +1,21 @@
 import { required } from '../../../values/required.ts'
 
 /** The supported property types. `Edm.DateTime` exists in version 2 only, `Edm.Date` in version 4 only. */
-export type EdmType = 'Edm.String' | 'Edm.Boolean' | 'Edm.Byte' | 'Edm.SByte' | 'Edm.Int16' | 'Edm.Single' | 'Edm.Int32' | 'Edm.Int64' | 'Edm.Decimal' | 'Edm.Double' | 'Edm.Guid' | 'Edm.DateTimeOffset' | 'Edm.DateTime' | 'Edm.Date'
+export type EdmType =
+  | 'Edm.String'
+  | 'Edm.Boolean'
+  | 'Edm.Byte'
+  | 'Edm.SByte'
+  | 'Edm.Int16'
+  | 'Edm.Single'
+  | 'Edm.Int32'
+  | 'Edm.Int64'
+  | 'Edm.Decimal'
+  | 'Edm.Double'
+  | 'Edm.Guid'
+  | 'Edm.DateTimeOffset'
+  | 'Edm.DateTime'
+  | 'Edm.Date'
 
 /**
  * The value as a test writes it: Int64 and Decimal may be text so that no digit is lost; times are ISO text with up to
@@ -18,8 +32,20 @@ export interface Comparable {
 }
 
 const CLASSES: Record<EdmType, EdmClass> = {
-  'Edm.String': 'text', 'Edm.Boolean': 'truth', 'Edm.Byte': 'number', 'Edm.SByte': 'number', 'Edm.Int16': 'number', 'Edm.Single': 'number', 'Edm.Int32': 'number', 'Edm.Int64': 'number', 'Edm.Decimal': 'number', 'Edm.Double': 'number',
-  'Edm.Guid': 'guid', 'Edm.DateTimeOffset': 'offset', 'Edm.DateTime': 'datetime', 'Edm.Date': 'date',
+  'Edm.String': 'text',
+  'Edm.Boolean': 'truth',
+  'Edm.Byte': 'number',
+  'Edm.SByte': 'number',
+  'Edm.Int16': 'number',
+  'Edm.Single': 'number',
+  'Edm.Int32': 'number',
+  'Edm.Int64': 'number',
+  'Edm.Decimal': 'number',
+  'Edm.Double': 'number',
+  'Edm.Guid': 'guid',
+  'Edm.DateTimeOffset': 'offset',
+  'Edm.DateTime': 'datetime',
+  'Edm.Date': 'date',
 }
 
 export function toComparable(type: EdmType, value: EdmValue): Comparable {
@@ -86,7 +112,8 @@ export function renderV4(type: EdmType, value: EdmValue, ieee754Compatible: bool
  */
 export function renderV2(type: EdmType, value: EdmValue): unknown {
   if (value === null) return null
-  if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double' || type === 'Edm.Single') return String(value)
+  if (type === 'Edm.Int64' || type === 'Edm.Decimal' || type === 'Edm.Double' || type === 'Edm.Single')
+    return String(value)
   if (type !== 'Edm.DateTime' && type !== 'Edm.DateTimeOffset') return value
   const ms = Number(toTicks(String(value)) / 10_000n)
   return type === 'Edm.DateTime' ? `/Date(${ms})/` : `/Date(${ms}+0000)/`

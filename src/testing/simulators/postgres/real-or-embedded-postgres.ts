@@ -19,26 +19,42 @@ export interface RealOrEmbeddedPostgresOptions {
  * updated and deleted in its table `orders` over time; the file `url` in its folder has its address while it runs, so
  * you can write to it as well.
  */
-export function realOrEmbeddedPostgres({ unless, folder, since }: RealOrEmbeddedPostgresOptions): <Source extends object>(source: Source) => Source {
+export function realOrEmbeddedPostgres({
+  unless,
+  folder,
+  since,
+}: RealOrEmbeddedPostgresOptions): <Source extends object>(source: Source) => Source {
   const path = fileURLToPath(folder)
   const sinceMs = Date.parse(since)
   let opened: Promise<SharedPostgres> | null = null
   return replaceContextUnless(unless, async ({ clock, signal }) => {
     const server = await (opened ??= openSampleShop(path, unless, signal, () => (opened = null)))
-    await server.query('select people.work($1, $2, $3)', [new Date(sinceMs), countWritesBy(clock.now(), sinceMs), WRITE_EVERY_MS])
+    await server.query('select people.work($1, $2, $3)', [
+      new Date(sinceMs),
+      countWritesBy(clock.now(), sinceMs),
+      WRITE_EVERY_MS,
+    ])
     return { secrets: { get: () => server.url } }
   })
 }
 
 /** `over` is called when it failed, and when the server has stopped. */
-async function openSampleShop(folder: string, unless: string, signal: AbortSignal, over: () => void): Promise<SharedPostgres> {
+async function openSampleShop(
+  folder: string,
+  unless: string,
+  signal: AbortSignal,
+  over: () => void,
+): Promise<SharedPostgres> {
   try {
     const server = await SharedPostgres.join(folder, signal, over)
     await server.query(SAMPLE_SHOP_SQL)
     return server
   } catch (error) {
     over()
-    if (error instanceof SyncError && error.code === 'PACKAGE_UNFIT') throw new SyncError(error.code, `${error.message} Or set ${unless} to the URL of a server of yours.`, { cause: error })
+    if (error instanceof SyncError && error.code === 'PACKAGE_UNFIT')
+      throw new SyncError(error.code, `${error.message} Or set ${unless} to the URL of a server of yours.`, {
+        cause: error,
+      })
     throw error
   }
 }

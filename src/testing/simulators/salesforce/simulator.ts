@@ -35,8 +35,21 @@ interface Locator {
 const DAY_MS = 86_400_000
 const LOCATORS_MAX = 10
 const BATCH_SIZE_MAX = 2_000
-const PREFIXES: Readonly<Record<string, string>> = { Account: '001', Contact: '003', User: '005', Opportunity: '006', Lead: '00Q', Case: '500' }
-const SYSTEM_FIELDS: Readonly<Record<string, FieldType>> = { Id: 'id', IsDeleted: 'boolean', CreatedDate: 'datetime', LastModifiedDate: 'datetime', SystemModstamp: 'datetime' }
+const PREFIXES: Readonly<Record<string, string>> = {
+  Account: '001',
+  Contact: '003',
+  User: '005',
+  Opportunity: '006',
+  Lead: '00Q',
+  Case: '500',
+}
+const SYSTEM_FIELDS: Readonly<Record<string, FieldType>> = {
+  Id: 'id',
+  IsDeleted: 'boolean',
+  CreatedDate: 'datetime',
+  LastModifiedDate: 'datetime',
+  SystemModstamp: 'datetime',
+}
 const STANDARD_OBJECTS = {
   Account: { Name: 'string', Industry: 'string', Phone: 'string', AnnualRevenue: 'double' },
   Contact: { Name: 'string', Email: 'string', AccountId: 'id' },
@@ -52,7 +65,12 @@ export class SalesforceSimulator extends VendorSimulator {
   readonly #hidesDescriptions: boolean
   readonly #budget: RateWindow
   readonly #locators = new Map<string, Locator>()
-  readonly #stamps: Readonly<Record<'created' | 'modified', { readonly of: (version: RecordVersion) => number; readonly all: RecordView; readonly live: RecordView }>>
+  readonly #stamps: Readonly<
+    Record<
+      'created' | 'modified',
+      { readonly of: (version: RecordVersion) => number; readonly all: RecordView; readonly live: RecordView }
+    >
+  >
   #ids = 0
 
   constructor(ports: SimulatorPorts, options: SalesforceOptions = {}) {
@@ -65,10 +83,17 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#hidesDescriptions = options.hidesDescriptions === true
     this.#budget = new RateWindow(ports.clock, { requests: this.#dailyRequests, perMs: DAY_MS })
     const sorted = (of: (version: RecordVersion) => number) => {
-      const all: RecordView = { reads: 'index', includes: () => true, order: (a, b) => of(a) - of(b) || compareText(a.id, b.id) }
+      const all: RecordView = {
+        reads: 'index',
+        includes: () => true,
+        order: (a, b) => of(a) - of(b) || compareText(a.id, b.id),
+      }
       return { of, all, live: { ...all, includes: ({ deleted }: RecordVersion) => !deleted } }
     }
-    this.#stamps = { created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)), modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)) }
+    this.#stamps = {
+      created: sorted(({ createdAtMs }) => this.#floor(createdAtMs)),
+      modified: sorted(({ modifiedAtMs }) => this.#floor(modifiedAtMs)),
+    }
   }
 
   /** Two pods assign ids concurrently, so ids do not follow time. */
@@ -81,7 +106,8 @@ export class SalesforceSimulator extends VendorSimulator {
   protected render(version: RecordVersion): Fields {
     const shown: Record<string, unknown> = { Id: version.id }
     const types = this.#objects[version.type]
-    for (const name of Object.keys(types ?? version.fields)) shown[name] = renderValue(types?.[name], version.fields[name] ?? null)
+    for (const name of Object.keys(types ?? version.fields))
+      shown[name] = renderValue(types?.[name], version.fields[name] ?? null)
     return {
       ...shown,
       IsDeleted: version.deleted,
@@ -95,7 +121,8 @@ export class SalesforceSimulator extends VendorSimulator {
     try {
       return this.#route(call)
     } catch (error) {
-      if (error instanceof MalformedQueryError) return this.#error(new SalesforceError('MALFORMED_QUERY', error.message))
+      if (error instanceof MalformedQueryError)
+        return this.#error(new SalesforceError('MALFORMED_QUERY', error.message))
       if (error instanceof SalesforceError) return this.#error(error)
       throw error
     }
@@ -119,21 +146,24 @@ export class SalesforceSimulator extends VendorSimulator {
     const match = /^\/services\/data(?:\/(v\d{2,3}\.\d))?(?:\/(\w+))?(?:\/(.+?))?\/?$/.exec(pathname)
     if (match === null) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
     const [, version, resource, rest] = match
-    if (version === undefined) return jsonResponse([{ label: "Winter '26", url: '/services/data/v65.0', version: '65.0' }])
+    if (version === undefined)
+      return jsonResponse([{ label: "Winter '26", url: '/services/data/v65.0', version: '65.0' }])
     if (!this.isAuthorized(call.request)) throw new SalesforceError('INVALID_SESSION_ID', 'Session expired or invalid')
     if (!this.#budget.take()) throw new SalesforceError('REQUEST_LIMIT_EXCEEDED', 'TotalRequests Limit exceeded.')
     if (resource === 'query' || resource === 'queryAll') {
       if (rest !== undefined) return this.#queryMore(rest, version, call)
       return this.#query(searchParams.get('q') ?? '', version, resource === 'queryAll', call)
     }
-    if (resource === 'limits') return this.#ok({ DailyApiRequests: { Max: this.#dailyRequests, Remaining: this.#budget.remaining } })
+    if (resource === 'limits')
+      return this.#ok({ DailyApiRequests: { Max: this.#dailyRequests, Remaining: this.#budget.remaining } })
     if (resource === 'sobjects') return this.#sobjects(rest)
     throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
   }
 
   #signIn(call: ApiCall, origin: string): Response {
     const form = new URLSearchParams(call.body)
-    if (form.get('grant_type') === null) return jsonResponse({ error: 'unsupported_grant_type', error_description: 'grant type not supported' }, 400)
+    if (form.get('grant_type') === null)
+      return jsonResponse({ error: 'unsupported_grant_type', error_description: 'grant type not supported' }, 400)
     return jsonResponse({
       access_token: this.token ?? `00D5g0000000000!${randomText(this.random, 24)}`,
       instance_url: origin,
@@ -147,30 +177,65 @@ export class SalesforceSimulator extends VendorSimulator {
   #query(soql: string, apiVersion: string, all: boolean, call: ApiCall): Response {
     const query = parseSoql(soql)
     const objectName = Object.keys(this.#objects).find((name) => name.toLowerCase() === query.from.toLowerCase())
-    if (objectName === undefined) throw new SalesforceError('INVALID_TYPE', `sObject type '${query.from}' is not supported.`)
-    if (query.offset > 2_000) throw new SalesforceError('NUMBER_OUTSIDE_VALID_RANGE', 'Maximum SOQL offset allowed is 2000')
-    const names = new Map(Object.keys({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map((name) => [name.toLowerCase(), name]))
-    const types = new Map(Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map(([name, type]) => [name.toLowerCase(), type]))
+    if (objectName === undefined)
+      throw new SalesforceError('INVALID_TYPE', `sObject type '${query.from}' is not supported.`)
+    if (query.offset > 2_000)
+      throw new SalesforceError('NUMBER_OUTSIDE_VALID_RANGE', 'Maximum SOQL offset allowed is 2000')
+    const names = new Map(
+      Object.keys({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map((name) => [name.toLowerCase(), name]),
+    )
+    const types = new Map(
+      Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map(([name, type]) => [
+        name.toLowerCase(),
+        type,
+      ]),
+    )
     const selected = this.#selected(query.fields, names, objectName, query.limit)
-    const found = scanByTimestamp(query, types, (stamp) => {
-      const { of: stampOf, ...views } = this.#stamps[stamp === 'createddate' ? 'created' : 'modified']
-      return { sorted: this.records.sorted(objectName, all ? views.all : views.live), stampOf }
-    }, (version) => this.#row(version)) ?? evaluate(query, this.records.indexed(objectName).filter((version) => all || !version.deleted).map((version) => this.#row(version)), types)
+    const found =
+      scanByTimestamp(
+        query,
+        types,
+        (stamp) => {
+          const { of: stampOf, ...views } = this.#stamps[stamp === 'createddate' ? 'created' : 'modified']
+          return { sorted: this.records.sorted(objectName, all ? views.all : views.live), stampOf }
+        },
+        (version) => this.#row(version),
+      ) ??
+      evaluate(
+        query,
+        this.records
+          .indexed(objectName)
+          .filter((version) => all || !version.deleted)
+          .map((version) => this.#row(version)),
+        types,
+      )
     if (query.count) return this.#ok({ totalSize: found.length, done: true, records: [] })
     const rows = found.map((row) => {
-      const shown: Record<string, unknown> = { attributes: { type: objectName, url: `/services/data/${apiVersion}/sobjects/${objectName}/${String(row['id'])}` } }
+      const shown: Record<string, unknown> = {
+        attributes: {
+          type: objectName,
+          url: `/services/data/${apiVersion}/sobjects/${objectName}/${String(row['id'])}`,
+        },
+      }
       for (const name of selected) {
         shown[name] = renderValue(types.get(name.toLowerCase()), row[name.toLowerCase()] ?? null)
       }
       return shown
     })
-    return this.#batch({ objectName, rows, batchSize: this.#batchSize(call.request), usedAtMs: this.clock.now() }, undefined, 0, apiVersion, call)
+    return this.#batch(
+      { objectName, rows, batchSize: this.#batchSize(call.request), usedAtMs: this.clock.now() },
+      undefined,
+      0,
+      apiVersion,
+      call,
+    )
   }
 
   #queryMore(rest: string, apiVersion: string, call: ApiCall): Response {
     const match = /^(01g\w{15})-(\d+)$/.exec(rest)
     const locator = match === null ? undefined : this.#locators.get(required(match[1], 'match[1]'))
-    const expired = locator === undefined || this.clock.now() - locator.usedAtMs > this.#locatorTtlMs || call.expiredToken
+    const expired =
+      locator === undefined || this.clock.now() - locator.usedAtMs > this.#locatorTtlMs || call.expiredToken
     if (match === null || expired) {
       if (match !== null) this.#locators.delete(required(match[1], 'match[1]'))
       throw new SalesforceError('INVALID_QUERY_LOCATOR', 'invalid query locator')
@@ -180,13 +245,20 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   #batch(locator: Locator, known: string | undefined, from: number, apiVersion: string, call: ApiCall): Response {
-    const size = call.shortPage ? Math.max(1, Math.floor(Math.min(locator.batchSize, locator.rows.length - from) / 2)) : locator.batchSize
+    const size = call.shortPage
+      ? Math.max(1, Math.floor(Math.min(locator.batchSize, locator.rows.length - from) / 2))
+      : locator.batchSize
     const records = locator.rows.slice(from, from + size)
     const end = from + records.length
     const done = call.endFlagOverride === undefined ? end >= locator.rows.length : call.endFlagOverride === 'end'
     if (done) return this.#ok({ totalSize: locator.rows.length, done, records })
     const id = known ?? this.#open(locator)
-    return this.#ok({ totalSize: locator.rows.length, done, nextRecordsUrl: `/services/data/${apiVersion}/query/${id}-${end}`, records })
+    return this.#ok({
+      totalSize: locator.rows.length,
+      done,
+      nextRecordsUrl: `/services/data/${apiVersion}/query/${id}-${end}`,
+      records,
+    })
   }
 
   /** A user holds at most ten cursors; the least recently used one is dropped. */
@@ -200,30 +272,57 @@ export class SalesforceSimulator extends VendorSimulator {
     return id
   }
 
-  #selected(fields: readonly string[], names: ReadonlyMap<string, string>, objectName: string, limit: number | undefined): string[] {
+  #selected(
+    fields: readonly string[],
+    names: ReadonlyMap<string, string>,
+    objectName: string,
+    limit: number | undefined,
+  ): string[] {
     return fields.flatMap((field) => {
       if (field.startsWith('FIELDS(')) {
-        if (limit === undefined || limit > 200) throw new MalformedQueryError('The SOQL FIELDS function must have a LIMIT of at most 200')
+        if (limit === undefined || limit > 200)
+          throw new MalformedQueryError('The SOQL FIELDS function must have a LIMIT of at most 200')
         return [...names.values()]
       }
       const name = names.get(field.toLowerCase())
-      if (name === undefined) throw new SalesforceError('INVALID_FIELD', `No such column '${field}' on entity '${objectName}'.`)
+      if (name === undefined)
+        throw new SalesforceError('INVALID_FIELD', `No such column '${field}' on entity '${objectName}'.`)
       return [name]
     })
   }
 
   #sobjects(rest: string | undefined): Response {
-    if (rest === undefined) return this.#ok({ encoding: 'UTF-8', maxBatchSize: 200, sobjects: [...Object.keys(this.#objects).map((name) => describeBriefly(name, true)), describeBriefly('AggregateResult', false)] })
+    if (rest === undefined)
+      return this.#ok({
+        encoding: 'UTF-8',
+        maxBatchSize: 200,
+        sobjects: [
+          ...Object.keys(this.#objects).map((name) => describeBriefly(name, true)),
+          describeBriefly('AggregateResult', false),
+        ],
+      })
     const [name = '', id] = rest.split('/')
     const fields = this.#objects[name]
     if (fields === undefined) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
     if (id === 'describe') {
       if (this.#hidesDescriptions) throw new SalesforceError('INSUFFICIENT_ACCESS', 'The request has been refused')
-      return this.#ok({ name, queryable: true, fields: Object.entries({ ...SYSTEM_FIELDS, ...fields }).map(([field, type]) => ({ name: field, type, label: field })) })
+      return this.#ok({
+        name,
+        queryable: true,
+        fields: Object.entries({ ...SYSTEM_FIELDS, ...fields }).map(([field, type]) => ({
+          name: field,
+          type,
+          label: field,
+        })),
+      })
     }
     const version = this.records.find(name, id ?? '')
-    if (version === undefined || version.deleted) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
-    return this.#ok({ attributes: { type: name, url: `/services/data/v65.0/sobjects/${name}/${version.id}` }, ...this.render(version) })
+    if (version === undefined || version.deleted)
+      throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
+    return this.#ok({
+      attributes: { type: name, url: `/services/data/v65.0/sobjects/${name}/${version.id}` },
+      ...this.render(version),
+    })
   }
 
   #row(version: RecordVersion): Row {
@@ -240,7 +339,9 @@ export class SalesforceSimulator extends VendorSimulator {
   }
 
   #batchSize(request: Request): number {
-    const asked = Number(/batchSize=(\d+)/.exec(request.headers.get('sforce-query-options') ?? '')?.[1] ?? BATCH_SIZE_MAX)
+    const asked = Number(
+      /batchSize=(\d+)/.exec(request.headers.get('sforce-query-options') ?? '')?.[1] ?? BATCH_SIZE_MAX,
+    )
     return Math.min(BATCH_SIZE_MAX, Math.max(this.#batchSizeMin, asked))
   }
 
@@ -265,8 +366,22 @@ export class SalesforceSimulator extends VendorSimulator {
 function describeBriefly(name: string, isTable: boolean): Fields {
   const base = `/services/data/v65.0/sobjects/${name}`
   return {
-    name, label: name, labelPlural: `${name}s`, keyPrefix: PREFIXES[name] ?? null, custom: name.endsWith('__c'), customSetting: false, deprecatedAndHidden: false, createable: isTable, updateable: isTable,
-    deletable: isTable, queryable: isTable, replicateable: isTable, retrieveable: isTable, searchable: isTable, undeletable: isTable, urls: { sobject: base, describe: `${base}/describe`, rowTemplate: `${base}/{ID}` },
+    name,
+    label: name,
+    labelPlural: `${name}s`,
+    keyPrefix: PREFIXES[name] ?? null,
+    custom: name.endsWith('__c'),
+    customSetting: false,
+    deprecatedAndHidden: false,
+    createable: isTable,
+    updateable: isTable,
+    deletable: isTable,
+    queryable: isTable,
+    replicateable: isTable,
+    retrieveable: isTable,
+    searchable: isTable,
+    undeletable: isTable,
+    urls: { sobject: base, describe: `${base}/describe`, rowTemplate: `${base}/{ID}` },
   }
 }
 

@@ -52,8 +52,20 @@ class Parser {
     while (TOKEN.lastIndex < source.length) {
       const from = TOKEN.lastIndex
       const match = TOKEN.exec(source)
-      if (match === null) throw new MalformedQueryError(`${source}\n${' '.repeat(from)}^\nERROR at Row:1:Column:${from + 1}\nline 1:${from} no viable alternative at character '${source.slice(from).trimStart()[0] ?? ''}'`)
-      const kind = match[1] !== undefined ? 'string' : match[2] !== undefined ? 'datetime' : match[3] !== undefined ? 'number' : match[4] !== undefined ? 'word' : 'sign'
+      if (match === null)
+        throw new MalformedQueryError(
+          `${source}\n${' '.repeat(from)}^\nERROR at Row:1:Column:${from + 1}\nline 1:${from} no viable alternative at character '${source.slice(from).trimStart()[0] ?? ''}'`,
+        )
+      const kind =
+        match[1] !== undefined
+          ? 'string'
+          : match[2] !== undefined
+            ? 'datetime'
+            : match[3] !== undefined
+              ? 'number'
+              : match[4] !== undefined
+                ? 'word'
+                : 'sign'
       this.#tokens.push({ kind, text: match[0].trim() })
     }
   }
@@ -122,7 +134,12 @@ class Parser {
     if (this.#accept('like')) return { kind: 'compare', field, operator: 'like', value: this.#literal() }
     const token = this.#next()
     if (token.kind !== 'sign' || '(),'.includes(token.text)) this.#unexpected(token)
-    return { kind: 'compare', field, operator: (token.text === '<>' ? '!=' : token.text) as Operator, value: this.#literal() }
+    return {
+      kind: 'compare',
+      field,
+      operator: (token.text === '<>' ? '!=' : token.text) as Operator,
+      value: this.#literal(),
+    }
   }
 
   #literal(): Literal {
@@ -212,7 +229,10 @@ class Parser {
 
 /** Digits finer than a millisecond are dropped, as on the server. */
 function parseInstant(text: string): number {
-  const iso = text.length === 10 ? `${text}T00:00:00Z` : text.replace(/(\.\d{3})\d+/, '$1').replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
+  const iso =
+    text.length === 10
+      ? `${text}T00:00:00Z`
+      : text.replace(/(\.\d{3})\d+/, '$1').replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
   const ms = Date.parse(iso)
   if (Number.isNaN(ms)) throw new MalformedQueryError(`Invalid date: ${text}`)
   return ms

@@ -22,7 +22,8 @@ export interface Condition {
 
 export type TextRow = Readonly<Record<string, string>>
 
-const CONDITION = /^([\w.]+?)(>=|<=|!=|=|>|<|ISNOTEMPTY$|ISEMPTY$|NOT IN|IN|STARTSWITH|ENDSWITH|NOT LIKE|LIKE)([\s\S]*)$/
+const CONDITION =
+  /^([\w.]+?)(>=|<=|!=|=|>|<|ISNOTEMPTY$|ISEMPTY$|NOT IN|IN|STARTSWITH|ENDSWITH|NOT LIKE|LIKE)([\s\S]*)$/
 
 export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): EncodedQuery {
   let alternatives: Condition[] = []
@@ -36,7 +37,11 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
       unreadable.push(part)
       return
     }
-    const condition = { field: required(match[1], 'match[1]'), operator: required(match[2], 'match[2]'), value: parseLiteral(required(match[3], 'match[3]')) }
+    const condition = {
+      field: required(match[1], 'match[1]'),
+      operator: required(match[2], 'match[2]'),
+      value: parseLiteral(required(match[3], 'match[3]')),
+    }
     if (or && alternatives.length > 0) alternatives.push(condition)
     else conditions.push((alternatives = [condition]))
   }
@@ -46,7 +51,8 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
     if (part === '' || part === 'EQ') continue
     const order = /^ORDERBY(DESC)?([\w.]+)$/.exec(part)
     if (order !== null) {
-      if (fields.has(required(order[2], 'order[2]'))) orderBy.push({ field: required(order[2], 'order[2]'), descending: order[1] !== undefined })
+      if (fields.has(required(order[2], 'order[2]')))
+        orderBy.push({ field: required(order[2], 'order[2]'), descending: order[1] !== undefined })
     } else if (part.startsWith('NQ')) {
       alternatives = []
       queries.push((conditions = []))
@@ -58,7 +64,9 @@ export function parseEncodedQuery(text: string, fields: ReadonlySet<string>): En
 }
 
 export function matchesQuery(row: TextRow, query: EncodedQuery): boolean {
-  return query.queries.some((conditions) => conditions.every((alternatives) => alternatives.some((condition) => matches(row, condition))))
+  return query.queries.some((conditions) =>
+    conditions.every((alternatives) => alternatives.some((condition) => matches(row, condition))),
+  )
 }
 
 /** A range of a list that is sorted by a timestamp and then by sys_id. */
@@ -71,23 +79,37 @@ export interface IndexRange {
  * The ranges of a list sorted by `stamp` and then by sys_id that can match. `isExact`: all of their rows do.
  * `placeOf` returns an item's timestamp and id.
  */
-export function findIndexRanges<Item>(query: EncodedQuery, stamp: string, sorted: readonly Item[], placeOf: (item: Item) => readonly [string, string]): { stretches: IndexRange[]; isExact: boolean } {
-  const before = (bound: Bound) => countLeading(sorted, (item) => {
-    const [time, id] = placeOf(item)
-    return compareText(time, bound.time) < 0 || (time === bound.time && (bound.id === undefined ? bound.isAfterAll : compareText(id, bound.id) <= 0))
-  })
+export function findIndexRanges<Item>(
+  query: EncodedQuery,
+  stamp: string,
+  sorted: readonly Item[],
+  placeOf: (item: Item) => readonly [string, string],
+): { stretches: IndexRange[]; isExact: boolean } {
+  const before = (bound: Bound) =>
+    countLeading(sorted, (item) => {
+      const [time, id] = placeOf(item)
+      return (
+        compareText(time, bound.time) < 0 ||
+        (time === bound.time && (bound.id === undefined ? bound.isAfterAll : compareText(id, bound.id) <= 0))
+      )
+    })
   let isExact = true
   const stretches = query.queries.map((conditions) => {
     let from = 0
     let until = sorted.length
-    const moment = conditions.find(([one, ...others]) => others.length === 0 && one?.field === stamp && one.operator === '=')?.[0]?.value
+    const moment = conditions.find(
+      ([one, ...others]) => others.length === 0 && one?.field === stamp && one.operator === '=',
+    )?.[0]?.value
     for (const [one, ...others] of conditions) {
       const { field, operator, value } = required(one, 'one')
       const isStamp = others.length === 0 && field === stamp && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(value)
       if (isStamp && ['=', '>', '>=', '<', '<='].includes(operator)) {
-        if (operator === '=' || operator.startsWith('>')) from = Math.max(from, before({ time: value, isAfterAll: operator === '>' }))
-        if (operator === '=' || operator.startsWith('<')) until = Math.min(until, before({ time: value, isAfterAll: operator !== '<' }))
-      } else if (others.length === 0 && moment !== undefined && field === 'sys_id' && operator === '>') from = Math.max(from, before({ time: moment, id: value, isAfterAll: false }))
+        if (operator === '=' || operator.startsWith('>'))
+          from = Math.max(from, before({ time: value, isAfterAll: operator === '>' }))
+        if (operator === '=' || operator.startsWith('<'))
+          until = Math.min(until, before({ time: value, isAfterAll: operator !== '<' }))
+      } else if (others.length === 0 && moment !== undefined && field === 'sys_id' && operator === '>')
+        from = Math.max(from, before({ time: moment, id: value, isAfterAll: false }))
       else isExact = false
     }
     return { from, until: Math.max(from, until) }
@@ -108,7 +130,8 @@ function mergeRanges(stretches: readonly IndexRange[]): IndexRange[] {
   const result: IndexRange[] = []
   for (const stretch of stretches.filter(({ from, until }) => until > from).toSorted((a, b) => a.from - b.from)) {
     const last = result.at(-1)
-    if (last !== undefined && stretch.from <= last.until) result[result.length - 1] = { from: last.from, until: Math.max(last.until, stretch.until) }
+    if (last !== undefined && stretch.from <= last.until)
+      result[result.length - 1] = { from: last.from, until: Math.max(last.until, stretch.until) }
     else result.push(stretch)
   }
   return result

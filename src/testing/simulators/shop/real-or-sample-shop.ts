@@ -17,7 +17,11 @@ export interface RealOrSampleShopOptions {
  * For a worker that should run before it has a database: until the secret is set, a `sql` source reads a small SQLite
  * file, created on the first read. Its rows change over time; it is an ordinary file, so you can write to it as well.
  */
-export function realOrSampleShop({ unless, file, since }: RealOrSampleShopOptions): <Source extends object>(source: Source) => Source {
+export function realOrSampleShop({
+  unless,
+  file,
+  since,
+}: RealOrSampleShopOptions): <Source extends object>(source: Source) => Source {
   const path = fileURLToPath(file)
   const sinceMs = Date.parse(since)
   return replaceContextUnless(unless, ({ clock }) => ({
@@ -42,7 +46,8 @@ function updateSampleShop(file: string, sinceMs: number, nowMs: number): void {
     const { user_version: version } = db.prepare('pragma user_version').get() as { user_version: number }
     if (version === 0) createTables(db, new Date(sinceMs).toISOString())
     const writes = countWritesBy(nowMs, sinceMs)
-    for (let n = Math.max(0, version - 1); n < writes; n++) applyWrite(db, n, new Date(writeTimeMs(n, sinceMs)).toISOString())
+    for (let n = Math.max(0, version - 1); n < writes; n++)
+      applyWrite(db, n, new Date(writeTimeMs(n, sinceMs)).toISOString())
     db.exec(`pragma user_version = ${Math.max(version, writes + 1)}; commit`)
   } finally {
     db.close()
@@ -65,14 +70,28 @@ function createTables(db: DatabaseSyncInstance, at: string): void {
 
 function insertCustomer(db: DatabaseSyncInstance, n: number, at: string): void {
   const name = required(FIRST_NAMES[n % FIRST_NAMES.length], 'FIRST_NAMES[…]')
-  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(name, `${name.toLowerCase()}.${n}@example.com`, required(CITIES[n % CITIES.length], 'CITIES[n % CITIES.length]'), at)
+  db.prepare('insert into customers (name, email, city, updated_at) values (?, ?, ?, ?)').run(
+    name,
+    `${name.toLowerCase()}.${n}@example.com`,
+    required(CITIES[n % CITIES.length], 'CITIES[n % CITIES.length]'),
+    at,
+  )
 }
 
 /** Mostly a customer moves; occasionally one is added or removed. */
 function applyWrite(db: DatabaseSyncInstance, n: number, at: string): void {
   const random = new RandomStream(n + 1, 'shop')
   if (n % 8 === 7) return insertCustomer(db, INITIAL_CUSTOMERS + n, at)
-  const { id } = db.prepare('select id from customers order by id limit 1 offset cast(? * (select count(*) from customers) as integer)').get(random.next()) as { id: number }
+  const { id } = db
+    .prepare(
+      'select id from customers order by id limit 1 offset cast(? * (select count(*) from customers) as integer)',
+    )
+    .get(random.next()) as { id: number }
   if (n % 12 === 10) db.prepare('delete from customers where id = ?').run(id)
-  else db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(required(CITIES[Math.floor(random.next() * CITIES.length)], 'CITIES[…]'), at, id)
+  else
+    db.prepare('update customers set city = ?, updated_at = ? where id = ?').run(
+      required(CITIES[Math.floor(random.next() * CITIES.length)], 'CITIES[…]'),
+      at,
+      id,
+    )
 }

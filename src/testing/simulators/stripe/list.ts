@@ -16,12 +16,22 @@ export interface ListRequest {
 export function parseListRequest(query: URLSearchParams): ListRequest {
   const startingAfter = query.get('starting_after') ?? undefined
   const endingBefore = query.get('ending_before') ?? undefined
-  if (startingAfter !== undefined && endingBefore !== undefined) throw new StripeError(400, 'Received both starting_after and ending_before parameters. Please pass in only one.')
+  if (startingAfter !== undefined && endingBefore !== undefined)
+    throw new StripeError(400, 'Received both starting_after and ending_before parameters. Please pass in only one.')
   const asked = query.get('limit') ?? '10'
-  if (!/^-?\d+$/.test(asked)) throw new StripeError(400, `Invalid integer: ${asked}`, { code: 'parameter_invalid_integer', param: 'limit' })
+  if (!/^-?\d+$/.test(asked))
+    throw new StripeError(400, `Invalid integer: ${asked}`, { code: 'parameter_invalid_integer', param: 'limit' })
   const limit = Number(asked)
-  if (limit < 1) throw new StripeError(400, 'This value must be greater than or equal to 1.', { code: 'parameter_invalid_integer', param: 'limit' })
-  if (limit > 100) throw new StripeError(400, 'This value must be less than or equal to 100.', { code: 'parameter_invalid_integer', param: 'limit' })
+  if (limit < 1)
+    throw new StripeError(400, 'This value must be greater than or equal to 1.', {
+      code: 'parameter_invalid_integer',
+      param: 'limit',
+    })
+  if (limit > 100)
+    throw new StripeError(400, 'This value must be less than or equal to 100.', {
+      code: 'parameter_invalid_integer',
+      param: 'limit',
+    })
   return { limit, startingAfter, endingBefore }
 }
 
@@ -30,7 +40,12 @@ export function parseListRequest(query: URLSearchParams): ListRequest {
  * older. `ending_before` returns the nearest newer ones, still newest first, and `has_more` then refers to even newer
  * ones. The cursor is located by its sort key, so it need not match the filters of the list.
  */
-export function paginate<T>(sorted: readonly T[], request: ListRequest, cursor: ListSortKey | undefined, place: (item: T) => ListSortKey): { data: T[]; hasMore: boolean } {
+export function paginate<T>(
+  sorted: readonly T[],
+  request: ListRequest,
+  cursor: ListSortKey | undefined,
+  place: (item: T) => ListSortKey,
+): { data: T[]; hasMore: boolean } {
   if (request.endingBefore !== undefined && cursor !== undefined) {
     const newer = countLeading(sorted, (item) => compareNewestFirst(place(item), cursor) < 0)
     return { data: sorted.slice(Math.max(0, newer - request.limit), newer), hasMore: newer > request.limit }

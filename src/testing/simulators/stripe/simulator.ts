@@ -35,7 +35,11 @@ const NESTED_INLINE = 10
 const EXPAND_DEPTH_MAX = 4
 const PAGING = ['limit', 'starting_after', 'ending_before']
 
-const OBJECTS: RecordView = { reads: 'primary', includes: ({ deleted }) => !deleted, order: (a, b) => compareNewestFirst(sortKeyOf(a), sortKeyOf(b)) }
+const OBJECTS: RecordView = {
+  reads: 'primary',
+  includes: ({ deleted }) => !deleted,
+  order: (a, b) => compareNewestFirst(sortKeyOf(a), sortKeyOf(b)),
+}
 const EVENTS: RecordView = { ...OBJECTS, reads: 'index' }
 
 /**
@@ -60,7 +64,8 @@ export class StripeSimulator extends VendorSimulator {
     const { dateMs, isCached, latencyMs = 0 } = this.conditions
     if (latencyMs > 0) await this.clock.sleep(latencyMs, request.signal)
     const answer = this.#answers.get(request.url)
-    const response = answer !== undefined && isCached?.(request) === true ? this.#replay(request, answer) : await super.handle(request)
+    const response =
+      answer !== undefined && isCached?.(request) === true ? this.#replay(request, answer) : await super.handle(request)
     if (response.ok && isCached !== undefined && !isCutOff(response)) {
       const { status, headers } = response
       this.#answers.set(request.url, { status, headers: new Headers(headers), text: await response.clone().text() })
@@ -85,7 +90,10 @@ export class StripeSimulator extends VendorSimulator {
 
   /** The events visible to a reader that misses nothing, newest first. */
   events(): Fields[] {
-    return this.records.current(EVENT).map((version) => this.render(version) as RenderedObject).toSorted(compareNewestFirst)
+    return this.records
+      .current(EVENT)
+      .map((version) => this.render(version) as RenderedObject)
+      .toSorted(compareNewestFirst)
   }
 
   override remove(type: string, id: string): void {
@@ -104,7 +112,8 @@ export class StripeSimulator extends VendorSimulator {
 
   protected newId(type: string): string {
     const resource = findResource(type)
-    if (resource === undefined) throw new Error(`Stripe has no ${type}. It has ${RESOURCES.map((known) => known.object).join(', ')}.`)
+    if (resource === undefined)
+      throw new Error(`Stripe has no ${type}. It has ${RESOURCES.map((known) => known.object).join(', ')}.`)
     return resource.idPrefix + randomText(this.random, 14)
   }
 
@@ -112,21 +121,47 @@ export class StripeSimulator extends VendorSimulator {
     const created = Math.floor(version.createdAtMs / 1_000)
     if (version.type === EVENT) return { id: version.id, object: EVENT, ...version.fields, created }
     const resource = required(findResource(version.type), 'the result of findResource')
-    const shown: Record<string, unknown> = { id: version.id, object: resource.object, ...resource.defaults, ...version.fields, created }
+    const shown: Record<string, unknown> = {
+      id: version.id,
+      object: resource.object,
+      ...resource.defaults,
+      ...version.fields,
+      created,
+    }
     const { nested } = resource
     if (nested !== undefined) {
       const items = this.#nestedItems(version, resource)
-      const url = nested.path === undefined ? `/v1/${resource.path}/${version.id}/${nested.field}` : `/v1/${nested.path}?${resource.object}=${version.id}`
-      shown[nested.field] = { object: 'list', data: items.slice(0, NESTED_INLINE), has_more: items.length > NESTED_INLINE, total_count: items.length, url }
+      const url =
+        nested.path === undefined
+          ? `/v1/${resource.path}/${version.id}/${nested.field}`
+          : `/v1/${nested.path}?${resource.object}=${version.id}`
+      shown[nested.field] = {
+        object: 'list',
+        data: items.slice(0, NESTED_INLINE),
+        has_more: items.length > NESTED_INLINE,
+        total_count: items.length,
+        url,
+      }
     }
     return shown
   }
 
-  protected override onWrite(kind: 'created' | 'updated' | 'deleted', version: RecordVersion, before: RecordVersion | undefined): void {
+  protected override onWrite(
+    kind: 'created' | 'updated' | 'deleted',
+    version: RecordVersion,
+    before: RecordVersion | undefined,
+  ): void {
     const resource = findResource(version.type)
     if (resource?.events === undefined) return
     const object = this.render(version)
-    const changed = kind !== 'updated' || before === undefined ? undefined : Object.fromEntries(Object.keys(version.fields).filter((name) => version.fields[name] !== before.fields[name]).map((name) => [name, before.fields[name] ?? null]))
+    const changed =
+      kind !== 'updated' || before === undefined
+        ? undefined
+        : Object.fromEntries(
+            Object.keys(version.fields)
+              .filter((name) => version.fields[name] !== before.fields[name])
+              .map((name) => [name, before.fields[name] ?? null]),
+          )
     this.records.insert(EVENT, `evt_1${randomText(this.random, 23)}`, {
       api_version: this.#apiVersion,
       data: { object, ...(changed === undefined ? {} : { previous_attributes: changed }) },
@@ -151,12 +186,26 @@ export class StripeSimulator extends VendorSimulator {
 
   /** Stripe sends no Retry-After with its rate limit; a fault may add one. */
   protected rateLimited(retryAfter: string | undefined): Response {
-    const body = { error: { code: 'rate_limit', doc_url: 'https://stripe.com/docs/error-codes/rate-limit', message: 'Request rate limit exceeded. Learn more about rate limits here https://stripe.com/docs/rate-limits.', type: 'invalid_request_error' } }
-    return jsonResponse(body, 429, { ...this.#headers(), 'stripe-rate-limited-reason': 'global-rate', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) })
+    const body = {
+      error: {
+        code: 'rate_limit',
+        doc_url: 'https://stripe.com/docs/error-codes/rate-limit',
+        message: 'Request rate limit exceeded. Learn more about rate limits here https://stripe.com/docs/rate-limits.',
+        type: 'invalid_request_error',
+      },
+    }
+    return jsonResponse(body, 429, {
+      ...this.#headers(),
+      'stripe-rate-limited-reason': 'global-rate',
+      ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    })
   }
 
   protected unauthorized(): Response {
-    return jsonResponse({ error: { message: 'Invalid API Key provided.', type: 'invalid_request_error' } }, 401, { ...this.#headers(), 'www-authenticate': 'Basic realm="Stripe"' })
+    return jsonResponse({ error: { message: 'Invalid API Key provided.', type: 'invalid_request_error' } }, 401, {
+      ...this.#headers(),
+      'www-authenticate': 'Basic realm="Stripe"',
+    })
   }
 
   protected serverError(status: number): Response {
@@ -165,12 +214,14 @@ export class StripeSimulator extends VendorSimulator {
 
   #route(call: ApiCall): unknown {
     const [version, path = '', id, nested] = call.url.pathname.slice(1).split('/')
-    const unknown = () => new StripeError(404, `Unrecognized request URL (${call.request.method}: ${call.url.pathname}).`)
+    const unknown = () =>
+      new StripeError(404, `Unrecognized request URL (${call.request.method}: ${call.url.pathname}).`)
     if (version !== 'v1' || call.request.method !== 'GET') throw unknown()
     const query = call.url.searchParams
     if (path === 'events') return id === undefined ? this.#listEvents(call) : this.#event(id)
     const holder = RESOURCES.find((known) => known.nested?.path === path)
-    if (holder !== undefined && id === undefined) return this.#listNested(this.#findParent(holder, query), holder, call, [holder.object])
+    if (holder !== undefined && id === undefined)
+      return this.#listNested(this.#findParent(holder, query), holder, call, [holder.object])
     const resource = RESOURCES.find((known) => known.path === path)
     if (resource === undefined) throw unknown()
     if (id === undefined) return this.#list(resource, call)
@@ -193,22 +244,64 @@ export class StripeSimulator extends VendorSimulator {
     const all = this.records.sorted(resource.object, OBJECTS)
     const isWithoutEnded = resource.endStatus !== undefined && !query.has('status')
     const isFiltered = given.length > 0 || createdParams(query).length > 0 || isWithoutEnded
-    const matching = isFiltered ? all.filter((version) => !(isWithoutEnded && version.fields['status'] === resource.endStatus) && this.#matches(this.render(version) as RenderedObject, given, query)) : all
-    const page = this.#page(matching, call, `/v1/${resource.path}`, (id) => this.records.find(resource.object, id), resource.object)
+    const matching = isFiltered
+      ? all.filter(
+          (version) =>
+            !(isWithoutEnded && version.fields['status'] === resource.endStatus) &&
+            this.#matches(this.render(version) as RenderedObject, given, query),
+        )
+      : all
+    const page = this.#page(
+      matching,
+      call,
+      `/v1/${resource.path}`,
+      (id) => this.records.find(resource.object, id),
+      resource.object,
+    )
     const expand = parseExpansions(query)
-    if (expand.some((path) => path[0] !== 'data')) throw new StripeError(400, `This property cannot be expanded (${required(expand.find((path) => path[0] !== 'data'), 'the match in expand').join('.')}). You may want to try expanding 'data.${required(expand[0], 'expand[0]').join('.')}' instead.`)
-    return { ...page, data: page.data.map((item) => this.#expanded(item, expand.map((path) => path.slice(1)))) }
+    if (expand.some((path) => path[0] !== 'data'))
+      throw new StripeError(
+        400,
+        `This property cannot be expanded (${required(
+          expand.find((path) => path[0] !== 'data'),
+          'the match in expand',
+        ).join('.')}). You may want to try expanding 'data.${required(expand[0], 'expand[0]').join('.')}' instead.`,
+      )
+    return {
+      ...page,
+      data: page.data.map((item) =>
+        this.#expanded(
+          item,
+          expand.map((path) => path.slice(1)),
+        ),
+      ),
+    }
   }
 
   #listEvents(call: ApiCall): unknown {
     const query = call.url.searchParams
-    rejectUnknownParams(query, ['type', 'delivery_success', 'types[]', ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)), ...createdParams(query)])
+    rejectUnknownParams(query, [
+      'type',
+      'delivery_success',
+      'types[]',
+      ...[...query.keys()].filter((name) => /^types\[\d*\]$/.test(name)),
+      ...createdParams(query),
+    ])
     const types = [...query].filter(([name]) => /^types\[\d*\]$/.test(name)).map(([, value]) => value)
     const type = query.get('type')
     const isFiltered = type !== null || types.length > 0 || createdParams(query).length > 0
-    const accepts = (event: RecordVersion): boolean => createdMatches(sortKeyOf(event).created, query) && (type === null || matchesType(String(event.fields['type']), type)) && (types.length === 0 || types.includes(String(event.fields['type'])))
+    const accepts = (event: RecordVersion): boolean =>
+      createdMatches(sortKeyOf(event).created, query) &&
+      (type === null || matchesType(String(event.fields['type']), type)) &&
+      (types.length === 0 || types.includes(String(event.fields['type'])))
     const kept = this.#retainedEvents()
-    return this.#page(isFiltered ? kept.filter(accepts) : kept, call, '/v1/events', (id) => this.#retainedEvent(id), EVENT)
+    return this.#page(
+      isFiltered ? kept.filter(accepts) : kept,
+      call,
+      '/v1/events',
+      (id) => this.#retainedEvent(id),
+      EVENT,
+    )
   }
 
   #event(id: string): unknown {
@@ -244,16 +337,28 @@ export class StripeSimulator extends VendorSimulator {
     const items = this.#nestedItems(parent, resource)
     const cursor = request.startingAfter ?? request.endingBefore
     const at = cursor === undefined ? -1 : items.findIndex((item) => item['id'] === cursor)
-    if (cursor !== undefined && (at < 0 || call.expiredToken)) throw createMissingError(required(resource.nested, 'resource.nested').object, cursor, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    if (cursor !== undefined && (at < 0 || call.expiredToken))
+      throw createMissingError(
+        required(resource.nested, 'resource.nested').object,
+        cursor,
+        request.startingAfter === undefined ? 'ending_before' : 'starting_after',
+        400,
+      )
     const rest = request.endingBefore === undefined ? items.slice(at + 1) : items.slice(0, at)
     const data = request.endingBefore === undefined ? rest.slice(0, request.limit) : rest.slice(-request.limit)
-    return { object: 'list', data, has_more: call.endFlagOverride === undefined ? rest.length > data.length : call.endFlagOverride === 'more', url: call.url.pathname }
+    return {
+      object: 'list',
+      data,
+      has_more: call.endFlagOverride === undefined ? rest.length > data.length : call.endFlagOverride === 'more',
+      url: call.url.pathname,
+    }
   }
 
   /** The record whose items are requested. */
   #findParent({ object }: StripeResource, query: URLSearchParams): RecordVersion {
     const id = query.get(object)
-    if (id === null) throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })
+    if (id === null)
+      throw new StripeError(400, `Missing required param: ${object}.`, { code: 'parameter_missing', param: object })
     const found = this.records.find(object, id)
     if (found === undefined) throw createMissingError(object, id, object, 404)
     return found
@@ -264,7 +369,12 @@ export class StripeSimulator extends VendorSimulator {
     const items = (parent.fields[field] ?? []) as Fields[]
     return items.map((item, at) => {
       const id = `${idPrefix}${parent.id.slice(resource.idPrefix.length)}${String(at).padStart(4, '0')}`
-      const shown: Record<string, unknown> = { id, object, ...(path !== undefined && { [resource.object]: parent.id }), ...item }
+      const shown: Record<string, unknown> = {
+        id,
+        object,
+        ...(path !== undefined && { [resource.object]: parent.id }),
+        ...item,
+      }
       for (const [name, type] of Object.entries(whole)) {
         const version = typeof shown[name] === 'string' ? this.records.find(type, shown[name]) : undefined
         if (version !== undefined) shown[name] = this.render(version)
@@ -273,14 +383,31 @@ export class StripeSimulator extends VendorSimulator {
     })
   }
 
-  #page(sorted: readonly RecordVersion[], call: ApiCall, url: string, find: (id: string) => RecordVersion | undefined, object: string): { object: string; data: RenderedObject[]; has_more: boolean; url: string } {
+  #page(
+    sorted: readonly RecordVersion[],
+    call: ApiCall,
+    url: string,
+    find: (id: string) => RecordVersion | undefined,
+    object: string,
+  ): { object: string; data: RenderedObject[]; has_more: boolean; url: string } {
     const asked = parseListRequest(call.url.searchParams)
     const request = call.shortPage ? { ...asked, limit: Math.max(1, Math.floor(asked.limit / 2)) } : asked
     const id = request.startingAfter ?? request.endingBefore
     const cursor = id === undefined || call.expiredToken ? undefined : find(id)
-    if (id !== undefined && cursor === undefined) throw createMissingError(object, id, request.startingAfter === undefined ? 'ending_before' : 'starting_after', 400)
+    if (id !== undefined && cursor === undefined)
+      throw createMissingError(
+        object,
+        id,
+        request.startingAfter === undefined ? 'ending_before' : 'starting_after',
+        400,
+      )
     const { data, hasMore } = paginate(sorted, request, cursor && sortKeyOf(cursor), sortKeyOf)
-    return { object: 'list', data: data.map((version) => this.render(version) as RenderedObject), has_more: call.endFlagOverride === undefined ? hasMore : call.endFlagOverride === 'more', url }
+    return {
+      object: 'list',
+      data: data.map((version) => this.render(version) as RenderedObject),
+      has_more: call.endFlagOverride === undefined ? hasMore : call.endFlagOverride === 'more',
+      url,
+    }
   }
 
   #expanded(item: RenderedObject, paths: ReadonlyArray<readonly string[]>): RenderedObject {
@@ -288,20 +415,32 @@ export class StripeSimulator extends VendorSimulator {
     for (const path of paths) {
       const [field, ...rest] = path
       if (field === undefined) continue
-      if (path.length > EXPAND_DEPTH_MAX) throw new StripeError(400, 'You cannot expand more than 4 levels of a property.')
+      if (path.length > EXPAND_DEPTH_MAX)
+        throw new StripeError(400, 'You cannot expand more than 4 levels of a property.')
       const target = findResource(String(item['object']))?.expandable?.[field]
       if (target === undefined) throw new StripeError(400, `This property cannot be expanded (${field}).`)
       const value = shown[field]
       if (value === null || value === undefined) continue
       const inner = typeof value === 'string' ? this.records.find(target, value) : undefined
-      const object = inner === undefined ? (value as RenderedObject) : inner.deleted ? { id: inner.id, object: target, deleted: true, created: 0 } : (this.render(inner) as RenderedObject)
-      shown = { ...shown, [field]: rest.length === 0 || typeof object === 'string' ? object : this.#expanded(object, [rest]) }
+      const object =
+        inner === undefined
+          ? (value as RenderedObject)
+          : inner.deleted
+            ? { id: inner.id, object: target, deleted: true, created: 0 }
+            : (this.render(inner) as RenderedObject)
+      shown = {
+        ...shown,
+        [field]: rest.length === 0 || typeof object === 'string' ? object : this.#expanded(object, [rest]),
+      }
     }
     return shown
   }
 
   #headers(request?: Request): Record<string, string> {
-    return { 'request-id': `req_${randomText(this.random, 14)}`, 'stripe-version': request?.headers.get('stripe-version') ?? this.#apiVersion }
+    return {
+      'request-id': `req_${randomText(this.random, 14)}`,
+      'stripe-version': request?.headers.get('stripe-version') ?? this.#apiVersion,
+    }
   }
 }
 

@@ -18,7 +18,11 @@ export function encodeToken({ direction, listIndex: place, issuedAtMs }: PageTok
 export function decodeToken(text: string): PageToken | undefined {
   const match = new RegExp(`^${PREFIX}([on])([0-9a-v]{${DIGITS}})([0-9a-v]{${DIGITS}})$`).exec(text)
   if (match === null) return undefined
-  return { direction: match[1] === 'o' ? 'older' : 'newer', listIndex: Number.parseInt(required(match[2], 'match[2]'), 32), issuedAtMs: Number.parseInt(required(match[3], 'match[3]'), 32) }
+  return {
+    direction: match[1] === 'o' ? 'older' : 'newer',
+    listIndex: Number.parseInt(required(match[2], 'match[2]'), 32),
+    issuedAtMs: Number.parseInt(required(match[3], 'match[3]'), 32),
+  }
 }
 
 function encodeDigits(value: number): string {

@@ -37,16 +37,33 @@ export function readByTopic<Partition>(body: WireReader, partition: () => Partit
   return body.array(() => ({ topic: body.string(), partitions: body.array(partition) }))
 }
 
-export function writeByTopic<Partition>(writer: WireWriter, topics: readonly TopicPartitions<Partition>[], write: (partition: Partition) => unknown): WireWriter {
-  return writer.nullableArray(topics, ({ topic, partitions }) => writer.nullableString(topic).nullableArray(partitions, write))
+export function writeByTopic<Partition>(
+  writer: WireWriter,
+  topics: readonly TopicPartitions<Partition>[],
+  write: (partition: Partition) => unknown,
+): WireWriter {
+  return writer.nullableArray(topics, ({ topic, partitions }) =>
+    writer.nullableString(topic).nullableArray(partitions, write),
+  )
 }
 
 /** Answers each partition separately. */
-export function mapByTopic<Partition, Answer>(topics: readonly TopicPartitions<Partition>[], answer: (topic: string, partition: Partition) => Answer): TopicPartitions<Answer>[] {
-  return topics.map(({ topic, partitions }) => ({ topic, partitions: partitions.map((partition) => answer(topic, partition)) }))
+export function mapByTopic<Partition, Answer>(
+  topics: readonly TopicPartitions<Partition>[],
+  answer: (topic: string, partition: Partition) => Answer,
+): TopicPartitions<Answer>[] {
+  return topics.map(({ topic, partitions }) => ({
+    topic,
+    partitions: partitions.map((partition) => answer(topic, partition)),
+  }))
 }
 
-export function findLog({ cluster, broker, plannedError: refusal }: KafkaRequest, topic: string, partition: number, leaderEpoch?: number): PartitionLog | KafkaErrorName {
+export function findLog(
+  { cluster, broker, plannedError: refusal }: KafkaRequest,
+  topic: string,
+  partition: number,
+  leaderEpoch?: number,
+): PartitionLog | KafkaErrorName {
   return refusal ?? cluster.readTopics().findLedLog(broker, topic, partition, leaderEpoch)
 }
 

@@ -1,7 +1,16 @@
 import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
 import type { AbortedTransaction, PartitionLog } from '../partition-log.ts'
 import { WireWriter } from '../wire-writer.ts'
-import { errorCodeOf, findLog, mapByTopic, readByTopic, writeByTopic, type KafkaApi, type KafkaRequest, type TopicPartitions } from './api.ts'
+import {
+  errorCodeOf,
+  findLog,
+  mapByTopic,
+  readByTopic,
+  writeByTopic,
+  type KafkaApi,
+  type KafkaRequest,
+  type TopicPartitions,
+} from './api.ts'
 
 interface FetchPartition {
   readonly partition: number
@@ -35,9 +44,14 @@ export const fetch: KafkaApi = {
     const [maxWaitMs, minBytes, maxBytes, isCommitted] = [body.int32(), body.int32(), body.int32(), body.int8() === 1]
     // Fetch sessions, in which a client names only changed partitions, are optional for a broker.
     const session = version >= 7 ? { id: body.int32(), epoch: body.int32() } : null
-    if (session !== null && session.epoch > 0) return writeHeader(version, 'FETCH_SESSION_ID_NOT_FOUND').nullableArray([], () => {})
+    if (session !== null && session.epoch > 0)
+      return writeHeader(version, 'FETCH_SESSION_ID_NOT_FOUND').nullableArray([], () => {})
     const asked = readByTopic(body, (): FetchPartition => ({
-      partition: body.int32(), leaderEpoch: version >= 9 ? body.int32() : -1, offset: body.int64(), ...(version >= 5 && { logStart: body.int64() }), maxBytes: body.int32(),
+      partition: body.int32(),
+      leaderEpoch: version >= 9 ? body.int32() : -1,
+      offset: body.int64(),
+      ...(version >= 5 && { logStart: body.int64() }),
+      maxBytes: body.int32(),
     }))
     const deadline = cluster.now() + maxWaitMs
     for (;;) {
@@ -49,11 +63,20 @@ export const fetch: KafkaApi = {
   },
 }
 
-function readPartitions(request: KafkaRequest, asked: readonly TopicPartitions<FetchPartition>[], { maxBytes, isReadCommitted: isCommitted }: FetchLimits): TopicPartitions<FetchedPartition>[] {
+function readPartitions(
+  request: KafkaRequest,
+  asked: readonly TopicPartitions<FetchPartition>[],
+  { maxBytes, isReadCommitted: isCommitted }: FetchLimits,
+): TopicPartitions<FetchedPartition>[] {
   let room = maxBytes
   let needsOne = true
   return mapByTopic(asked, (topic, { partition, leaderEpoch, offset, maxBytes: partitionMaxBytes }) => {
-    const refused = (outcome: KafkaErrorName): FetchedPartition => ({ partition, outcome, aborted: null, records: Buffer.alloc(0) })
+    const refused = (outcome: KafkaErrorName): FetchedPartition => ({
+      partition,
+      outcome,
+      aborted: null,
+      records: Buffer.alloc(0),
+    })
     const log = findLog(request, topic, partition, leaderEpoch)
     if (typeof log === 'string') return refused(log)
     if (offset < log.start || offset > log.end) return refused('OFFSET_OUT_OF_RANGE')
@@ -67,7 +90,11 @@ function readPartitions(request: KafkaRequest, asked: readonly TopicPartitions<F
 
 function hasEnoughBytes(found: readonly TopicPartitions<FetchedPartition>[], minBytes: number): boolean {
   const partitions = found.flatMap((topic) => topic.partitions)
-  return partitions.length === 0 || partitions.some(({ outcome }) => typeof outcome === 'string') || partitions.reduce((sum, { records }) => sum + records.length, 0) >= minBytes
+  return (
+    partitions.length === 0 ||
+    partitions.some(({ outcome }) => typeof outcome === 'string') ||
+    partitions.reduce((sum, { records }) => sum + records.length, 0) >= minBytes
+  )
 }
 
 function writeHeader(version: number, error: KafkaErrorName): WireWriter {

@@ -17,11 +17,17 @@ export const listOffsets: KafkaApi = {
     const asked = readByTopic(body, () => ({ partition: body.int32(), timestamp: body.int64() }))
     const found = mapByTopic(asked, (topic, { partition, timestamp }) => {
       const log = findLog(request, topic, partition)
-      return { partition, error: errorCodeOf(log), ...(typeof log === 'string' ? NO_OFFSET : findOffset(log, timestamp, isCommitted)) }
+      return {
+        partition,
+        error: errorCodeOf(log),
+        ...(typeof log === 'string' ? NO_OFFSET : findOffset(log, timestamp, isCommitted)),
+      }
     })
     const answer = new WireWriter()
     if (version >= 2) answer.int32(0)
-    return writeByTopic(answer, found, ({ partition, error, timestamp, offset }) => answer.int32(partition).int16(error).int64(timestamp).int64(offset))
+    return writeByTopic(answer, found, ({ partition, error, timestamp, offset }) =>
+      answer.int32(partition).int16(error).int64(timestamp).int64(offset),
+    )
   },
 }
 

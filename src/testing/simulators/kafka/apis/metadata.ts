@@ -20,18 +20,26 @@ export const metadata: KafkaApi = {
     const ids = cluster.brokers.map(({ id }) => id)
     const answer = new WireWriter()
     if (version >= 3) answer.int32(0)
-    answer.nullableArray(cluster.brokers, ({ id, port }) => answer.int32(id).nullableString('127.0.0.1').int32(port).nullableString(null))
+    answer.nullableArray(cluster.brokers, ({ id, port }) =>
+      answer.int32(id).nullableString('127.0.0.1').int32(port).nullableString(null),
+    )
     if (version >= 2) answer.nullableString(CLUSTER_ID)
     answer.int32(required(ids[0], 'ids[0]'))
     const writePartition = (log: PartitionLog, at: number): void => {
-      answer.int16(log.leader === null ? ERROR_CODES.LEADER_NOT_AVAILABLE : ERROR_CODES.NONE).int32(at).int32(log.leader ?? NO_LEADER)
-      for (const nodes of [ids, ids, ...(version >= 5 ? [[]] : [])]) answer.nullableArray(nodes, (id) => answer.int32(id))
+      answer
+        .int16(log.leader === null ? ERROR_CODES.LEADER_NOT_AVAILABLE : ERROR_CODES.NONE)
+        .int32(at)
+        .int32(log.leader ?? NO_LEADER)
+      for (const nodes of [ids, ids, ...(version >= 5 ? [[]] : [])])
+        answer.nullableArray(nodes, (id) => answer.int32(id))
     }
     return answer.nullableArray(topics, (topic) => {
       const logs = known.partitions(topic)
       const error = refusal ?? (logs === undefined ? 'UNKNOWN_TOPIC_OR_PARTITION' : 'NONE')
       answer.int16(ERROR_CODES[error]).nullableString(topic).boolean(false)
-      answer.nullableArray([...(error === 'NONE' ? required(logs, 'logs') : []).entries()], ([at, log]) => writePartition(log, at))
+      answer.nullableArray([...(error === 'NONE' ? required(logs, 'logs') : []).entries()], ([at, log]) =>
+        writePartition(log, at),
+      )
     })
   },
 }

@@ -17,7 +17,12 @@ export const produce: KafkaApi = {
     body.int32()
     const given = readByTopic(body, () => ({ partition: body.int32(), records: body.nullableBytes() }))
     const isKnown = acks >= -1 && acks <= 1
-    const taken = mapByTopic(given, (topic, { partition, records }) => ({ partition, ...(isKnown ? append(request, topic, partition, records ?? Buffer.alloc(0)) : rejectAppend('INVALID_REQUIRED_ACKS')) }))
+    const taken = mapByTopic(given, (topic, { partition, records }) => ({
+      partition,
+      ...(isKnown
+        ? append(request, topic, partition, records ?? Buffer.alloc(0))
+        : rejectAppend('INVALID_REQUIRED_ACKS')),
+    }))
     cluster.notifyAppend()
     if (acks === 0) return null
     const answer = new WireWriter()

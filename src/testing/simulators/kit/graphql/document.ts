@@ -31,8 +31,18 @@ export interface FieldNode {
 
 export type SelectionNode =
   | FieldNode
-  | { readonly kind: 'spread'; readonly name: string; readonly directives: readonly Directive[]; readonly location: GraphqlLocation }
-  | { readonly kind: 'inline'; readonly on: string | undefined; readonly directives: readonly Directive[]; readonly selections: readonly SelectionNode[] }
+  | {
+      readonly kind: 'spread'
+      readonly name: string
+      readonly directives: readonly Directive[]
+      readonly location: GraphqlLocation
+    }
+  | {
+      readonly kind: 'inline'
+      readonly on: string | undefined
+      readonly directives: readonly Directive[]
+      readonly selections: readonly SelectionNode[]
+    }
 
 export interface GraphqlOperation {
   readonly kind: 'query' | 'mutation' | 'subscription'
@@ -65,7 +75,8 @@ interface Token {
   readonly at: number
 }
 
-const TOKEN = /(?:[\s,\uFEFF]|#[^\n]*(?![^\n]))*(?:("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\.\.\.|[!$()[\]{}:=@|&])|$)/y
+const TOKEN =
+  /(?:[\s,\uFEFF]|#[^\n]*(?![^\n]))*(?:("""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*")|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([A-Za-z_]\w*)|(\.\.\.|[!$()[\]{}:=@|&])|$)/y
 
 class Parser {
   readonly #text: string
@@ -78,10 +89,23 @@ class Parser {
     for (;;) {
       const from = TOKEN.lastIndex
       const match = TOKEN.exec(text)
-      if (match === null) throw new GraphqlSyntaxError(`Unexpected character "${text.slice(from).trimStart()[0] ?? ''}"`, this.#locate(from))
+      if (match === null)
+        throw new GraphqlSyntaxError(
+          `Unexpected character "${text.slice(from).trimStart()[0] ?? ''}"`,
+          this.#locate(from),
+        )
       const [whole, string, number, name, sign] = match
       const token = string ?? number ?? name ?? sign ?? ''
-      const kind = string !== undefined ? 'string' : number !== undefined ? 'number' : name !== undefined ? 'name' : sign !== undefined ? 'sign' : 'end'
+      const kind =
+        string !== undefined
+          ? 'string'
+          : number !== undefined
+            ? 'number'
+            : name !== undefined
+              ? 'name'
+              : sign !== undefined
+                ? 'sign'
+                : 'end'
       this.#tokens.push({ kind, text: token, at: from + whole.length - token.length })
       if (kind === 'end') break
     }
@@ -91,7 +115,8 @@ class Parser {
     const operations: GraphqlOperation[] = []
     const fragments = new Map<string, { on: string; selections: SelectionNode[] }>()
     do {
-      if (this.#peek('{')) operations.push({ kind: 'query', name: undefined, defaults: new Map(), selections: this.#selections() })
+      if (this.#peek('{'))
+        operations.push({ kind: 'query', name: undefined, defaults: new Map(), selections: this.#selections() })
       else {
         const word = this.#name()
         if (word === 'fragment') {
@@ -145,7 +170,8 @@ class Parser {
     const location = this.#locate(this.#token().at)
     if (this.#accept('...')) {
       const word = this.#token().kind === 'name' ? this.#name() : undefined
-      if (word !== undefined && word !== 'on') return { kind: 'spread', name: word, directives: this.#directives(), location }
+      if (word !== undefined && word !== 'on')
+        return { kind: 'spread', name: word, directives: this.#directives(), location }
       const on = word === 'on' ? this.#name() : undefined
       const directives = this.#directives()
       return { kind: 'inline', on, directives, selections: this.#selections() }
@@ -154,7 +180,15 @@ class Parser {
     const name = this.#accept(':') ? this.#name() : first
     const args = this.#arguments()
     const directives = this.#directives()
-    return { kind: 'field', name, key: first, args, directives, selections: this.#peek('{') ? this.#selections() : [], location }
+    return {
+      kind: 'field',
+      name,
+      key: first,
+      args,
+      directives,
+      selections: this.#peek('{') ? this.#selections() : [],
+      location,
+    }
   }
 
   #arguments(): Map<string, ValueNode> {
@@ -199,9 +233,16 @@ class Parser {
       case 'number':
         return { kind: 'constant', value: Number(token.text) }
       case 'string':
-        return { kind: 'constant', value: token.text.startsWith('"""') ? token.text.slice(3, -3).trim() : (JSON.parse(token.text) as string) }
+        return {
+          kind: 'constant',
+          value: token.text.startsWith('"""') ? token.text.slice(3, -3).trim() : (JSON.parse(token.text) as string),
+        }
       case 'name':
-        return { kind: 'constant', value: token.text === 'null' ? null : token.text === 'true' ? true : token.text === 'false' ? false : token.text }
+        return {
+          kind: 'constant',
+          value:
+            token.text === 'null' ? null : token.text === 'true' ? true : token.text === 'false' ? false : token.text,
+        }
       default:
         this.#next--
         return this.#unexpected()
@@ -236,7 +277,12 @@ class Parser {
 
   #unexpected(): never {
     const token = this.#token()
-    throw new GraphqlSyntaxError(token.kind === 'end' ? 'Unexpected end of document' : `Expected something else than ${JSON.stringify(token.text)}`, this.#locate(token.at))
+    throw new GraphqlSyntaxError(
+      token.kind === 'end'
+        ? 'Unexpected end of document'
+        : `Expected something else than ${JSON.stringify(token.text)}`,
+      this.#locate(token.at),
+    )
   }
 
   #locate(at: number): GraphqlLocation {

@@ -1,4 +1,11 @@
-import type { GraphqlDocument, FieldNode, GraphqlLocation, GraphqlOperation, SelectionNode, ValueNode } from './document.ts'
+import type {
+  GraphqlDocument,
+  FieldNode,
+  GraphqlLocation,
+  GraphqlOperation,
+  SelectionNode,
+  ValueNode,
+} from './document.ts'
 import { FieldError, parseTypeName, type Args, type Parent, type Schema } from './schema.ts'
 
 export interface GraphqlError {
@@ -22,7 +29,12 @@ export class Execution<C> {
   readonly #variables: Readonly<Record<string, unknown>>
   readonly #errors: GraphqlError[] = []
 
-  constructor(schema: Schema<C>, document: GraphqlDocument, operation: GraphqlOperation, variables: Readonly<Record<string, unknown>>) {
+  constructor(
+    schema: Schema<C>,
+    document: GraphqlDocument,
+    operation: GraphqlOperation,
+    variables: Readonly<Record<string, unknown>>,
+  ) {
     this.#schema = schema
     this.#document = document
     this.#operation = operation
@@ -37,23 +49,51 @@ export class Execution<C> {
       const at = { path: [this.#operationLabel(), ...path], locations: [node.location] }
       if (node.name === '__typename') return
       if (field === undefined) {
-        errors.push({ ...at, message: `Field '${node.name}' doesn't exist on type '${parentType}'`, extensions: { code: 'undefinedField', typeName: parentType, fieldName: node.name } })
+        errors.push({
+          ...at,
+          message: `Field '${node.name}' doesn't exist on type '${parentType}'`,
+          extensions: { code: 'undefinedField', typeName: parentType, fieldName: node.name },
+        })
         return
       }
       for (const name of node.args.keys()) {
-        if (field.args?.[name] === undefined) errors.push({ ...at, message: `Field '${node.name}' doesn't accept argument '${name}'`, extensions: { code: 'argumentNotAccepted', name: node.name, typeName: 'Field', argumentName: name } })
+        if (field.args?.[name] === undefined)
+          errors.push({
+            ...at,
+            message: `Field '${node.name}' doesn't accept argument '${name}'`,
+            extensions: { code: 'argumentNotAccepted', name: node.name, typeName: 'Field', argumentName: name },
+          })
       }
-      const missing = Object.entries(field.args ?? {}).filter(([name, type]) => type.endsWith('!') && !node.args.has(name))
-      if (missing.length > 0) errors.push({ ...at, message: `Field '${node.name}' is missing required arguments: ${missing.map(([name]) => name).join(', ')}`, extensions: { code: 'missingRequiredArguments', className: 'Field', name: node.name } })
+      const missing = Object.entries(field.args ?? {}).filter(
+        ([name, type]) => type.endsWith('!') && !node.args.has(name),
+      )
+      if (missing.length > 0)
+        errors.push({
+          ...at,
+          message: `Field '${node.name}' is missing required arguments: ${missing.map(([name]) => name).join(', ')}`,
+          extensions: { code: 'missingRequiredArguments', className: 'Field', name: node.name },
+        })
       const named = parseTypeName(field.type)
-      if (this.#schema[named] !== undefined && node.selections.length === 0) errors.push({ ...at, message: `Field must have selections (field '${node.name}' returns ${named} but has no selections. Did you mean '${node.name} { ... }'?)`, extensions: { code: 'selectionMismatch', nodeName: `field '${node.name}'`, typeName: named } })
+      if (this.#schema[named] !== undefined && node.selections.length === 0)
+        errors.push({
+          ...at,
+          message: `Field must have selections (field '${node.name}' returns ${named} but has no selections. Did you mean '${node.name} { ... }'?)`,
+          extensions: { code: 'selectionMismatch', nodeName: `field '${node.name}'`, typeName: named },
+        })
     })
     return errors
   }
 
   /** Visits every field once, parents before children, independently of the data. */
-  walk(visit: (parentType: string, node: FieldNode, path: readonly string[], parents: readonly FieldNode[]) => void): void {
-    const into = (type: string, selections: readonly SelectionNode[], path: readonly string[], parents: readonly FieldNode[]): void => {
+  walk(
+    visit: (parentType: string, node: FieldNode, path: readonly string[], parents: readonly FieldNode[]) => void,
+  ): void {
+    const into = (
+      type: string,
+      selections: readonly SelectionNode[],
+      path: readonly string[],
+      parents: readonly FieldNode[],
+    ): void => {
       for (const selection of selections) {
         if (selection.kind === 'field') {
           const here = [...path, selection.key]
@@ -85,7 +125,13 @@ export class Execution<C> {
   }
 
   /** undefined when a non-nullable field is null: the null then propagates to the parent. */
-  #object(type: string, parent: Parent, selections: readonly SelectionNode[], path: ReadonlyArray<string | number>, context: C): Record<string, unknown> | undefined {
+  #object(
+    type: string,
+    parent: Parent,
+    selections: readonly SelectionNode[],
+    path: ReadonlyArray<string | number>,
+    context: C,
+  ): Record<string, unknown> | undefined {
     const shown: Record<string, unknown> = {}
     for (const node of this.#collect(type, selections)) {
       if (node.name === '__typename') {
@@ -97,11 +143,17 @@ export class Execution<C> {
       const here = [...path, node.key]
       let value: unknown
       try {
-        const resolved = field.resolve === undefined ? parent[node.name] : field.resolve(parent, this.argumentsOf(node), context)
+        const resolved =
+          field.resolve === undefined ? parent[node.name] : field.resolve(parent, this.argumentsOf(node), context)
         value = this.#complete(field.type, resolved, node, here, context)
       } catch (error) {
         if (!(error instanceof FieldError)) throw error
-        this.#errors.push({ ...(error.type === undefined ? {} : { type: error.type }), path: here, locations: [node.location], message: error.message })
+        this.#errors.push({
+          ...(error.type === undefined ? {} : { type: error.type }),
+          path: here,
+          locations: [node.location],
+          message: error.message,
+        })
         value = null
       }
       if (value === null && field.type.endsWith('!')) return undefined
@@ -119,7 +171,12 @@ export class Execution<C> {
       for (const [at, item] of (value as unknown[]).entries()) {
         let shown: unknown
         if (item instanceof FieldError) {
-          this.#errors.push({ ...(item.type === undefined ? {} : { type: item.type }), path: [...path, at], locations: [node.location], message: item.message })
+          this.#errors.push({
+            ...(item.type === undefined ? {} : { type: item.type }),
+            path: [...path, at],
+            locations: [node.location],
+            message: item.message,
+          })
           shown = null
         } else shown = this.#complete(inner, item, node, [...path, at], context)
         if (shown === null && inner.endsWith('!')) return null
@@ -139,7 +196,10 @@ export class Execution<C> {
       if (selection.kind === 'field') return [selection]
       const fragment = selection.kind === 'inline' ? selection : this.#document.fragments.get(selection.name)
       if (fragment === undefined) return []
-      const applies = fragment.on === undefined || fragment.on === type || this.#schema[type]?.implements?.includes(fragment.on) === true
+      const applies =
+        fragment.on === undefined ||
+        fragment.on === type ||
+        this.#schema[type]?.implements?.includes(fragment.on) === true
       return applies ? this.#collect(type, fragment.selections) : []
     })
   }
@@ -178,7 +238,8 @@ function mergeSelections(a: unknown, b: unknown): unknown {
   if (Array.isArray(a) && Array.isArray(b)) return a.map((item, at) => mergeSelections(item, b[at]))
   if (typeof a === 'object' && a !== null && typeof b === 'object' && b !== null) {
     const joined: Record<string, unknown> = { ...(a as Record<string, unknown>) }
-    for (const [key, value] of Object.entries(b)) joined[key] = Object.hasOwn(joined, key) ? mergeSelections(joined[key], value) : value
+    for (const [key, value] of Object.entries(b))
+      joined[key] = Object.hasOwn(joined, key) ? mergeSelections(joined[key], value) : value
     return joined
   }
   return b

@@ -4,7 +4,12 @@ import type { Args } from './schema.ts'
 export interface Connection<T> {
   readonly nodes: readonly T[]
   readonly edges: ReadonlyArray<{ readonly cursor: string; readonly node: T }>
-  readonly pageInfo: { readonly hasNextPage: boolean; readonly hasPreviousPage: boolean; readonly startCursor: string | null; readonly endCursor: string | null }
+  readonly pageInfo: {
+    readonly hasNextPage: boolean
+    readonly hasPreviousPage: boolean
+    readonly startCursor: string | null
+    readonly endCursor: string | null
+  }
   readonly totalCount: number
 }
 
@@ -17,10 +22,22 @@ export interface ConnectionOptions<Item, Node> {
 }
 
 /** A Relay page of sorted items. */
-export function paginateConnection<Item, Node>(sorted: readonly Item[], args: Args, { cursorOf, compare, render: show }: ConnectionOptions<Item, Node>): Connection<Node> {
-  const { first, last, after, before } = args as { first?: number | null; last?: number | null; after?: string | null; before?: string | null }
+export function paginateConnection<Item, Node>(
+  sorted: readonly Item[],
+  args: Args,
+  { cursorOf, compare, render: show }: ConnectionOptions<Item, Node>,
+): Connection<Node> {
+  const { first, last, after, before } = args as {
+    first?: number | null
+    last?: number | null
+    after?: string | null
+    before?: string | null
+  }
   const from = typeof after === 'string' ? countLeading(sorted, (item) => compare(item, after) <= 0) : 0
-  const until = Math.max(from, typeof before === 'string' ? countLeading(sorted, (item) => compare(item, before) < 0) : sorted.length)
+  const until = Math.max(
+    from,
+    typeof before === 'string' ? countLeading(sorted, (item) => compare(item, before) < 0) : sorted.length,
+  )
   const start = typeof first !== 'number' && typeof last === 'number' ? Math.max(from, until - last) : from
   const end = typeof first === 'number' ? Math.min(until, from + first) : until
   const edges = sorted.slice(start, end).map((item) => ({ cursor: cursorOf(item), node: show(item) }))
