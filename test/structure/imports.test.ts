@@ -470,19 +470,15 @@ describe('the console', () => {
       .filter((target) => {
         if (!target.startsWith('.')) return !PACKAGES.includes(target)
         const to = resolve(source, dirname(file), target)
-        return (
-          !to.startsWith(`${source}/`) &&
-          !(
-            to.startsWith(`${root}/`) &&
-            code.includes(` from '${target}'`) &&
-            code
-              .split('\n')
-              .filter((line) => line.includes(`'${target}'`))
-              .every((line) => line.startsWith('import type '))
-          )
-        )
+        return !to.startsWith(`${source}/`) && !(to.startsWith(`${root}/`) && importsOnlyTypes(code, target))
       })
       .map((target) => `${file} imports ${target}`)
+
+  /** Whether every import of the target is an `import type`; its names may be on lines of their own. */
+  const importsOnlyTypes = (code: string, target: string): boolean => {
+    const imports = [...code.matchAll(/^import\b([^'";]*?)\bfrom\s+'([^']+)'/gm)].filter((found) => found[2] === target)
+    return imports.length > 0 && imports.every((found) => found[1]?.startsWith(' type ') === true)
+  }
 
   test('imports its packages and itself, and only types from the server', () => {
     const found = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
