@@ -102,10 +102,10 @@ function createKindSchema<Kind extends string>(kinds: Readonly<Record<Kind, Json
     type: 'object',
     required: ['kind'],
     properties: { kind: { enum: Object.keys(kinds) } },
-    // oxlint-disable-next-line unicorn/no-thenable
-    allOf: Object.entries<JsonSchema>(kinds).map(([kind, then]) => ({
+    allOf: Object.entries<JsonSchema>(kinds).map(([kind, schema]) => ({
       if: { properties: { kind: { const: kind } }, required: ['kind'] },
-      then,
+      // oxlint-disable-next-line unicorn/no-thenable
+      then: schema,
     })),
   }
 }
