@@ -58,22 +58,24 @@ describe('advise', () => {
     ]
     const answer = await project.run(...args)
     expect(answer).toMatchObject({ code: 0, stdout: expect.stringContaining('worker.ts') })
-    expect(answer.stdout).toMatch(/pageNumber, state \{page:number,pass:object\}[\s\S]*changes = none: .* N80/)
+    expect(answer.stdout).toMatch(
+      /pageNumber, state \{page:number,pass:object\}[\s\S]*changes = none: Read the whole list every time/,
+    )
     expect((await project.json('status'))['syncs']).toMatchObject([{ sync: 'items', mode: 'replace' }])
     project.write('worker.ts', 'mine')
-    expect(await project.run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('there already') })
+    expect(await project.run(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('already exists') })
     expect(readFileSync(join(project.folder, 'worker.ts'), 'utf8')).toBe('mine')
     expect(await project.run(...args, '--force')).toMatchObject({ code: 0 })
     expect(readFileSync(join(project.folder, 'worker.ts'), 'utf8')).toContain('export default worker')
   })
 
   test.each([
-    [[], 'no answer to "api"'],
+    [[], '"api" is not answered'],
     [['--answer', 'api=other'], 'one of events, timestamp, sync-token, newest-first, none'],
     [['--answer', 'apy=other'], 'Did you mean'],
     [['--answer', 'api=xero'], 'one of salesforce'],
     [['--answer', 'api'], 'name=value'],
-    [['--answer', 'api=stripe', '--answer', 'size=small'], 'decides nothing'],
+    [['--answer', 'api=stripe', '--answer', 'size=small'], 'has no effect'],
     [
       [
         '--answer',
@@ -95,8 +97,8 @@ describe('advise', () => {
       ['--answer', 'api=other', '--answer', 'changes=newest-first', '--answer', 'deletes=reported'],
       'one of matter, ignore',
     ],
-    [['--answers', '-'], 'cannot be read as JSON'],
-    [['--answers', 'nowhere.json'], 'cannot be read as JSON'],
+    [['--answers', '-'], 'are not valid JSON'],
+    [['--answers', 'nowhere.json'], 'are not valid JSON'],
   ])('where nobody can be asked, %j is refused with what to say', async (args, words) => {
     const { code, stdout } = await new Project().run('advise', ...args, '--json')
     expect(code).toBe(2)

@@ -49,7 +49,7 @@ describe('as of, on SQLite', () => {
     ]) {
       await expect(runSelect(location, sql, { limit: 0, tenant: 'default', asOf: START })).rejects.toMatchObject({
         code: 'ARGUMENT_INVALID',
-        message: expect.stringContaining('present of things'),
+        message: expect.stringContaining('reads current data of things'),
       })
     }
     expect(

@@ -228,7 +228,7 @@ test(
     done.add('demo')
 
     const service = project.start('start', '--port', '0', '--file', 'worker.mjs', { env })
-    await service.says('is served at')
+    await service.says('Feed: http')
     const [url] = /http:\/\/[\d.:]+/.exec(service.stdout)!
     for (const path of [
       '/agents/v1/changes',

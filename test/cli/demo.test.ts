@@ -84,7 +84,7 @@ test('demo --keep keeps the worker and its store; --seconds ends it; a non-empty
   expect({ code, stdout }).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /1 {2}Look at it\n {3}http:.*2 {2}Follow every change\n.*3 {2}Query the rows\n.*4 {2}Ask why.*are in .*kept/s,
+      /1 {2}Open the console\n {3}http:.*2 {2}Follow every change\n.*3 {2}Query the rows\n.*4 {2}Show the history of a row\n.*are in .*kept/s,
     ),
   })
   expect(await project.json('query', 'select count(*) as n from customers', '--file', 'kept/worker.ts')).toMatchObject({

@@ -115,7 +115,9 @@ describe('discover', () => {
       sync: 'shop.customers',
       drift: words.join('; '),
     })
-    expect((await project.ask('status')).stdout).toContain(`shop.customers: not as before: ${words.join('; ')}.`)
+    expect((await project.ask('status')).stdout).toContain(
+      `shop.customers: records changed shape: ${words.join('; ')}.`,
+    )
   })
 
   test('reports a missing manifest, and a source that cannot list streams', async () => {

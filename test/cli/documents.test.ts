@@ -103,7 +103,7 @@ describe('documents', () => {
     expect((await project.ask('run', 'people-list')).stdout).toContain(
       'people.name: a value of type json does not fit the column of type text',
     )
-    expect((await project.ask('status')).stdout).toContain('`tidemark schema plan people` makes room.')
+    expect((await project.ask('status')).stdout).toContain('Run `tidemark schema plan people`.')
     expect((await project.ask('doctor')).stdout).toContain('columns of people')
     expectGolden('schema-show', project, await project.ask('schema', 'show', 'people', '--json'))
     expectGolden('schema-plan', project, await project.ask('schema', 'plan', 'people', '--json'))
@@ -120,12 +120,12 @@ describe('documents', () => {
     expectGolden('schema-applied', project, await project.ask('schema', 'show', 'people', '--json'))
     expect(
       (await project.ask('schema', 'apply', 'people', '--rename', 'name=called', '--drop', 'id', '--yes')).stdout,
-    ).toContain('The columns of people are changed')
+    ).toContain('Changed the columns of people')
     expect((await project.ask('query', 'select called from people order by _key', '--json')).stdout).toContain('Ann')
     expect((await project.ask('status')).stdout).not.toContain('schema plan')
     expectGolden('schema-unknown', project, await project.ask('schema', 'show', 'peple', '--json'))
     expect((await project.ask('schema', 'plan', 'people', '--widen', 'name=biggint')).stderr).toContain(
-      'There is no type "biggint". Did you mean "bigint"?',
+      'Unknown type "biggint". Did you mean "bigint"?',
     )
     expectGolden(
       'schema-widen-refused',
@@ -158,7 +158,7 @@ describe('documents', () => {
     project.source({ people: people(4), pageSize: 10 })
     await project.ask('run', 'people-list')
     expect((await project.ask('schema', 'show', 'people')).stdout).toContain(
-      '5 rows (1 deleted, with _deleted_at; deletes are hard now, and these rows are being removed)',
+      '5 rows (1 deleted, with _deleted_at; deletes are hard now, and these rows are being purged)',
     )
     await project.ask('run', 'people-list')
     expect((await project.ask('schema', 'show', 'people')).stdout).toContain('people: 4 rows, 1 earlier versions')
@@ -206,10 +206,10 @@ describe('documents', () => {
     expect([renamed.stdout.match(/updated/g)?.length, renamed.stdout.includes('created'), renamed.stderr]).toEqual([
       1,
       false,
-      expect.stringContaining('What was before is older than the log is kept.'),
+      expect.stringContaining('Earlier changes are older than the log retention and were deleted.'),
     ])
     expect((await project.ask('why', 'people', 'p0002')).stdout).toContain(
-      'it never had one, or it was deleted longer ago than the log is kept',
+      'Entries older than the log retention are deleted.',
     )
   })
 

@@ -37,7 +37,7 @@ describe('1: failed', () => {
     const { code, stdout, stderr } = await project.run('run')
     expect(code).toBe(1)
     // Rows are there, and still it is not the time to look at them.
-    expect(stderr).not.toContain('Look at it')
+    expect(stderr).not.toContain('Query it')
     expect(stdout).toMatch(/✗ people-list {2}CONNECTOR_FAILED {2}the office is closed \(at worker\.ts:\d+\)\n {2}\S.+/)
   })
 
@@ -84,13 +84,13 @@ describe('2: your input', () => {
     ['an unknown sync to pause', ['pause', 'rooms-changes'], 'Did you mean "room-changes"?'],
     ['an unknown sync, with those there are', ['state', 'get', 'zzz'], 'It has people-list, room-changes'],
     ['a missing argument', ['preview'], "Missing required argument 'sync'"],
-    ['a number that is none', ['run', '--max-pages', 'many'], 'It is a whole number from 1 up'],
+    ['a number that is none', ['run', '--max-pages', 'many'], 'It must be a whole number of at least 1'],
     ['a store that is none', ['status', '--store', 'mysql://localhost/x'], 'STORE_URL_INVALID'],
     ['a tenant that cannot be one', ['status', '--tenant', '../x'], 'NAME_INVALID'],
     ['a worker file that is not there', ['run', '--file', 'nowhere.ts'], 'WORKER_NOT_FOUND'],
     ['a query that writes', ['query', 'delete from people'], 'ARGUMENT_INVALID'],
     ['a query that writes a file', ['query', "vacuum into 'copy.db'"], 'ARGUMENT_INVALID'],
-    ['a state that is not JSON', ['preview', 'people-list', '--state', '{next:2}'], 'is not JSON'],
+    ['a state that is not JSON', ['preview', 'people-list', '--state', '{next:2}'], 'is not valid JSON'],
   ])('%s', async (_, args, words) => {
     const project = Project.withWorker()
     if (args[0] === 'query') await project.ask('run')
@@ -106,7 +106,7 @@ describe('2: your input', () => {
     await project.ask('run')
     expect(await project.ask('query', 'select 1; drop table tidemark_commits')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('one statement'),
+      stderr: expect.stringContaining('must be a single statement'),
     })
     expect((await project.ask('query', 'with x as (select 1) delete from tidemark_commits')).code).not.toBe(0)
     expect(await project.ask('query', 'select * from nowhere')).toMatchObject({

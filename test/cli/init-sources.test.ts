@@ -116,7 +116,7 @@ test('doctor recognizes secrets with a simulated fallback', async () => {
   const project = new Project()
   await project.run('init', '--source', 'kraken', '--yes')
   expect(await project.run('doctor')).toMatchObject({
-    stdout: expect.stringMatching(/✓ secrets  KRAKEN_\w+: not set, so that something simulated is read/),
+    stdout: expect.stringMatching(/✓ secrets  KRAKEN_\w+: not set; using simulated data/),
   })
   project.write('.env', 'KRAKEN_SECRET=x\n')
   expect(await project.run('doctor')).toMatchObject({

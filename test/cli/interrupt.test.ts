@@ -48,10 +48,10 @@ describe('XA10 a run can be stopped at any time', () => {
     const project = Project.withWorker()
     project.write('worker.ts', DEAF)
     const running = project.start('run', 'deaf')
-    await running.says('cycle 1 begins')
+    await running.says('cycle 1 starts')
     running.process.kill('SIGINT')
     const { code, stdout } = await running.ended
-    expect([code, stdout]).toEqual([130, expect.stringContaining('stopped as asked')])
+    expect([code, stdout]).toEqual([130, expect.stringContaining('stopped; the next run continues here')])
   })
 
   test('the second signal exits immediately; two simultaneous signals count as one', async () => {
@@ -85,7 +85,7 @@ describe('XA10 a run can be stopped at any time', () => {
     await running.says('"page":2')
     running.process.kill('SIGKILL')
     await running.ended
-    expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over')
+    expect((await project.run('status')).stdout).toContain('is abandoned; the next run takes over')
     project.source({ people: people(40) })
     expect(await project.json('run', 'people-list')).toMatchObject({
       ok: true,

@@ -97,9 +97,9 @@ test('XC32 after a gap longer than the retention, status and doctor report the b
     expect(needed?.reason).toMatch(/^shop was last complete at .* keeps changes and deletions for 30 days only\.$/)
   }
   const { stdout } = await project.ask('status', '--file', 'worker.mjs')
-  expect(stdout).toMatch(/shop-backfill: everything has to be read again/)
+  expect(stdout).toMatch(/shop-backfill: needs a backfill since/)
   const doctor = await project.ask('doctor', '--file', 'worker.mjs')
-  expect(doctor.stdout).toMatch(/sync shop\b.*WARNING: it needs a backfill: shop was last complete/)
+  expect(doctor.stdout).toMatch(/sync shop\b.*WARNING: needs a backfill: shop was last complete/)
   expect(await project.ask('run', '--file', 'worker.mjs')).toMatchObject({
     stdout: expect.stringMatching(/HISTORY_LOST|shop-backfill/),
   })
@@ -114,7 +114,7 @@ test('XC32 state reset of a delta requests a backfill, reports it, and the next 
   const reset = ['state', 'reset', 'shop', '--reason', 'doubt', '--file', 'worker.mjs'] as const
   expect(await project.ask(...reset)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('shop-backfill, which the next run starts'),
+    stderr: expect.stringContaining('shop-backfill, which starts with the next run'),
   })
   expect(await project.json(...reset, '--yes')).toMatchObject({
     needs_backfill: 'shop-backfill',

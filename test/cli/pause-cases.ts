@@ -67,7 +67,7 @@ export function describePauses(environment: () => Promise<Record<string, string>
     vendor.refusals = 1
     expect(await project.run('preview', 'one', env)).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/waits 1s \(RATE_LIMITED\)/),
+      stderr: expect.stringMatching(/waiting 1s \(RATE_LIMITED\)/),
     })
     expect(vendor.requests).toBe(2)
     vendor.headers = { 'retry-after': String(PAUSE_S) }

@@ -33,7 +33,7 @@ test('on a terminal each sync has one live line; results and log lines stay abov
   expect(lines()).toEqual([
     '{"message":"a line of the log"}',
     expect.stringMatching(/^▸ accounts/),
-    expect.stringMatching(/waits 2\ds \(RATE_LIMITED\)$/),
+    expect.stringMatching(/waiting 2\ds \(RATE_LIMITED\)$/),
   ])
   display.showResult(result('accounts'))
   expect(lines().slice(1)).toEqual([expect.stringMatching(/^✓ accounts/), expect.stringMatching(/^▸ contacts/)])
@@ -67,7 +67,7 @@ test('with more syncs than rows and names wider than the screen, running syncs c
   expect(lines().at(-1)).toBe('… and 8 more')
   expect(Math.max(...lines().map((line) => line.length))).toBeLessThan(80)
   // A long name leaves room for what moves beside it.
-  expect(lines()[1]).toMatch(/^▸ sync-29-xxxxxxx… {2}1 page · 10 rows · \d+\/s · 2026-01-31 · .*to go$/)
+  expect(lines()[1]).toMatch(/^▸ sync-29-xxxxxxx… {2}1 page · 10 rows · \d+\/s · 2026-01-31 · .*left$/)
   display.close()
   expect(lines()).toEqual([])
   vi.useRealTimers()
@@ -92,7 +92,7 @@ test('on a narrow screen the tidemark of today is its time, and stays when there
   ])
   display.showProgress('customers-backfill', { kind: 'waiting', cycle: 1, ms: 60_000, code: 'RATE_LIMITED' })
   vi.advanceTimersByTime(1_000)
-  expect(lines()[0]).toMatch(/^▸ customers-b… {2}12 pages · 1,200 rows · waits 59s \(RATE/)
+  expect(lines()[0]).toMatch(/^▸ customers-b… {2}12 pages · 1,200 rows · waiting 59s \(RATE/)
   display.close()
   vi.useRealTimers()
 })
@@ -115,7 +115,7 @@ test('a continuous sync keeps its line, which shows the newest cycle', () => {
   vi.advanceTimersByTime(1_000)
   landed(10, 1_200)
   vi.advanceTimersByTime(1_000)
-  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 10 rows · 5\/s · [34]m( \d+s)? to go$/)])
+  expect(lines()).toEqual([expect.stringMatching(/^▸ accounts {2}1 page · 10 rows · 5\/s · [34]m( \d+s)? left$/)])
   display.showResult(result('accounts'))
   display.showProgress('accounts', { kind: 'begun', cycle: 2, resumed: false, page: 0 })
   display.showProgress('accounts', {
@@ -223,7 +223,7 @@ test('piped, each step is a line, and pages are printed only at intervals', () =
   display.showResult(result('accounts'))
   display.close()
   expect(lines()).toEqual([
-    '  accounts  cycle 1 goes on after page 7',
+    '  accounts  cycle 1 resumes after page 7',
     expect.stringMatching(/^✓ accounts {2}1 page · 2 created/),
   ])
 })

@@ -42,7 +42,7 @@ describe('restate up', () => {
     )
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 3, error: { code: 'PORT_TAKEN' } })
     process.kill(pid, 'SIGKILL')
-    expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('ended by itself') })
+    expect(await up.ended).toMatchObject({ code: 3, stdout: expect.stringContaining('exited unexpectedly') })
   })
 
   test('the worker is served and registered, runs when triggered, and ends with the server', async () => {

@@ -7,7 +7,7 @@ test('sim reports worlds, speed and faults; the same seeds give the same digest'
   expect(first).toMatchObject({ seeds: 5, first_seed: 1, failures: [] })
   expect((await project.json('sim', '--seeds', '5'))['digest']).toBe(first['digest'])
   expect((await project.run('sim', '--seeds', '2', '--first-seed', '7')).stdout).toMatch(
-    /^2 worlds from seed 7 · .+ a second · .+ faults injected/,
+    /^2 worlds from seed 7 · .+ per second · .+ faults injected/,
   )
 })
 

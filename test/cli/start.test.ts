@@ -53,12 +53,12 @@ describe('start runs every sync on its schedule, until stopped', () => {
     })
     expect(standing.runner.lease_left_ms).toBeGreaterThan(0)
     expect((await project.run('status')).stdout).toMatch(
-      new RegExp(`people-list: run by process ${pid} on .*, taken .*, lease for another \\d+s`),
+      new RegExp(`people-list: run by process ${pid} on .*, lease acquired .*, expires in \\d+s`),
     )
     service.process.kill('SIGKILL')
     await service.ended
     expect((await project.json('status'))['syncs'][0]).toMatchObject({ runner: { pid, gone: true } })
-    expect((await project.run('status')).stdout).toContain('held it and is gone; the next run takes over.')
+    expect((await project.run('status')).stdout).toContain('is abandoned; the next run takes over.')
   })
 
   test('RX9 the log lines of a cycle have its tenant, sync, number and result', async () => {

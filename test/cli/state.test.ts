@@ -24,7 +24,7 @@ describe('NX4 Z23 manual state changes need a reason and are audited', () => {
       const { code, stdout, stderr } = await project.ask('state', ...args)
       expect([code, stdout]).toEqual([2, ''])
       expect(stderr).toMatch(
-        /The plan for room-changes:[\s\S]+forgets[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/,
+        /Plan for room-changes:[\s\S]+replaces[\s\S]+keeps[\s\S]+next cycle[\s\S]+CONFIRMATION_NEEDED/,
       )
     }
     expect(await project.json('state', 'get', 'room-changes')).toMatchObject({ version: 2 })
@@ -174,7 +174,7 @@ describe('R51 states are compared, copied and verified', () => {
     })
     expect(await project.ask('state', 'verify', '--expect', 'ff')).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('not in it'),
+      stdout: expect.stringContaining('does not contain the expected head'),
     })
   })
 })

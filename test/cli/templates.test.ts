@@ -33,7 +33,10 @@ test('each template type-checks as is, with its own settings and without Node ty
     JSON.stringify({ ...settings, include: NAMES.map((name) => `${name}/*.ts`) }),
   )
   expect(compile()).toBe('')
-  writeFileSync(join(folder, 'stripe/wrong.ts'), "import { orShop } from 'tidemark/testing'\norShop({ file: 1 })\n")
+  writeFileSync(
+    join(folder, 'stripe/wrong.ts'),
+    "import { realOrSampleShop } from 'tidemark/testing'\nrealOrSampleShop({ file: 1 })\n",
+  )
   expect(compile()).toContain('wrong.ts')
 })
 
@@ -65,7 +68,7 @@ test('the demo, as the README writes it: it prints its console address, its comm
   onTestFinished(() => signal('SIGKILL'))
   let said = ''
   demo.stdout.setEncoding('utf8').on('data', (text: string) => void (said += text))
-  await expect.poll(() => said, { timeout: 120_000, interval: 200 }).toMatch(/4 {2}Ask why a row is as it is\n.+\n/)
+  await expect.poll(() => said, { timeout: 120_000, interval: 200 }).toMatch(/4 {2}Show the history of a row\n.+\n/)
   const [look, follow, query, why] = [...said.matchAll(/^\d {2}.*\n {3}(.*)$/gm)].map(([, command]) => command!)
   // The page itself is built apart, and looked at by the tests of the console.
   expect(look).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/)
@@ -77,7 +80,7 @@ test('the demo, as the README writes it: it prints its console address, its comm
   expect(await run(`${follow!} --max-time 5 || true`)).toMatch(/^event: change$/m)
   signal('SIGINT')
   await isOver
-  expect(said).toMatch(/Nothing is left behind\.\n$/)
+  expect(said).toMatch(/All data of the demo is deleted\.\n$/)
 })
 
 function compile(): string {

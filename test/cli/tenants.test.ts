@@ -49,7 +49,7 @@ test('Z14 a tenant with a running sync is not erased; the lease of a killed run 
   await running.ended
   expect(await project.ask('tenants', 'delete', 'default', '--yes')).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('is erased'),
+    stdout: expect.stringContaining('Erased tenant default'),
   })
 })
 

@@ -39,7 +39,7 @@ describe("a worker's own code in the process of a command", () => {
     const { code, stderr, stdout } = await project.run('run')
     expect(stdout).toMatch(/✓ people/)
     expect(stdout).toMatch(/✓ places/)
-    expect(stderr).toMatch(/a timer or event listener of a connector threw.*from a timer.*worker\.ts:5/)
+    expect(stderr).toMatch(/a timer or listener of a connector threw.*from a timer.*worker\.ts:5/)
     expect(code).toBe(0)
   })
 
@@ -70,7 +70,7 @@ test('hints repeat the flags for worker, store and tenant, and work as printed',
   project.write('sub folder/worker.ts', sync(PAGE))
   const flags = ['--file', 'sub folder/worker.ts', '--store', `sqlite:${project.folder}/other.db`, '--tenant', 'acme']
   const { stderr } = await project.run('run', ...flags)
-  const [, hint] = /Look at it: npx tidemark (.*)/.exec(stderr)!
+  const [, hint] = /Query it: npx tidemark (.*)/.exec(stderr)!
   expect(hint).toContain(`--file 'sub folder/worker.ts' --store sqlite:${project.folder}/other.db --tenant acme`)
   const words = [...hint!.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare]) => single ?? double ?? bare!,

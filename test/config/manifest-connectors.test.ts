@@ -388,7 +388,7 @@ describe('invalid manifests', () => {
     [
       'a name that is no table',
       'connector: servicenow\nconfig: { instance_url: "https://x", user: "${A}", password: "${B}" }\nstreams:\n  - { id: a, options: { table: "no-table" } }\n',
-      /^tidemark\.yaml:4:5: a: "no-table" is not a table of ServiceNow\.$/,
+      /^tidemark\.yaml:4:5: a: "no-table" is not a valid ServiceNow table name\.$/,
     ],
     ...[
       ['stripe', '{ api_key: "${A}" }', 'stripe.customers'],

@@ -82,7 +82,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
       )
     await expect
       .poll(() => row('stars').getByRole('img').getAttribute('aria-label'))
-      .toMatch(/The tail has not reached the end of the list\. The head stands at the newest item/)
+      .toMatch(/The tail has not reached the end of the list\. The head is at the newest item/)
     await expect
       .poll(() => page.getByRole('figure').allInnerTexts())
       .toEqual([expect.stringMatching(/Throughput/), expect.stringMatching(/Lag/), expect.stringMatching(/Errors/)])
@@ -192,7 +192,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
       .toEqual(['key', 'total integer', 'big integer', 'lines json', 'changed'])
     expect(await page.getByRole('region', { name: 'Records' }).last().innerText()).not.toContain('9007199254740992')
     await expect
-      .poll(() => page.getByLabel('The SQL', { exact: true }).innerText())
+      .poll(() => page.getByLabel('SQL', { exact: true }).innerText())
       .toBe('select total, big, lines\nfrom orders\nlimit 20;')
 
     await page.goto(`${scene.url}/console/databases/customers`)
@@ -211,7 +211,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await entry.waitFor({ timeout: 20_000 })
     await expect
       .poll(() => entry.innerText())
-      .toMatch(/by customers, cycle \d+, page 1; the source says[\s\S]*name\s+Grace Hopper → Grace Brewster Hopper/)
+      .toMatch(
+        /by customers, cycle \d+, page 1; changed in the source[\s\S]*name\s+Grace Hopper → Grace Brewster Hopper/,
+      )
     await expect.poll(() => page.getByText('2 changes').count()).toBe(1)
   })
 
@@ -323,12 +325,12 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await databases.getByLabel('orders').check()
     await page.getByRole('group', { name: 'Actions all actions' }).getByLabel('deleted').check()
     await page.getByRole('group', { name: 'Databases only orders' }).waitFor()
-    await page.getByLabel('Begin with everything').check()
+    await page.getByLabel('Start with the whole log').check()
     await expectAccessible(page, 'new webhook')
     await page.setViewportSize(NARROW)
     expect(await sideways(page)).toBe(0)
     await page.getByRole('button', { name: 'Create webhook' }).click()
-    await page.getByLabel('The secret', { exact: true }).waitFor()
+    await page.getByLabel('Secret', { exact: true }).waitFor()
     const [added] = await scene.store.webhooks()
     onTestFinished(async () => void (await scene.store.removeWebhook(added!.id, { actor: 'test', at: 0 })))
     expect(added).toMatchObject({ databases: ['orders'], actions: ['deleted'], sequence: 0 })
@@ -423,7 +425,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const page = await at('/access')
     const tenants = page.getByRole('table', { name: 'Tenants' })
     await tenants.getByText('acme').waitFor()
-    await expect.poll(() => tenants.innerText()).toMatch(/acme\s+1\s+0\s+0\s+0\s+default you\s+7\s+[45]\s+\d+\s+\d+/)
+    await expect
+      .poll(() => tenants.innerText())
+      .toMatch(/acme\s+1\s+0\s+0\s+0\s+default current\s+7\s+[45]\s+\d+\s+\d+/)
     expect(await page.content()).not.toContain('secretly')
   })
 

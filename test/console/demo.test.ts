@@ -103,7 +103,7 @@ describe.skipIf(missing !== null)('the console of a running demo', () => {
       .filter({ hasText: 'SCHEMA_MISMATCH' })
     await expect.poll(() => refused.count()).toBeGreaterThan(0)
     await page.goto(`${ready.url}/console/access`)
-    await page.getByText('on this machine').waitFor()
+    await page.getByText('local access without a key').waitFor()
     await page.getByRole('table', { name: 'Keys' }).getByText('valid').first().waitFor()
     await page.goto(`${ready.url}/console/audit`)
     await page.getByText(/✓ Chain verified, \d+ entries/).waitFor()

@@ -106,11 +106,11 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     }
     await page.goto(`${stand.url}/console/webhooks`)
     await page.getByRole('button', { name: 'Edit…' }).click()
-    await page.getByText('Nothing is changed yet').waitFor()
+    await page.getByText('No changes yet').waitFor()
     expect((await page.getByRole('dialog').boundingBox())!.height).toBeLessThan(NARROW.height)
     expect(await page.locator('nav [aria-current]').innerText()).toBe('Webhooks')
     await page.goto(`${stand.url}/console/nowhere`)
-    await page.getByText('There is no such page').waitFor()
+    await page.getByRole('heading', { name: 'Page not found', level: 2 }).waitFor()
     expect(await page.locator('nav [aria-current]').count()).toBe(0)
     expect(page.trouble).toEqual([])
   })
@@ -147,7 +147,7 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     await page.getByText('Older changes are no longer in the log.').waitFor()
     expect(await page.locator('.why-entry').count()).toBe(1)
     await page.goto(`${stand.url}/console/databases/things/gone`)
-    await page.getByText('There never was such a record, or it was deleted longer ago than the log is kept.').waitFor()
+    await page.getByText('The record never existed, or it was deleted before the start of the log.').waitFor()
   })
 
   test('a key with few scopes sees a plain notice and no actions that it may not use', async () => {

@@ -33,5 +33,5 @@ test('docs/tutorials/first-copy.md: every command runs, in the order of the page
   ])
   expect(ran[1]).toMatch(/✓ customers-backfill .* created/)
   expect(ran[7]).toMatch(/created .*customers-backfill/)
-  expect(ran[8]).toMatch(/^present {2}customers has it\./m)
+  expect(ran[8]).toMatch(/^present {2}The row is in customers\./m)
 })

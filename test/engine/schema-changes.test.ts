@@ -55,7 +55,7 @@ describe('records that do not fit their columns', () => {
         await replayQuarantinedRecords(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })
       ).map(({ outcome: fate, message }) => [fate, message])
     }
-    expect(await again()).toEqual([['refused', 'age is text, and its column bigint']])
+    expect(await again()).toEqual([['refused', 'age is text, but its column is bigint']])
     expect(await scene.store.quarantineEntries()).toHaveLength(1)
     await change('age', 'text')
     expect(await again()).toEqual([['landed', '']])
@@ -86,11 +86,13 @@ describe('records that do not fit their columns', () => {
     })
     expect(worker.plan('desks').databases).toMatchObject([{ name: 'desks', schemaChanges: 'quarantine' }])
     expect(() => worker.database('halls', { schema: 'grow' as SchemaMode })).toThrow(
-      'schema is "grow"; it may be evolve, freeze, quarantine',
+      'schema is "grow", but it must be one of evolve, freeze, quarantine',
     )
-    expect(() => worker.database('halls', { schema: 'freeze', schemaChanges: 'evolve' })).toThrow('give one of them')
+    expect(() => worker.database('halls', { schema: 'freeze', schemaChanges: 'evolve' })).toThrow(
+      'Set only one of them',
+    )
     expect(() => worker.database('rooms', { schemaChanges: 'grow' as SchemaMode })).toThrow(
-      'schemaChanges is "grow"; it may be evolve, freeze, quarantine',
+      'schemaChanges is "grow", but it must be one of evolve, freeze, quarantine',
     )
   })
 })

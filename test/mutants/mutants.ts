@@ -234,7 +234,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'engine/retrying-store.js',
-        find: "answerLost ||= error.code === 'COMMIT_UNKNOWN';",
+        find: "isResponseLost ||= error.code === 'COMMIT_UNKNOWN';",
         replace:
           "if (error.code === 'COMMIT_UNKNOWN') return { kind: 'landed', version: commit.version, headSequence: 0, counts: noCounts(), paused: false };",
       },
@@ -269,7 +269,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: CHECKPOINT,
-        find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)",
+        find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
         replace: 'true',
       },
     ],
@@ -283,7 +283,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: CHECKPOINT,
-        find: "move.kind === 'set' || move.kind === 'replay' || (entry.inflight_cycle === move.cycle && entry.inflight_page === move.page - 1)",
+        find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
         replace: 'true',
       },
     ],
@@ -299,7 +299,7 @@ export const MUTANTS: readonly Mutant[] = [
         file: CHECKPOINT,
         find: "case 'continue':\n",
         replace: `case 'continue':
-            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: move.state, sync });
+            yield* sql.run('update {registry} set committed = :state where tenant_id = :tenant and sync_id = :sync', { state: transition.state, sync });
 `,
       },
     ],
@@ -322,7 +322,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair'],
     overrides: CONTENDED,
     seeds: 150,
-    foundBy: 1,
+    foundBy: 62,
   },
   {
     name: 'no comparison of times: the later read wins, though a lagging replica was read',
@@ -359,7 +359,7 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['pair'],
     overrides: { ...CONTENDED, deletions: 'inline', deleteShare: 0.4 },
     seeds: 200,
-    foundBy: 24,
+    foundBy: 117,
   },
   {
     name: 'a swept row returns with a page that was read before the sweep',
@@ -371,7 +371,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a repeated row leaves no entry while a listing runs, and an older page of the same time wins',
-    patches: [{ file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' }],
+    patches: [{ file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' }],
     worlds: ['pair'],
     overrides: { ...SLOW_LISTING, granularityMs: 1_000 },
     seeds: 100,
@@ -408,11 +408,11 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['replace', 'delta'],
     overrides: { runnerSkewMs: 5_000, runners: 3 },
     seeds: 60,
-    foundBy: 7,
+    foundBy: 33,
   },
   {
     name: 'the sweep does not move the end of the feed',
-    patches: [{ file: COMMIT, find: 'position += swept.count;', replace: '' }],
+    patches: [{ file: COMMIT, find: 'headSequence += swept.count;', replace: '' }],
     worlds: ['replace'],
     seeds: 60,
     foundBy: 2,
@@ -435,8 +435,8 @@ export const MUTANTS: readonly Mutant[] = [
     // The entry that a changed time leaves while a listing runs protects the row as well: so both are removed.
     name: 'the sweep deletes rows that another sync has just seen',
     patches: [
-      { file: SWEEP, find: 'if (seen.length === 0)', replace: 'if (seen.length >= 0)' },
-      { file: PLAN, find: 'if (restateSince === undefined)', replace: 'if (restateSince !== 0)' },
+      { file: SWEEP, find: 'if (seenSequences.length === 0)', replace: 'if (seenSequences.length >= 0)' },
+      { file: PLAN, find: 'if (forceLogSince === undefined)', replace: 'if (forceLogSince !== 0)' },
     ],
     worlds: ['pair'],
     overrides: SLOW_LISTING,
@@ -463,7 +463,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: CHECKPOINT,
-        find: `yield* deleteSeen(sql, move.cycle);
+        find: `yield* deleteSeen(sql, transition.cycle);
             yield* sql.kernel.writeAudit(entry, { version: entry.version`,
         replace: 'yield* sql.kernel.writeAudit(entry, { version: entry.version',
       },
@@ -476,18 +476,18 @@ export const MUTANTS: readonly Mutant[] = [
     worlds: ['replace'],
     overrides: { records: 4, deleteShare: 0.4 },
     seeds: 150,
-    foundBy: 60,
+    foundBy: 44,
   },
   {
     name: 'no delete limit: a listing that omits most rows is trusted',
-    patches: [{ file: 'stores/kit/plan-landing.js', find: 'if (doomed === 0)', replace: 'if (doomed >= 0)' }],
+    patches: [{ file: 'stores/kit/plan-landing.js', find: 'if (toDelete === 0)', replace: 'if (toDelete >= 0)' }],
     worlds: ['lie'],
     seeds: 40,
     foundBy: 7,
   },
   {
     name: 'a contested row is never confirmed',
-    patches: [{ file: PLAN, find: "row.sequence <= listing.settledSequence ? 'wins' : 'waits'", replace: "'waits'" }],
+    patches: [{ file: PLAN, find: "row.sequence <= settledSequence ? 'wins' : 'waits'", replace: "'waits'" }],
     worlds: ['replace'],
     overrides: TIMES_GO_BACK,
     seeds: 40,
@@ -498,7 +498,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: PLAN,
-        find: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy))\n            return 'open';\n        return row.sequence <= listing.settledSequence ? 'wins' : 'waits';",
+        find: "if (row.contestedBy === null || row.contestedBy === facts.cycle || !facts.isComplete(row.contestedBy))\n            return 'open';\n        return row.sequence <= settledSequence ? 'wins' : 'waits';",
         replace: "return 'wins';",
       },
     ],

@@ -74,7 +74,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   },
   {
     name: 'D3 Stripe: the next cursor is the last event of a page, which is the oldest',
-    patches: [{ file: EVENTS, find: 'toEventFeedCursor(safe.at(-1))', replace: 'toEventFeedCursor(safe[0])' }],
+    patches: [{ file: EVENTS, find: 'toEventFeedCursor(last)', replace: 'toEventFeedCursor(safe[0])' }],
     vendors: ['stripe'],
     kinds: ['delta', 'pair'],
     overrides: { pageSize: 8, records: 20, bulkShare: 0.5, gapMs: 15_000, operations: 25 },
@@ -126,10 +126,8 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     patches: [
       {
         file: 'sources/stripe/event-scan.js',
-        find: `readings.isAmbiguous(id, created) || unordered.has(id)
-            || hasTruncatedList`,
-        replace: `unordered.has(id)
-            || hasTruncatedList`,
+        find: 'objectReads.isAmbiguous(id, created) || unordered.has(id) || hasTruncatedList',
+        replace: 'unordered.has(id) || hasTruncatedList',
       },
     ],
     vendors: ['stripe'],
@@ -331,14 +329,14 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     patches: [
       {
         file: 'runner/health.js',
-        find: 'const isLacking = backfill !== null && backfill.backfillNeeded !== null;',
-        replace: 'backfill = null; const isLacking = false;',
+        find: 'const hasLostChanges = backfill !== null && backfill.backfillNeeded !== null;',
+        replace: 'backfill = null; const hasLostChanges = false;',
       },
     ],
     vendors: ['hubspot', 'salesforce'],
     kinds: ['pair'],
     seeds: 40,
-    foundBy: 1,
+    foundBy: 4,
   },
 ]
 

@@ -380,7 +380,7 @@ describe('the package', () => {
     const { code, stderr } = await project.run('run')
     expect({ code, stderr }).toMatchObject({
       code: 3,
-      stderr: expect.stringContaining('@notionhq/workers "0.10.0"; supported are 0.4.x, 0.8.x, 0.9.x.'),
+      stderr: expect.stringContaining('@notionhq/workers "0.10.0", but only 0.4.x, 0.8.x, 0.9.x are supported.'),
     })
   })
 

@@ -89,7 +89,7 @@ describe('XA10 a signal in the middle of a page', () => {
       await new Promise((resolve) => setTimeout(resolve, 100))
       command.kill('SIGTERM')
       await until(
-        () => output.includes('Once more to stop at once'),
+        () => output.includes('Press Ctrl-C again to exit immediately'),
         () => output,
       )
       expect(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 600, 'waits'))])).toBe('waits')

@@ -265,7 +265,7 @@ describe('the store', () => {
     let down = true
     let calls = 0
     const store = intercept(scene.store, (name) => {
-      if (name !== 'standings') return
+      if (name !== 'listSyncStatus') return
       calls++
       if (down) throw new SyncError('STORE_UNAVAILABLE', 'connection refused')
     })
@@ -317,7 +317,7 @@ describe('the store', () => {
     await scene.time.advance(MINUTE)
     // Two in one round, and the third in the next.
     expect(calls.length).toBeLessThanOrEqual(91)
-    expect(new Set(calls)).toEqual(new Set(['standings']))
+    expect(new Set(calls)).toEqual(new Set(['listSyncStatus']))
     await scene.trigger('s77')
     await scene.time.advance(3 * SECOND)
     expect(scene.ended('s77')).toHaveLength(1)
@@ -327,11 +327,11 @@ describe('the store', () => {
 test('a store with notifications is polled less often, at once when notified, and as often as before when disconnected', async () => {
   let ear: Listener | null = null
   let calls = 0
-  const counted = intercept(scene.store, (name) => void (calls += name === 'standings' ? 1 : 0))
+  const counted = intercept(scene.store, (name) => void (calls += name === 'listSyncStatus' ? 1 : 0))
   const store = new Proxy(counted, {
     get: (target, name) =>
-      name === 'listen'
-        ? (given: Listener) => ((ear = given), { add: () => {}, close: async () => {} })
+      name === 'subscribe'
+        ? (given: Listener) => ((ear = given), { addTenant: () => {}, close: async () => {} })
         : (Reflect.get(target, name) as unknown),
   })
   const callsIn = async (ms: number): Promise<number> => {
@@ -407,7 +407,7 @@ function intercept(store: Store, before: (name: string) => void): Store {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       if (name === 'forTenant') return (tenant: string) => intercept(target.forTenant(tenant), before)
-      if (typeof member !== 'function' || name === 'listen') return member
+      if (typeof member !== 'function' || name === 'subscribe') return member
       return async (...args: unknown[]) => {
         before(String(name))
         return await (member as (...args: unknown[]) => unknown).apply(target, args)

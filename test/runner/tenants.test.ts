@@ -22,8 +22,8 @@ describe('a tenant that appears while a runner runs', () => {
     const heard: string[] = []
     const store: Store = new Proxy(scene.store, {
       get: (target, name) =>
-        name === 'listen'
-          ? () => ({ add: (tenant: string) => heard.push(tenant), close: async () => {} })
+        name === 'subscribe'
+          ? () => ({ addTenant: (tenant: string) => heard.push(tenant), close: async () => {} })
           : (Reflect.get(target, name) as unknown),
     })
     const runner = scene.runner(declare({ hourly: { schedule: '1h', execute } }), { store, secrets })

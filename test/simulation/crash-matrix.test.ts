@@ -6,7 +6,7 @@ test('XA9 a crash at every wait of a history, at the same wait of every restart,
   expect(report.failures).toEqual([])
   expect(report.waits).toBeGreaterThan(100)
   expect(report.runs).toBe(2 * report.waits + 120)
-  const places = ['acquire', 'takeSlots', 'begin', 'commit', 'release'].flatMap((method) => [
+  const places = ['acquire', 'takeSlots', 'beginCycle', 'commit', 'release'].flatMap((method) => [
     `store.${method}:before`,
     `store.${method}:after`,
   ])

@@ -83,7 +83,7 @@ function onTime(store: Store, setClock: () => Promise<void>): Store {
     forTenant: (tenant: string) => onTime(store.forTenant(tenant), setClock),
   }
   for (const [name, member] of Object.entries(store)) {
-    if (typeof member !== 'function' || name === 'forTenant' || name === 'listen') continue
+    if (typeof member !== 'function' || name === 'forTenant' || name === 'subscribe') continue
     timed[name as keyof Store] = async (...args: unknown[]): Promise<unknown> => {
       await setClock()
       return Reflect.apply(member as (...args: unknown[]) => unknown, store, args)

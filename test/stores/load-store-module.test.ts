@@ -23,7 +23,7 @@ test('the module named in the environment registers its store', async () => {
 test.each([
   ['./missing.mjs', 'cannot be loaded'],
   ['a-package-that-is-not-installed', 'cannot be loaded'],
-  ['./empty.mjs', 'no store driver'],
+  ['./empty.mjs', 'not a store driver'],
 ])('%s is refused: %s', async (name, message) => {
   writeFileSync(join(folder, 'empty.mjs'), 'export default {}')
   await expect(loadStoreModule({ TIDEMARK_STORE_MODULE: name }, folder)).rejects.toMatchObject({

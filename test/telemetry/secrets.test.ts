@@ -205,7 +205,7 @@ test('a delivery is a separate trace with its webhook, attempt and outcome', asy
   expect(
     lines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .filter(({ message }) => String(message).startsWith('a message')),
+      .filter(({ message }) => String(message).startsWith('webhook message')),
   ).toEqual([
     expect.objectContaining({
       level: 'info',

@@ -78,7 +78,7 @@ test('RX9 docs/guides/observability.md: its setup receives the spans and metrics
       ...ids,
     }),
   ])
-  expect(said('answered').at(-1)).toMatchObject({
+  expect(said('request').at(-1)).toMatchObject({
     requestId: expect.any(String),
     method: 'GET',
     route: '/agents/v1/:database',

@@ -58,7 +58,7 @@ export class Service {
       env: { TIDEMARK_LOG: 'debug', SIMULATED: await createProject(), ...env },
     })
     for (const words of [
-      'is served at',
+      'Feed: http',
       '"message":"cycle ended"',
       '"message":"cycle failed"',
       '"message":"webhook message delivered"',

@@ -215,7 +215,7 @@ describe('invariant 6: the resolution of a landing', () => {
             upstreamToleranceMs: 0,
             isListing: true,
           }),
-        ).toBe('bury')
+        ).toBe('tombstone')
       }
     }
   })

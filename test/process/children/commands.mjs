@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 const [, , main, commands] = process.argv
 const load = (file) => import(join(dirname(main), file))
 const [{ createProgram }, { reportError }, { Terminal }] = await Promise.all(
-  ['program.js', 'report-error.js', 'terminal.js'].map(load),
+  ['program.js', 'kit/report-error.js', 'kit/terminal.js'].map(load),
 )
 const answers = []
 for (const args of JSON.parse(commands)) {

@@ -109,7 +109,10 @@ test('without the package, or on an unsupported platform, the error names the re
     }),
   )
   expect(() => findServerBinary(import.meta.url, 'sunos-sparc')).toThrow(
-    expect.objectContaining({ code: 'PACKAGE_UNFIT', message: expect.stringContaining('no server for sunos-sparc') }),
+    expect.objectContaining({
+      code: 'PACKAGE_UNFIT',
+      message: expect.stringContaining('has no binary for sunos-sparc'),
+    }),
   )
   expect(findServerBinary(import.meta.url)).toMatch(/bin\/restate-server$/)
 })

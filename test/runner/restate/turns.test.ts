@@ -132,7 +132,7 @@ describe('a wait requested by the source', () => {
     let turned: TurnResult | null = null
     void take(process, 'one').then((ended) => (turned = ended))
     await scene.time.advance(6 * SECOND)
-    expect(turned).toMatchObject({ next: { isOwed: true }, tries: 1 })
+    expect(turned).toMatchObject({ next: { isThrottled: true }, tries: 1 })
     expect(turned!.next!.inMs).toBeGreaterThan(43 * SECOND)
     expect(asked).toHaveLength(1)
   })

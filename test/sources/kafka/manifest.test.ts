@@ -52,7 +52,9 @@ test('secrets stay names, brokers may be one, and what is missing or too much is
   expect(await refusal('{ brokers: "a:1", sasl: { mechanism: plain, username: me, password: word } }')).toContain(
     'a secret',
   )
-  expect(await refusal('{ brokers: "a:1" }', '{ id: orders, cursor: updated_at }')).toContain('known of this connector')
+  expect(await refusal('{ brokers: "a:1" }', '{ id: orders, cursor: updated_at }')).toContain(
+    'set by this connector and cannot be changed',
+  )
 })
 
 describe.skipIf(!hasKafka)('against a cluster', () => {

@@ -103,7 +103,7 @@ describe('links', () => {
     desk.stage.track(desk.source.tracked('Orders'))
     expect(await desk.stage.delta()).toMatchObject({
       stopReason: 'error',
-      error: { code: 'SOURCE_INVALID', message: expect.stringContaining('leads away') },
+      error: { code: 'SOURCE_INVALID', message: expect.stringContaining('The link was not followed') },
     })
     expect(desk.service.urls.filter((url) => !url.startsWith('/') && !url.startsWith('https://erp.example'))).toEqual(
       [],

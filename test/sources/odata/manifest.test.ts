@@ -92,7 +92,7 @@ test('delta links go with no cursor, nothing is incremental without either, and 
     await refusal(
       TRACKED.replace('delta_links: true', 'page_size: 2').replace('    options', '    mode: incremental\n    options'),
     ),
-  ).toContain('name its `cursor`')
+  ).toContain('it cannot be incremental without a `cursor`; set one')
   expect(await refusal(MANIFEST.replace('${TOKEN}', 'hunter2'))).toContain('a secret')
 })
 

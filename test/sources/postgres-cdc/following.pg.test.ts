@@ -419,7 +419,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
   })
 
   test.each([
-    ['is gone', (slot: string) => `select pg_drop_replication_slot('${slot}')`, /is gone/],
+    ['is gone', (slot: string) => `select pg_drop_replication_slot('${slot}')`, /does not exist/],
     [
       'was read by somebody else',
       (slot: string) => `select pg_replication_slot_advance('${slot}', pg_current_wal_lsn())`,
@@ -536,7 +536,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc on a server short of
       await shop.exec('checkpoint')
       expect((await stage.run('rows')).error).toMatchObject({
         code: 'HISTORY_LOST',
-        message: expect.stringContaining('gave up'),
+        message: expect.stringContaining('because its log had grown too large'),
       })
       await stage.complete('rows-backfill')
       expect(Object.keys(await stage.rows('rows'))).toHaveLength(7)

@@ -46,7 +46,7 @@ describe.skipIf(inject('postgresUrl') === '')('the messages of pgoutput', () => 
   })
 
   test('a message of a kind that nobody announced is refused, not passed over', () => {
-    expect(() => parseMessage(Buffer.from('Z'))).toThrow(/kind "Z"/)
+    expect(() => parseMessage(Buffer.from('Z'))).toThrow(/message type "Z"/)
   })
 })
 

@@ -105,7 +105,7 @@ describeSqlSource(
       // What it may not see is not there for it, and that is what the server says too.
       await expect(ask(as('guest', 'hunter2-canary'), 'private')).rejects.toMatchObject({
         code: 'SOURCE_NOT_FOUND',
-        message: expect.stringContaining('may not see'),
+        message: expect.stringContaining('the account cannot see it'),
       })
       const refused = await ask(as('guest', 'wrong-canary'), 'vals').then(
         () => null,

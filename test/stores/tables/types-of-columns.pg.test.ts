@@ -202,8 +202,8 @@ describe.each(Object.keys(STORE_FIXTURES))('where the types of columns come from
         .map(({ code, message }) => `${code} ${message}`)
         .toSorted((a, b) => (a < b ? -1 : 1)),
     ).toEqual([
-      'SCHEMA_MISMATCH id: it is part of the key, and the record has no value for it',
-      'SCHEMA_MISMATCH shop: it is part of the key, and the record has no value for it',
+      'SCHEMA_MISMATCH id: it is part of the key, but the record has no value for it',
+      'SCHEMA_MISMATCH shop: it is part of the key, but the record has no value for it',
     ])
   })
 

@@ -38,8 +38,8 @@ const DEFECTS: readonly Defect[] = [
   {
     name: 'ED2 a page that says neither end nor way on is asked for again and again',
     file: 'paged-provider.ts',
-    find: 'if (isSameCursor(asked.cursor ?? START_CURSOR, next.primary) &&',
-    replace: 'if (asked.cursor === null &&',
+    find: 'if (isSameCursor(current.cursor ?? START_CURSOR, next.primary) &&',
+    replace: 'if (current.cursor === null &&',
     holds: async (built) => {
       const stuck = scripted(
         built,
@@ -69,7 +69,7 @@ const DEFECTS: readonly Defect[] = [
   {
     name: "ED4 the window is applied to a provider's own position as well",
     file: 'resumption.ts',
-    find: 'if (isOwn || !isComparableCursor(cursor))',
+    find: 'if (isSameProvider || !isComparableCursor(cursor))',
     replace: 'if (!isComparableCursor(cursor))',
     holds: async (built) => {
       const first = await drain(built, [scripted(built, 'north', [{ items: txs(1, 8), end: true }])])
@@ -80,7 +80,7 @@ const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
-    file: 'pages.ts',
+    file: 'paged-provider.ts',
     find: 'if (checked.fault === null || items.length > 0) yield',
     replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',
     holds: async (built) => {
