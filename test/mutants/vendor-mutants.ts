@@ -119,7 +119,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     kinds: ['pair'],
     overrides: { pageSize: 8, records: 8, operations: 25, gapMs: 3_000 },
     seeds: 60,
-    foundBy: 1,
+    foundBy: 2,
   },
   {
     name: 'Stripe: an object in its current version is reverted by events that the log shows later',
