@@ -403,7 +403,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'keeps the directory of a deletion as long as the row',
-    patches: [{ file: HISTORY, from: 'export function forgetVersions(session: Session, { id, live, history }: Table', to: 'export function forgetVersions(session: Session, { id, name: live, history }: Table' }],
+    patches: [{ file: HISTORY, from: 'const { live, history } = requireTable(session, id)', to: 'const { name: live, history } = requireTable(session, id)' }],
     caughtBy: ['a soft-deleted row outlives the history'],
   },
 
