@@ -19,7 +19,7 @@ export async function simulate(name, store = join(folder, name, '.tidemark/simul
   }
   for (const file of [store, `${store}-wal`, `${store}-shm`]) rmSync(file, { force: true })
   const clock = new LaggingClock(3_600_000)
-  const vendor = example.make({ clock, random: { next: Math.random } })
+  const vendor = example.createSimulator({ clock, random: { next: Math.random } })
   example.fill(vendor)
   clock.lagMs /= 2
   const server = await serve(vendor)

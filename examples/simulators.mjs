@@ -14,7 +14,7 @@ export const SIMULATORS = {
     syncs: ['accounts'],
   },
   stripe: {
-    make: (ports) => new StripeSimulator(ports),
+    createSimulator: (ports) => new StripeSimulator(ports),
     env: (url) => ({ STRIPE_URL: `${url}/v1`, STRIPE_KEY: 'simulated' }),
     databases: { customers: 'customer', prices: 'price' },
     fill(vendor) {
@@ -75,7 +75,7 @@ export const SIMULATORS = {
     syncs: ['tasks'],
   },
   rest: {
-    make: (ports) => new StripeSimulator(ports),
+    createSimulator: (ports) => new StripeSimulator(ports),
     env: (url) => ({ STRIPE_URL: `${url}/v1`, STRIPE_KEY: 'simulated' }),
     databases: { customers: 'customer' },
     fill: (vendor) =>
@@ -87,7 +87,7 @@ export const SIMULATORS = {
 
 /** The account that the templates of `tidemark init` also use. */
 function account(name) {
-  return { make: ACCOUNTS[name].make, fill: (vendor) => fillAccount(vendor, ACCOUNTS[name]) }
+  return { createSimulator: ACCOUNTS[name].createSimulator, fill: (vendor) => fillAccount(vendor, ACCOUNTS[name]) }
 }
 
 function many(count, make) {

@@ -197,7 +197,7 @@ async function startAndStop(folder: string): Promise<string> {
   await new Promise<void>((resolve) =>
     service.stdout.on('data', (text: Buffer) => {
       stdout += text
-      if (stdout.includes('served at')) resolve()
+      if (stdout.includes('Feed:')) resolve()
     }),
   )
   expect((await fetch(`${/http:\/\/[\d.:]+/.exec(stdout)![0]}/agents/v1/changes`)).status).toBe(401)

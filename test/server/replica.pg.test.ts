@@ -284,7 +284,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await caughtUp()
     await expect(openPostgresStore({ url: there(empty) })).rejects.toMatchObject({
       code: 'STORE_READONLY',
-      message: expect.stringMatching(/replica.*not reached.*primary/) as string,
+      message: expect.stringMatching(/replica.*not been replicated.*primary/) as string,
     })
     await expect(openPostgresStore({ url: there(older) })).rejects.toMatchObject({
       code: 'STORE_READONLY',

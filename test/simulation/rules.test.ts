@@ -96,7 +96,7 @@ describe('the store and the registry', () => {
   test('XB4 a commit whose answer was lost is looked up: landed ones count, lost ones are sent again', async () => {
     const unknown = await calm({
       kinds: ['replace', 'delta', 'pair'],
-      seeds: 24,
+      seeds: 40,
       overrides: { rates: { 'applied-unknown': 0.15, 'lost-unknown': 0.15 } },
     })
     expect(countOf(unknown, /^applied-unknown store\.commit/)).toBeGreaterThan(50)

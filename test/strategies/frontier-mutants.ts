@@ -118,7 +118,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
     patches: [
       {
         file: 'frontier.ts',
-        from: 'if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(marks))) {',
+        from: 'if (nextCursor === null && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {',
         to: 'if (nextCursor === null && false) {',
       },
     ],
@@ -129,7 +129,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
     patches: [
       {
         file: 'frontier.ts',
-        from: "if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(marks))) {",
+        from: "if (reason === 'end_of_data' && !isEndConfirmed(ending, getLastFingerprint(fingerprints))) {",
         to: "if (reason === 'end_of_data' && false) {",
       },
     ],
@@ -211,7 +211,7 @@ export const MUTANTS: readonly FrontierMutant[] = [
   },
   {
     name: 'T9 one anchor is enough, wherever it stands',
-    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const NEIGHBOURS = 5', to: 'const NEIGHBOURS = 1' }],
+    patches: [{ file: 'kit/frontier-anchors.ts', from: 'const ANCHOR_RUN_MIN = 5', to: 'const ANCHOR_RUN_MIN = 1' }],
     find: worlds(60, { moveShare: 0.3, ordered: false, cuts: false, verifies: false, offlineShare: 0.3 }),
   },
   {
