@@ -13,6 +13,7 @@ import { isRetryable, pageDelayMs } from './retry.ts'
 import type { SyncPlan } from './sync-plan.ts'
 import type { CycleCounters } from './cycle-counters.ts'
 import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
+import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 
 export interface PageRequest {
   readonly state: StateText
@@ -82,18 +83,17 @@ export class PageReader {
   }
 
   read(request: PageRequest): PendingPage {
-    const discardController = new AbortController()
+    const discardController = new LinkedAbortController(this.#cycleSignal)
     const trace = this.#trace.startPage(request.cycle)
-    const signal = AbortSignal.any([this.#cycleSignal, discardController.signal])
     const page = trace.span.within(() =>
-      this.#callWithRetries(trace, signal, async (context, sourceCall) => {
+      this.#callWithRetries(trace, discardController.signal, async (context, sourceCall) => {
         const { unordered } = request
         const pageContext = unordered.length === 0 ? context : { ...context, unordered }
         const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
         return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
       }),
     )
-    page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
+    page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown)).finally(() => discardController.unlink())
     return {
       page,
       discard: () => {
@@ -162,8 +162,8 @@ export class PageReader {
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
-    const timeoutController = new AbortController()
-    const context = this.#createContext(sourceCall, AbortSignal.any([signal, timeoutController.signal]))
+    const timeoutController = new LinkedAbortController(signal)
+    const context = this.#createContext(sourceCall, timeoutController.signal)
     const timeout = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
       timeoutController.abort(error)
@@ -175,6 +175,7 @@ export class PageReader {
       return await Promise.race([raceWithAbort(answer, signal), timeout.promise])
     } finally {
       timeout.cancel()
+      timeoutController.unlink()
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../contract/index.ts'
+import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 
 /** Resolves with the promise, or rejects with the signal's reason if it is aborted first. */
 export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -20,10 +21,10 @@ export function rejectAfter(
   signal: AbortSignal,
   reason: () => unknown,
 ): { promise: Promise<never>; cancel(): void } {
-  const cancelController = new AbortController()
-  const promise = clock.sleep(ms, AbortSignal.any([signal, cancelController.signal])).then((): never => {
+  const cancelController = new LinkedAbortController(signal)
+  const promise = clock.sleep(ms, cancelController.signal).then((): never => {
     throw reason()
   })
-  promise.catch(() => {})
+  promise.catch(() => {}).finally(() => cancelController.unlink())
   return { promise, cancel: () => cancelController.abort(new Error('in time')) }
 }

@@ -1,6 +1,6 @@
 import { salesforce } from '../../../sources/salesforce/source.ts'
 import { SalesforceSimulator } from '../../simulators/salesforce/simulator.ts'
-import type { VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
+import type { ResponseFault, VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
@@ -16,6 +16,17 @@ function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource
     },
   }
 }
+
+const RESPONSE_FAULTS: ReadonlySet<ResponseFault> = new Set([
+  'cached-page',
+  'empty-page',
+  'end-flag-early',
+  'end-flag-never',
+  'page-repeated',
+  'short-page',
+  'wrong-date',
+  'wrong-total',
+])
 
 /**
  * By creation and by the last change; deleted rows stay in the recycle bin. `done` may be wrong, and locators expire.
@@ -38,7 +49,7 @@ export const salesforceAccounts: VendorStream = {
   writeNumberOf: ({ Name }) => parseWriteNumber(Name),
   granularityMs: ({ limited }) => (limited ? 1_000 : 1),
   rowOf: (record) => record,
-  supportsFault: (fault) => fault !== 'partial-answer' && fault !== 'unsorted',
+  supportsFault: (fault) => RESPONSE_FAULTS.has(fault),
   withoutRows: (body) => ({ totalSize: body['totalSize'], done: true, records: [] }),
   total: { member: 'totalSize' },
   tokenOf: ({ url }) => /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? null,

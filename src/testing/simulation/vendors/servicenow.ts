@@ -1,6 +1,6 @@
 import { servicenow } from '../../../sources/servicenow/source.ts'
 import { ServicenowSimulator } from '../../simulators/servicenow/simulator.ts'
-import type { VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
+import type { ResponseFault, VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
@@ -21,6 +21,18 @@ function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource
   }
 }
 
+/** No short pages: they contain rows hidden from the reader, and the count reveals it. */
+const RESPONSE_FAULTS: ReadonlySet<ResponseFault> = new Set([
+  'cached-page',
+  'empty-page',
+  'end-flag-early',
+  'end-flag-never',
+  'page-repeated',
+  'partial-answer',
+  'wrong-date',
+  'wrong-total',
+])
+
 /** Whole seconds, ids unrelated to time, rows hidden from the reader, and an audit table that reports deletions. */
 export const servicenowIncidents: VendorStream = {
   vendor: 'servicenow',
@@ -36,8 +48,7 @@ export const servicenowIncidents: VendorStream = {
   writeNumberOf: ({ short_description: text }) => parseWriteNumber(text),
   granularityMs: () => 1_000,
   rowOf: (record) => record,
-  // Short pages contain rows hidden from the reader, and the count reveals it.
-  supportsFault: (fault) => fault !== 'short-page' && fault !== 'unsorted',
+  supportsFault: (fault) => RESPONSE_FAULTS.has(fault),
   withoutRows: (body) => ({ ...body, result: [] }),
   total: { header: 'x-total-count' },
   tokenOf: () => null,

@@ -92,7 +92,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     }
   }
 
-  protected override checkEntry({ facts }: SyncModel<VendorSyncFacts>, _commit: Commit, entry: LogEntry): void {
+  protected override checkEntry(model: SyncModel<VendorSyncFacts>, _commit: Commit, entry: LogEntry): void {
+    const { facts } = model
     const { key, action, text } = entry
     const { history, stream } = this.#options
     // The first true version after that may be any.
@@ -109,7 +110,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
-    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key)) {
+    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key) && !this.#isListedLate(model, key, write)) {
       this.reportViolation(
         'O4',
         `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`,
@@ -125,6 +126,18 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   #isLogInDisorder({ mode }: VendorSyncFacts, key: string): boolean {
     const { stream, history } = this.#options
     return mode === 'incremental' && stream.readsLog === true && history.isBackdated(key)
+  }
+
+  /**
+   * A lagging list shows a version for a while after it was replaced. Its time reveals that, unless the vendor's clock
+   * was set back in between: then the replaced version has the later time. The next listing repairs the row.
+   */
+  #isListedLate({ facts, inflight }: SyncModel<VendorSyncFacts>, key: string, write: number): boolean {
+    const { history, listsBehindMs } = this.#options
+    if (facts.mode !== 'replace' || inflight === null || !history.isBackdated(key)) return false
+    const replacement = history.writesOf(key).find((later) => later.write > write)
+    const beganAt = this.beganAt(inflight.cycle)
+    return replacement !== undefined && replacement.visibleAtMs + listsBehindMs(beganAt) > beganAt
   }
 
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────
