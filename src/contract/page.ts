@@ -80,6 +80,10 @@ export interface Execute<State = unknown> {
    * Without a state the source starts at the end of its changes, so it returns nothing from before the first cycle.
    */
   readonly startsAtEnd?: boolean
+  /** The default of the sync's `lagMs`: a listing that is declared without its delta keeps the source's lag. */
+  readonly lagMs?: number
+  /** The default of the sync's `lookup`. */
+  readonly lookup?: Lookup
 }
 
 /**

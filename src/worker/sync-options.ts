@@ -104,15 +104,16 @@ export function declareSync(
   const check = new OptionChecker(name)
   check.checkKnown('option', options, SYNC_OPTION_NAMES)
   const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
-  const { upstreamToleranceMs = 0, lagMs = 0, retentionMs = null, priority = 0 } = options
+  const { upstreamToleranceMs = 0, retentionMs = null, priority = 0 } = options
   if (!MODES.includes(mode))
     check.fail(
       `mode is ${describeValue(mode)}, but it must be one of ${MODES.join(', ')}`,
       didYouMean(String(mode), MODES),
     )
   if (typeof options.execute !== 'function') check.fail(`execute is ${describeValue(options.execute)}, not a function`)
-  if (options.lookup !== undefined && typeof options.lookup !== 'function')
-    check.fail(`lookup is ${describeValue(options.lookup)}, not a function`)
+  const { lagMs = options.execute.lagMs ?? 0, lookup = options.execute.lookup } = options
+  if (lookup !== undefined && typeof lookup !== 'function')
+    check.fail(`lookup is ${describeValue(lookup)}, not a function`)
   if (options.database === undefined) check.fail('it names no database')
   if (!Array.isArray(databases)) check.fail(`databases is ${describeValue(databases)}, not an array`)
   if (owner !== null && !(typeof owner === 'string' && OWNER_PATTERN.test(owner)))
@@ -129,7 +130,7 @@ export function declareSync(
     databases: [...new Set([options.database, ...databases].map((given) => resolve.resolveDatabase(given)))],
     pacers: [...new Set([pacer].flat().map((given) => resolve.resolvePacer(given)))],
     execute: options.execute,
-    lookup: options.lookup ?? null,
+    lookup: lookup ?? null,
     owner,
     scope,
     limits: checkLimits(check, options.limits ?? {}),

@@ -199,20 +199,21 @@ class HubspotPortal {
       lookBackMs: LOOK_BACK_MS,
     })
     const delta = streams({ changes, deletes })
+    const lookup: Lookup = async (key, context) => {
+      const { status, body } = await this.#client.get(
+        `${path}/${encodePathSegment(key)}`,
+        { properties: properties.join(',') },
+        context,
+        { answers: [404] },
+      )
+      if (status === 404) return null
+      if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without an object.')
+      return upsert(body)
+    }
     return {
-      lookup: async (key, context) => {
-        const { status, body } = await this.#client.get(
-          `${path}/${encodePathSegment(key)}`,
-          { properties: properties.join(',') },
-          context,
-          { answers: [404] },
-        )
-        if (status === 404) return null
-        if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without an object.')
-        return upsert(body)
-      },
+      lookup,
       lagMs,
-      backfill: withLaggedTidemark(backfill, lagMs),
+      backfill: Object.assign(withLaggedTidemark(backfill, lagMs), { lagMs, lookup }),
       delta: Object.assign(delta, { retentionMs: ARCHIVE_RETENTION_MS - lagMs }),
       anchor: delta.anchor,
     }

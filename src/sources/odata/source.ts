@@ -102,8 +102,8 @@ export function odata(options: ODataOptions): ODataSource {
   function entitySet(name: string, given: CursorOptions & { readonly strict: true }): StrictStream
   function entitySet(name: string, given: CursorOptions): ODataStream
   function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
-    const backfill = shaped(name, given, createListing)
     const { lagMs = LAG_MS } = given
+    const backfill = Object.assign(shaped(name, given, createListing), { lagMs })
     if (given.strict === true)
       return { backfill, delta: shaped(name, given, (set) => createAfterCursorDelta(set, given)), lagMs }
     const delta = shaped(name, given, (set) => createCursorDelta(set, given))

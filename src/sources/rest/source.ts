@@ -134,9 +134,9 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
       `Stream "${name}" does not say how deletions are reported. Set \`deleted\` or \`deletes: { … }\`, or \`deletes: 'sweep'\` to read the complete list in every cycle, or \`deletes: 'ignore'\`.`,
     )
   }
+  const backfill = Object.assign(list, { lagMs, ...lookup })
   const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
-  if (deletes === undefined || deletes === 'ignore')
-    return { backfill: list, delta, anchor: delta.anchor, lagMs, ...lookup }
+  if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
     createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow),
@@ -144,7 +144,7 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
     lagMs,
   )
   const both = streams({ changes: delta, deletes: deleted })
-  return { ...lookup, lagMs, backfill: list, delta: both, anchor: both.anchor }
+  return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
 }
 
 /** A change may become visible up to `lagMs` late, so the usable retention is shorter by `lagMs`. */

@@ -128,7 +128,8 @@ export function salesforce({
           throw new SyncError('SOURCE_INVALID', 'Salesforce returned another record than the requested one.')
         return toChange(record)
       }
-      return { backfill: types.attachTo(readBy('CreatedDate', 'query')), delta, anchor: delta.anchor, lookup, lagMs }
+      const backfill = Object.assign(types.attachTo(readBy('CreatedDate', 'query')), { lagMs, lookup })
+      return { backfill, delta, anchor: delta.anchor, lookup, lagMs }
     },
   }
 }

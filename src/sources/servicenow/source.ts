@@ -134,38 +134,40 @@ export function servicenow({
         requiredPermission: 'read access to sys_db_object and sys_dictionary',
         readShape: metadata ? createDictionaryReader(client, name) : undefined,
       })
+      const lookup: Lookup = async (key, context) => {
+        if (!ID_PATTERN.test(key)) return null
+        const { status, body } = await client.get(
+          `/${encodePathSegment(name)}/${encodePathSegment(key)}`,
+          { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true },
+          context,
+          { answers: [404] },
+        )
+        if (status === 404) return null
+        if (!isObject(body) || !isObject(body.result))
+          throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
+        return toUpsert(body.result)
+      }
+      const backfill = types.attachTo(
+        listByCreation(
+          readBy({
+            ...rows,
+            timestampColumn: 'sys_created_on',
+            columns: listed,
+            toChange: (row) => toUpsert(selectColumns(row, columns)),
+            // Access rules may omit rows, so only an empty page ends the list. If rows are created faster than pages are read,
+            // no page is ever empty: the list also ends when all rows were created since the cycle began, which the delta reads.
+            isEnd: (items, { cycle }, isCounted) =>
+              items.length === 0 ||
+              (isCounted &&
+                items.length < limit &&
+                items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
+          }),
+        ),
+      )
       return {
         lagMs,
-        lookup: async (key, context) => {
-          if (!ID_PATTERN.test(key)) return null
-          const { status, body } = await client.get(
-            `/${encodePathSegment(name)}/${encodePathSegment(key)}`,
-            { sysparm_fields: columns?.join(','), sysparm_exclude_reference_link: true },
-            context,
-            { answers: [404] },
-          )
-          if (status === 404) return null
-          if (!isObject(body) || !isObject(body.result))
-            throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
-          return toUpsert(body.result)
-        },
-        backfill: types.attachTo(
-          listByCreation(
-            readBy({
-              ...rows,
-              timestampColumn: 'sys_created_on',
-              columns: listed,
-              toChange: (row) => toUpsert(selectColumns(row, columns)),
-              // Access rules may omit rows, so only an empty page ends the list. If rows are created faster than pages are read,
-              // no page is ever empty: the list also ends when all rows were created since the cycle began, which the delta reads.
-              isEnd: (items, { cycle }, isCounted) =>
-                items.length === 0 ||
-                (isCounted &&
-                  items.length < limit &&
-                  items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
-            }),
-          ),
-        ),
+        lookup,
+        backfill: Object.assign(backfill, { lagMs, lookup }),
         delta: Object.assign(types.attachTo(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const state = await changes.anchor(context)

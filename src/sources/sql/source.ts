@@ -103,9 +103,11 @@ export function sql({ url }: SqlOptions): SqlSource {
         if (start === null) return { changes: [], hasMore: false, nextState: state }
         return await readByCursor(database, plan, start, options)
       }
+      const lookup = createLookup(url, name, options)
+      const backfill = withLaggedTidemark(createListing(url, name, options), options.lagMs ?? LAG_MS)
       return {
-        backfill: withLaggedTidemark(createListing(url, name, options), options.lagMs ?? LAG_MS),
-        lookup: createLookup(url, name, options),
+        backfill: Object.assign(backfill, { lookup }),
+        lookup,
         delta,
         anchor: async (context) => {
           await using database = await openDatabase(url, context)

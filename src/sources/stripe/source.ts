@@ -77,16 +77,17 @@ function createStream(
 ): StripeStream {
   const databases = { type: stream.type, nested }
   const delta = new StripeDelta(api, stream, databases, followUpsMax)
+  const lookup: Lookup = async (key, context) => {
+    const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
+    return complete === null ? null : toUpserts(complete.object, databases, getListedObjectFacts(complete.object))[0]
+  }
   return {
-    backfill: createBackfill(api, stream, databases, followUpsMax),
+    backfill: Object.assign(createBackfill(api, stream, databases, followUpsMax), { lookup }),
     delta: Object.assign(
       (state: StripeDeltaState | undefined, context: SyncContext) => delta.readPage(state, context),
       { startsAtEnd: true, retentionMs: EVENT_RETENTION_MS - EVENT_LAG_MS },
     ),
     anchor: (context) => delta.anchor(context),
-    lookup: async (key, context) => {
-      const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
-      return complete === null ? null : toUpserts(complete.object, databases, getListedObjectFacts(complete.object))[0]
-    },
+    lookup,
   }
 }
