@@ -7,6 +7,7 @@ import { isRetryable, pageDelayMs } from '../engine/retry.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
 import type { Fetch } from '../platform/fetch.ts'
+import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 
 export interface SourceRuntime {
   readonly ports: Ports
@@ -75,8 +76,8 @@ async function callOnce<Result>(
   last: LastRequest,
   call: (context: SyncContext) => Promise<Result>,
 ): Promise<Result> {
-  const ending = new AbortController()
-  const signal = AbortSignal.any([stopping, ending.signal])
+  const ending = new LinkedAbortController(stopping)
+  const { signal } = ending
   const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
   await pauses.check(null, signal)
   const late = rejectAfter(
@@ -113,6 +114,7 @@ async function callOnce<Result>(
   } finally {
     late.cancel()
     ending.abort(new SyncError('CANCELLED', 'The request has ended.'))
+    ending.unlink()
   }
 }
 
