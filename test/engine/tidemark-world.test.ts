@@ -85,8 +85,8 @@ const MUTANTS: readonly { name: string; kind: WorldKind; file: string; find: str
     name: 'a cursor is taken for the end of its moment',
     kind: 'keyset',
     file: 'strategies/keyset.ts',
-    find: 'subtractMicrosecond(canonicalizeInstant(last.timestamp)!)',
-    replace: 'canonicalizeInstant(last.timestamp)!',
+    find: "subtractMicrosecond(requireInstant(last.timestamp, 'The cursor'))",
+    replace: "requireInstant(last.timestamp, 'The cursor')",
   },
 ]
 

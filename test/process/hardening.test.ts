@@ -134,7 +134,7 @@ test.skipIf(process.platform !== 'linux')(
     const started = (limit: string): string => {
       const project = Project.withWorker()
       const { PATH = '', HOME = '' } = process.env
-      const script = `ulimit -S -c ${limit}; '${process.execPath}' '${project.command}' start --port 0 2>err & pid=$!; until grep -q served out 2>/dev/null; do sleep 0.05; kill -0 $pid || break; done; kill $pid; wait $pid; cat err`
+      const script = `ulimit -S -c ${limit}; '${process.execPath}' '${project.command}' start --port 0 2>err & pid=$!; until grep -q Feed: out 2>/dev/null; do sleep 0.05; kill -0 $pid || break; done; kill $pid; wait $pid; cat err`
       return spawnSync('bash', ['-c', script.replace('2>err &', '>out 2>err &')], {
         cwd: project.folder,
         env: { PATH, HOME },

@@ -12,16 +12,14 @@ export interface Orders {
   total: number
   count?: number
   paid?: boolean | null
-  status?: 'open' | 'shipped' | null
-  kind?: 'order'
-  'line items': Array<OrdersLine2>
+  status?: "open" | "shipped" | null
+  kind?: "order"
+  "line items": Array<OrdersLine2>
   place?: [number, number]
   tags?: Record<string, string>
-  note?:
-    | string
-    | {
-        html: string
-      }
+  note?: string | {
+    html: string
+  }
   anything?: unknown
 }
 
@@ -30,7 +28,7 @@ export interface People {
   name: string
   email: string | null
   age?: number
-  roles: Array<'admin' | 'guest'>
+  roles: Array<"admin" | "guest">
 }
 
 /** A record of door-events, from the columns stored so far: more may appear, and any may be absent. */
@@ -43,8 +41,8 @@ export interface DoorEvents {
   big?: bigint | null
   nested?: unknown
   mixed?: number | bigint | string | null
-  ''?: string | null
-  'a-b'?: string | null
+  ""?: string | null
+  "a-b"?: string | null
 }
 
 /** A record of orders.line: its fields are not known yet. */
@@ -57,7 +55,7 @@ export type _123 = Record<string, unknown>
 export interface Databases {
   orders: Orders
   people: People
-  'door-events': DoorEvents
-  'orders.line': OrdersLine
-  '123': _123
+  "door-events": DoorEvents
+  "orders.line": OrdersLine
+  "123": _123
 }
