@@ -68,6 +68,7 @@ export function renderPages(entryPoints) {
   ])
 }
 
+/** Lists the entry points of package.json, with one for each folder that a pattern matches. */
 function listEntryPoints(packageFolder) {
   const { name, exports } = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'))
   return Object.entries(exports).flatMap(([subpath, { types }]) => {
