@@ -118,7 +118,7 @@ describe('Z45 the tarball', () => {
     folder = mkdtempSync(join(tmpdir(), 'tidemark-pack-'))
     one = pack('one', ['templates/worker', 'templates/sources/stripe', 'examples/harbour', 'src', '.'])
     two = pack('two', [])
-  })
+  }, 600_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   /** A fresh clone, built and packed. Each of the folders has a store and its key, as a run in it leaves them. */
