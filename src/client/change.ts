@@ -11,12 +11,14 @@ export type Change<
   [Type in Name]: UpsertChange<Type, Databases[Type]> | DeleteChange<Type>
 }[Name]
 
+/** A row was created or updated. Narrow a `Change` to it with `action`. */
 export interface UpsertChange<Type extends string, Record> extends ChangeBase<Type> {
   readonly action: 'created' | 'updated'
   /** The record after the change. Integers that a double cannot represent are bigint. */
   readonly snapshot: Record
 }
 
+/** A row was deleted. Narrow a `Change` to it with `action`. */
 export interface DeleteChange<Type extends string> extends ChangeBase<Type> {
   readonly action: 'deleted'
   readonly snapshot: null
@@ -32,6 +34,7 @@ interface ChangeBase<Type extends string> {
   readonly updatedAt: string
 }
 
+/** A current row of a database, as `list` and `get` return it. */
 export interface Row<Record = JsonObject> {
   readonly id: string
   readonly updatedAt: string

@@ -18,6 +18,7 @@ import { RecentKeys } from './recent-keys.ts'
 import { streamEvents } from './stream-events.ts'
 import type { Transport } from './transport.ts'
 
+/** Selects the changes to follow and where the consumer stores its cursor. */
 export interface ChangesOptions<Type extends string = string> {
   /** Databases to read; all if absent, including future ones. */
   readonly types?: readonly Type[]

@@ -21,8 +21,10 @@ export const CLIENT_ERRORS = {
   ARGUMENT_INVALID: 'Correct the argument as described in the message.',
 } as const
 
+/** A code of `CLIENT_ERRORS`. Codes are permanent; messages may change. */
 export type ClientErrorCode = keyof typeof CLIENT_ERRORS
 
+/** Details of a failed request, as far as they are known. */
 export interface ClientErrorOptions {
   readonly status?: number | undefined
   readonly requestId?: string | undefined
@@ -32,6 +34,7 @@ export interface ClientErrorOptions {
   readonly cause?: unknown
 }
 
+/** An error of the client. Recognize it by `code`; `advice` describes the next step. */
 export class ClientError extends Error {
   override readonly name = 'ClientError'
   readonly code: ClientErrorCode

@@ -6,15 +6,18 @@ import { ClientError } from './client-error.ts'
 import { serverCheckpoint } from './server-checkpoint.ts'
 import { Transport, type Query, type TransportOptions } from './transport.ts'
 
+/** The address and API key of a served feed, and how often to retry. */
 export interface ClientOptions extends TransportOptions {
   /** Attempts before `list` and `get` throw. */
   readonly retriesMax?: number
 }
 
+/** Options of one request of the client. */
 export interface ReadOptions {
   readonly signal?: AbortSignal
 }
 
+/** Options of `Client.list`. */
 export interface ListOptions extends ReadOptions {
   /** Only rows changed at this time or later. */
   readonly updatedSince?: string
@@ -47,6 +50,18 @@ const RETRIES_MAX = 5
 const RESPONSE_TIMEOUT_MS = 30_000
 const PAGE_SIZE = 200
 
+/**
+ * Creates a client for the feed that `tidemark start` serves. It sends no request until one of its methods is called.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'tidemark/client'
+ *
+ * const client = createClient({ url: 'http://127.0.0.1:4680', key: process.env['TIDEMARK_API_KEY']! })
+ * for await (const row of client.list('customers')) console.log(row.id, row.record)
+ * const one = await client.get('customers', 'cus_1')
+ * ```
+ */
 export function createClient<Databases extends object = AnyDatabases>(options: ClientOptions): Client<Databases> {
   const transport = new Transport(options)
   const sendRequest = (

@@ -14,6 +14,7 @@ export interface ReaderPosition {
   readonly restart: Restart | null
 }
 
+/** The last change that the consumer processed. It detects redelivered changes after a restart. */
 export interface LastChange {
   readonly key: string
   readonly updatedAt: string

@@ -5,6 +5,7 @@ import { CLIENT_ERRORS, ClientError, type ClientErrorCode } from './client-error
 import { systemClock, systemRandom } from './clock.ts'
 import { computeDelayMs, parseRetryAfterMs } from './retry.ts'
 
+/** The connection to a served feed: its address, API key and retry hooks. */
 export interface TransportOptions {
   /** Base URL such as https://feed.example, including any path prefix before `/agents/v1`. */
   readonly url: string
@@ -18,6 +19,7 @@ export interface TransportOptions {
   readonly random?: Random
 }
 
+/** A retry that is about to wait, as passed to `onRetry`. */
 export interface Retry {
   readonly error: ClientError
   /** Starts at 1. */

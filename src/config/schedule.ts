@@ -5,6 +5,7 @@ import { describeValue } from './names.ts'
 /** A schedule as written in a worker. */
 export type ScheduleInput = 'manual' | 'continuous' | (string & {}) | CronInput
 
+/** A schedule as a cron expression, optionally in a time zone. */
 export interface CronInput {
   /** Five fields, or a nickname such as @daily. */
   readonly cron: string

@@ -6,6 +6,7 @@ import { seal, unseal } from '../registry/seal.ts'
 import { required } from '../values/required.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
 
+/** The folder and encryption key of `fileTokens`. */
 export interface FileTokensOptions {
   /** Created if missing, readable by its owner only. */
   readonly folder: string

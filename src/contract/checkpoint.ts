@@ -86,6 +86,7 @@ export interface BackfillRequest {
   readonly cycle: number | null
 }
 
+/** The error that ended the last cycle of a sync, kept until a cycle succeeds. */
 export interface LastError {
   readonly code: ErrorCode
   readonly message: string

@@ -20,4 +20,5 @@ export interface Consumer {
   readonly metadata: string | null
 }
 
+/** Identifies the stored cursor of a consumer. */
 export type ConsumerName = Pick<Consumer, 'owner' | 'name' | 'resource'>

@@ -330,8 +330,10 @@ export const ERROR_CODES = {
   INTERNAL: defineCode('bug', 'failed', 'Internal error in Tidemark. Please report it with the message.'),
 } as const satisfies Record<string, ErrorCodeInfo>
 
+/** A code of `ERROR_CODES`. Codes are permanent; messages may change. */
 export type ErrorCode = keyof typeof ERROR_CODES
 
+/** Optional details of a `SyncError`. */
 export interface SyncErrorOptions {
   cause?: unknown
   /** The wait that the other side requested. */

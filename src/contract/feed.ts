@@ -14,6 +14,7 @@ export interface FeedQuery {
   readonly bytesMax?: number
 }
 
+/** A page of the change log, with the bounds of the log at the time of the read. */
 export interface FeedPage {
   /** The newest sequence. */
   readonly headSequence: number
@@ -33,8 +34,10 @@ export interface FeedPage {
   readonly scannedCommittedAt: number
 }
 
+/** A log entry as the feed serves it. */
 export type FeedEntry = Pick<LogEntry, 'sequence' | 'database' | 'key' | 'action' | 'text' | 'committedAt'>
 
+/** Limits of one compaction step of the change log. */
 export interface CompactRequest {
   /**
    * The current time, in ms. Databases with a history longer than the log drop versions that ended before their
@@ -47,6 +50,7 @@ export interface CompactRequest {
   readonly scanMax: number
 }
 
+/** The effect of one compaction step. */
 export interface CompactResult {
   readonly floor: number
   /** Deleted log entries. */
@@ -63,6 +67,7 @@ export interface CursorSecret {
   readonly createdAt: number
 }
 
+/** A new secret for signing cursors, and the rule that decides whether it is stored. */
 export interface CursorSecretCandidate extends CursorSecret {
   /** The candidate is stored if there is no secret, or if the newest is older than this. */
   readonly rotateAfterMs: number

@@ -92,8 +92,15 @@ export interface Execute<State = unknown> {
  */
 export type Lookup = (key: string, context: SyncContext) => Promise<Change | null>
 
+/**
+ * `replace`: every cycle lists all records, and the sweep deletes the others. `incremental`: a cycle returns changes.
+ */
 export type Mode = 'replace' | 'incremental'
 
+/**
+ * Everything that `execute` may use besides its state: the network, time, randomness, secrets and the facts of the
+ * cycle.
+ */
 export interface SyncContext {
   /** Rate-limited by the sync's pacer, bounded in size and time, aborted with the cycle. */
   readonly fetch: (input: string | URL, init?: RequestInit) => Promise<Response>
@@ -112,16 +119,19 @@ export interface SyncContext {
   readonly unordered?: readonly string[]
 }
 
+/** The rate limit of a sync, shared by all processes. */
 export interface Pacing {
   /** Waits for the next slot of the named pacer, or of the sync's only one. */
   wait(name?: string): Promise<void>
 }
 
+/** Access to secrets by name. */
 export interface Secrets {
   /** Throws SECRET_MISSING with the name and how to set it. */
   get(name: string): string
 }
 
+/** The running cycle, as its `execute` sees it. */
 export interface CycleFacts {
   readonly id: number
   readonly mode: Mode

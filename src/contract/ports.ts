@@ -11,11 +11,13 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** A source of randomness. The simulation replaces it with a seeded one. */
 export interface Random {
   /** Uniform in [0, 1). */
   next(): number
 }
 
+/** Structured fields of a log line. */
 export type LogFields = Record<string, string | number | boolean | null | undefined>
 
 /** Fields are named explicitly and never contain state, cursors, records or secrets. */
@@ -26,6 +28,7 @@ export interface Log {
   error(message: string, fields?: LogFields): void
 }
 
+/** The services of the platform that the engine needs. The simulation replaces all of them. */
 export interface Ports {
   readonly clock: Clock
   readonly random: Random

@@ -97,6 +97,7 @@ export interface ColumnChange {
   readonly drop?: true
 }
 
+/** Column changes to apply to a table, with the actor and reason for the audit log. */
 export interface SchemaChangeRequest {
   readonly changes: readonly ColumnChange[]
   readonly actor: string
@@ -120,6 +121,7 @@ export interface SchemaChangeState {
   readonly startedAt: number
 }
 
+/** The state of a column change after one step. */
 export interface SchemaStepResult {
   readonly change: SchemaChangeState
   readonly isDone: boolean

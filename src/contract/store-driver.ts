@@ -36,12 +36,14 @@ export interface StoreLocation {
   readonly syntax: QuerySyntax
 }
 
+/** Options that every store driver receives when it opens a store. */
 export interface StoreOpenOptions {
   readonly tenant: string
   /** Called periodically while a store of an older version is migrated, which can take minutes. */
   readonly onMigration?: (progress: { readonly moved: number; readonly total: number }) => void
 }
 
+/** Limits of a query on the tables of a tenant. */
 export interface SelectOptions {
   /** 0 for no limit. */
   readonly limit: number

@@ -45,6 +45,7 @@ export interface Store
     InboundStore,
     SchemaStore {}
 
+/** Selects the syncs whose status is read. */
 export interface SyncStatusQuery {
   readonly at: number
   /** Cycles to return per sync, newest first. */
@@ -55,6 +56,7 @@ export interface SyncStatusQuery {
   readonly changedSince?: string
 }
 
+/** The status of syncs, with a token to read only later changes. */
 export interface SyncStatusList {
   /** The clock that leases are compared with: the store's own, or else the `at` of the query. */
   readonly now: number
@@ -63,11 +65,13 @@ export interface SyncStatusList {
   readonly syncs: readonly SyncStatusRow[]
 }
 
+/** The checkpoint of a sync and its most recent cycles. */
 export interface SyncStatusRow extends SyncRef {
   readonly checkpoint: CheckpointSummary
   readonly recent: readonly CycleRecord[]
 }
 
+/** Receives notifications of changes that other processes commit. */
 export interface Listener {
   /** The tenants to report changes of. */
   readonly tenants: readonly string[]
@@ -78,12 +82,14 @@ export interface Listener {
   onConnected(connected: boolean): void
 }
 
+/** A listener that is registered with a store, until it is closed. */
 export interface Subscription {
   /** Adds a tenant to report changes of. */
   addTenant(tenant: string): void
   close(): Promise<void>
 }
 
+/** A request for the lease of a sync. */
 export interface AcquireRequest {
   readonly holder: string
   readonly ttlMs: number
@@ -101,18 +107,21 @@ export interface AcquireRequest {
   readonly automatic?: boolean
 }
 
+/** The lease was acquired. Its epoch fences off all earlier holders. */
 export interface LeaseAcquired {
   readonly kind: 'acquired'
   readonly lease: Lease
   readonly checkpoint: Checkpoint
 }
 
+/** Another holder has the lease until it expires. */
 export interface LeaseHeld {
   readonly kind: 'held'
   readonly holder: string
   readonly expiresAt: number
 }
 
+/** The effect of erasing a tenant. */
 export interface EraseResult {
   readonly kind: 'erased'
   readonly syncs: number
@@ -127,6 +136,7 @@ export interface TenantBusy extends LeaseHeld {
   readonly ref: SyncRef
 }
 
+/** A request to start or resume a cycle under a lease. */
 export interface BeginRequest {
   readonly at: number
   readonly mode: Mode
@@ -137,6 +147,7 @@ export interface BeginRequest {
   readonly databases: readonly string[]
 }
 
+/** The cycle that was started or resumed. */
 export interface BeginResult {
   readonly inflight: Inflight
   readonly resumed: boolean
@@ -148,6 +159,7 @@ export interface BeginResult {
 
 // ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** One page with its state transition: everything that `Store.commit` writes in one transaction. */
 export interface Commit {
   readonly lease: Lease
   /** The registry version this commit is based on; any other version is a conflict. */
@@ -224,6 +236,7 @@ export interface ListingContext {
   }
 }
 
+/** The effect of a commit on the checkpoint. */
 export type StateTransition =
   /** A page inside the cycle. `page` must be one more than the page of `inflight`. */
   | {
@@ -272,6 +285,7 @@ export type StateTransition =
    */
   | { readonly kind: 'replay'; readonly actor: string; readonly reason: string; readonly superseded: readonly number[] }
 
+/** The rules for deleting rows that a complete replace cycle did not return. */
 export interface Sweep {
   /**
    * The delete limit: refuse to delete more than this share of the rows that the sync owned in one database at the
@@ -310,12 +324,14 @@ export type Landing =
 /** `bigint`: an integer beyond 64 bits. */
 export type ColumnKind = 'bigint' | 'boolean' | 'integer' | 'json' | 'number' | 'string'
 
+/** A field of the records of a database, with the kinds of values seen in it. */
 export interface Column {
   readonly name: string
   /** Every kind seen so far, sorted; empty if only nulls were seen. */
   readonly kinds: readonly ColumnKind[]
 }
 
+/** The result of a commit: landed, or the reason why nothing was written. */
 export type CommitOutcome =
   | {
       readonly kind: 'landed'
@@ -348,6 +364,7 @@ export type CommitOutcome =
   /** The sweep exceeds the delete limit. Nothing was written. */
   | { readonly kind: 'massDeleteBlocked'; readonly database: string; readonly owned: number; readonly toDelete: number }
 
+/** The number of landings by their resolution. */
 export interface LandingCounts {
   created: number
   updated: number
@@ -365,8 +382,10 @@ export interface LandingCounts {
 // ── read model
 // ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+/** The effect of a change on its row. */
 export type ChangeAction = 'created' | 'updated' | 'deleted'
 
+/** An entry of the change log. */
 export interface LogEntry {
   readonly sequence: number
   readonly database: string
@@ -384,12 +403,14 @@ export interface LogEntry {
   readonly upstreamAt: string | null
 }
 
+/** Selects entries of the change log after a sequence. */
 export interface ChangesQuery {
   readonly after: number
   readonly limit: number
   readonly databases?: readonly string[]
 }
 
+/** The current version of a row, as stored. */
 export interface Row {
   readonly database: string
   readonly key: string
@@ -399,6 +420,7 @@ export interface Row {
   readonly upstreamAt: string | null
 }
 
+/** A database of a tenant with its table and columns. */
 export interface DatabaseInfo {
   readonly name: string
   /**
@@ -414,6 +436,7 @@ export interface DatabaseInfo {
   readonly hasDeleted?: true
 }
 
+/** The end reason of a cycle. */
 export type StopReason =
   | 'complete'
   | 'max_pages'
@@ -427,6 +450,7 @@ export type StopReason =
   /** The outcome of the last commit could not be determined. */
   | 'unknown'
 
+/** The result of a cycle, stored when its lease is released. */
 export interface CycleReport {
   readonly cycle: number
   readonly stopReason: StopReason
@@ -443,6 +467,7 @@ export interface CycleReport {
   readonly isBlockedByPause?: boolean
 }
 
+/** A cycle in the history of a sync. */
 export interface CycleRecord extends SyncRef {
   readonly cycle: number
   readonly mode: Mode

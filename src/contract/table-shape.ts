@@ -12,6 +12,7 @@
  */
 export type ColumnType = ScalarType | `${ScalarType}[]`
 
+/** A column type that holds a single value. */
 export type ScalarType = (typeof SCALAR_TYPES)[number]
 
 export const SCALAR_TYPES = [

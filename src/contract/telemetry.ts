@@ -224,6 +224,7 @@ export interface Meter {
   record(metric: MetricName, value: number, labels?: Attributes): void
 }
 
+/** Creates the spans of a cycle. */
 export interface Tracer {
   /** The span is a child of `parent`; without one, of the active span of the surrounding program. */
   start(span: SpanName, attributes: Attributes, parent: Span | null): Span
@@ -240,6 +241,7 @@ export interface Span {
   end(error?: string | null): void
 }
 
+/** The ids of a span, for log lines. */
 export interface SpanIds {
   readonly traceId: string
   readonly spanId: string

@@ -17,6 +17,7 @@ export interface WebhookSettings {
 /** The settings that can be changed later; absent ones stay. */
 export type WebhookEdit = Partial<Pick<WebhookSettings, 'url' | 'databases' | 'actions' | 'allow'>>
 
+/** A kind of address that a webhook may use although it is refused by default. */
 export type WebhookAllowance = 'http' | 'private' | 'port'
 
 /** A sequence in the log, and the compaction floor when it was read; see FeedPage. */
@@ -26,6 +27,7 @@ export interface WebhookCursor {
   readonly floor: number
 }
 
+/** The delivery progress of a webhook: its cursor, failures and next attempt. */
 export interface WebhookProgress extends WebhookCursor {
   /** Distinct deliveries that failed since the last success. */
   readonly failureStreak: number
@@ -40,6 +42,7 @@ export interface WebhookProgress extends WebhookCursor {
   readonly disabledReason: string | null
 }
 
+/** A webhook with its settings, progress and pending deliveries. */
 export interface Webhook extends WebhookSettings, WebhookProgress {
   readonly waiting: number
   readonly dead: number
@@ -88,6 +91,7 @@ export interface InboundMessage {
   readonly id: string
 }
 
+/** A claim of one process on an inbound message, so that it is processed once. */
 export interface InboundClaim {
   readonly at: number
   /** The data needed to process the message later; stored until it is done. */

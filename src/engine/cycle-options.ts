@@ -34,6 +34,7 @@ export interface CycleOptions {
   readonly onProgress?: (progress: CycleProgress) => void
 }
 
+/** An event of a running cycle, as passed to `onProgress`. */
 export type CycleProgress =
   | { readonly kind: 'begun'; readonly cycle: number; readonly resumed: boolean; readonly page: number }
   | {

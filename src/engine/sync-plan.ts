@@ -104,6 +104,7 @@ export interface PacerPlan {
   readonly intervalMs: number
 }
 
+/** The limits of a sync: of its cycles, pages, state and records. */
 export interface SyncLimits {
   readonly pagesMax: number
   /** 0 for no limit. */

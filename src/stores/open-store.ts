@@ -6,6 +6,7 @@ import { loadKeyRing } from '../config/load-key-ring.ts'
 import { checkName } from '../config/names.ts'
 import type { Environment } from '../config/settings.ts'
 
+/** Options of `openStore`. */
 export interface OpenStoreOptions {
   /** Defaults to `default`. */
   tenant?: string
@@ -17,7 +18,18 @@ export interface OpenStoreOptions {
   onMigration?: (progress: { readonly moved: number; readonly total: number }) => void
 }
 
-/** Opens a store whose sync states are sealed; see registry/sealed-store.ts. The caller closes it. */
+/**
+ * Opens a store whose sync states are sealed; see `src/registry/sealed-store.ts`. The caller closes it.
+ *
+ * @example
+ * ```ts
+ * import { openStore } from 'tidemark'
+ *
+ * const store = await openStore('sqlite:data/copy.db')
+ * for (const { name, table } of await store.databases()) console.log(name, table)
+ * await store.close()
+ * ```
+ */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<Store> {
   const { tenant = 'default', folder = process.cwd(), environment = process.env } = options
   checkName('tenant', tenant)

@@ -13,6 +13,7 @@ import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './ki
 import { requireInstant, msToInstant, subtractMicrosecond } from './kit/instants.ts'
 import { sourceInvalidError, requireMode, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read an event log. */
 export interface EventFeedOptions<Event> {
   /**
    * Returns the newest event, or nothing when the log is empty: then every later event is new. An event younger than
@@ -37,6 +38,7 @@ export interface EventFeedOptions<Event> {
   retentionMs?: number
 }
 
+/** A page of events. */
 export interface EventFeedAnswer<Event> extends ServerClock {
   readonly events: readonly Event[]
   /** Newer events follow after this page. */

@@ -4,6 +4,7 @@ import { earliestTidemark } from './kit/earliest-tidemark.ts'
 import { combineRetention } from './kit/combine-retention.ts'
 import { requireMode, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** The two halves of `flipFlop`. */
 export interface FlipFlopOptions<Delta, Deletes> {
   delta: Execute<Delta>
   /** Give its changes an `upstreamUpdatedAt`: a delete found late then does not remove a recreated row. */

@@ -26,6 +26,7 @@ export interface FetchContext extends SyncContext {
   readonly phase: 'forward' | 'backfill'
 }
 
+/** A page of a list that is sorted newest first. */
 export interface FrontierPage<Item> {
   /** Newest first. */
   readonly items: readonly Item[]
@@ -38,6 +39,7 @@ export interface FrontierPage<Item> {
   readonly reachedSince?: boolean
 }
 
+/** Describes the items of a list that is sorted newest first. */
 export interface FrontierOptions<Item> {
   id(item: Item): string
   toChange(item: Item): ItemChanges

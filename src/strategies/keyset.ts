@@ -8,6 +8,7 @@ import { requireInstant, msToInstant, formatIso, subtractMicrosecond } from './k
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
+/** Describes how to read a list that is sorted by time and id. */
 export interface KeysetOptions<Item> {
   /** Reads items strictly after `after`, up to and including `until`, sorted by (timestamp, id). */
   read(query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<Item>>
@@ -39,6 +40,7 @@ export interface KeysetOptions<Item> {
   confirms?: boolean
 }
 
+/** The bounds of one page. */
 export interface KeysetQuery {
   /** After it means: a later timestamp, or the same timestamp and a greater id. The id '' sorts before every other. */
   readonly after: KeysetCursor | undefined
@@ -51,11 +53,13 @@ export interface KeysetQuery {
   readonly left?: number | undefined
 }
 
+/** The time and id of the last item that was read. */
 export interface KeysetCursor {
   readonly timestamp: string
   readonly id: string
 }
 
+/** A page of items, in ascending order. */
 export interface KeysetAnswer<Item> extends ServerClock {
   readonly items: readonly Item[]
   /** True when nothing follows, by the source's own combination of flags and lengths. */

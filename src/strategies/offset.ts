@@ -10,11 +10,13 @@ import {
 } from './kit/list-pass.ts'
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read a list by offset and limit. */
 export interface OffsetOptions {
   read(query: { readonly offset: number; readonly limit: number }, context: SyncContext): Promise<ListAnswer>
   limit: number
 }
 
+/** The next offset, and the progress of the listing. */
 export interface OffsetState {
   readonly offset: number
   readonly pass: ListPass

@@ -6,6 +6,7 @@ import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 /** Offset per partition, as decimal text: offsets exceed the precision of a double. */
 export type PartitionOffsets = Readonly<Record<string, string>>
 
+/** Describes how to read the partitions of a log. */
 export interface OffsetsOptions<Message> {
   /** The current bounds of each partition: the oldest retained offset, and the one after the last. */
   bounds(context: SyncContext): Promise<Readonly<Record<string, { readonly low: string; readonly end: string }>>>
@@ -15,12 +16,13 @@ export interface OffsetsOptions<Message> {
    */
   read(query: OffsetsQuery, context: SyncContext): Promise<OffsetsAnswer<Message>>
   /** The message's cursor, such as `3:1207`. */
-  place(message: Message): string
+  cursor(message: Message): string
   toChanges(message: Message): ItemChanges
   /** How long the log keeps tombstones, if shorter than other entries: `delete.retention.ms` of a compacted topic. */
   tombstonesMs?: number
 }
 
+/** The range of offsets to read, by partition. */
 export interface OffsetsQuery {
   readonly from: PartitionOffsets
   readonly until: PartitionOffsets
@@ -31,6 +33,7 @@ export interface OffsetsQuery {
 /** Per partition, an identifier of its last message: a recreated log may have grown beyond the same offset. */
 export type PartitionMarks = Readonly<Record<string, string>>
 
+/** Messages of a log, with the offsets that follow them. */
 export interface OffsetsAnswer<Message> {
   readonly messages: readonly Message[]
   /** The next offset of each partition; partitions that are not listed do not move. */
@@ -68,7 +71,7 @@ export interface OffsetsState {
  *     const answer = await fetch('https://log.example/read', { method: 'POST', body: JSON.stringify({ from, until, limit: 1_000 }) })
  *     return (await answer.json()) as { messages: Entry[]; next: Record<string, string> }
  *   },
- *   place: ({ shard, number }) => `${shard}:${number}`,
+ *   cursor: ({ shard, number }) => `${shard}:${number}`,
  *   toChanges: ({ id, data }) => (data === null ? { type: 'delete', key: id } : { type: 'upsert', key: id, record: data }),
  * })
  * ```
@@ -90,7 +93,7 @@ export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExec
       changes: toChanges(
         messages,
         (message) => options.toChanges(message),
-        (message) => options.place(message),
+        (message) => options.cursor(message),
       ),
       hasMore,
       nextState: {

@@ -10,12 +10,14 @@ import {
 } from './kit/list-pass.ts'
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read a list by page number. */
 export interface PageNumberOptions {
   read(query: { readonly page: number }, context: SyncContext): Promise<ListAnswer>
   /** The number of the first page; 1 by default. */
   firstPage?: number
 }
 
+/** The next page number, and the progress of the listing. */
 export interface PageNumberState {
   readonly page: number
   readonly pass: ListPass

@@ -4,6 +4,7 @@ import { INITIAL_TALLY, decideListStep, type ListTally } from './kit/list-end.ts
 import { readNextCursor, type PageInfo } from './kit/page-info.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read a GraphQL connection whose nodes have a connection each. */
 export interface RelayNestedOptions {
   /** Reads one page of parents, each with the first page of its children. */
   readOuter(query: { readonly after: string | null }, context: SyncContext): Promise<OuterAnswer>
@@ -18,6 +19,7 @@ export interface RelayNestedOptions {
   parentsMax?: number
 }
 
+/** A page of children of several parents. */
 export interface InnerAnswer {
   readonly changes: readonly Change[]
   /** One entry per requested parent; `pageInfo` is null for a parent that no longer exists. */
@@ -37,6 +39,7 @@ export interface NestedPage {
   readonly total?: number | null
 }
 
+/** A page of parents, with the first page of their children. */
 export interface OuterAnswer extends InnerAnswer {
   readonly pageInfo: PageInfo
   /** Parents on this page and in total, with the same effect. */
@@ -44,6 +47,7 @@ export interface OuterAnswer extends InnerAnswer {
   readonly total?: number | null
 }
 
+/** The cursors of the parents and of every unfinished parent. */
 export interface RelayNestedState {
   /** Cursor of the next page of parents. */
   readonly cursor: string | null

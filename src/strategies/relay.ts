@@ -4,12 +4,14 @@ import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type Li
 import { readNextCursor, type PageInfo } from './kit/page-info.ts'
 import { stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read a GraphQL connection. */
 export interface RelayOptions {
   read(query: { readonly after: string | null }, context: SyncContext): Promise<RelayAnswer>
   /** The value of `first`. A full page that claims to be the last is requested again before it is accepted. */
   limit?: number
 }
 
+/** A page of a GraphQL connection. */
 export interface RelayAnswer {
   readonly changes: readonly Change[]
   readonly pageInfo: PageInfo
@@ -19,6 +21,7 @@ export interface RelayAnswer {
   readonly budget?: RateBudget | null
 }
 
+/** The cursor of the next page, and the progress of the listing. */
 export interface RelayState {
   readonly cursor: string | null
   readonly pace?: RequestPace

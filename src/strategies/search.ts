@@ -6,6 +6,7 @@ import { formatIso } from './kit/instants.ts'
 import { sourceInvalidError, requireMode, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
+/** Describes how to read changes from a search with a limited number of results. */
 export interface SearchOptions<Item> {
   read(query: SearchQuery, context: SyncContext): Promise<SearchAnswer<Item>>
   /** Time of the last modification, in milliseconds. */
@@ -35,6 +36,7 @@ export interface SearchQuery {
   readonly limit: number
 }
 
+/** A page of search results. */
 export interface SearchAnswer<Item> extends ServerClock {
   readonly items: readonly Item[]
   /**

@@ -11,6 +11,7 @@ export type Streams<States extends object> = {
   readonly [Name in keyof States]: Execute<States[Name]> | AnchoredExecute<States[Name]>
 }
 
+/** The states of several streams that one sync reads in turn. */
 export interface StreamsState<States extends object> {
   /** One entry per stream that has been read, changed only by its own pages. */
   readonly states: Partial<States>

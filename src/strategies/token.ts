@@ -2,6 +2,7 @@ import { isSyncError, type Change, type Execute, type SyncContext } from '../con
 import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from './kit/list-end.ts'
 import { sourceInvalidError, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes how to read a list by page tokens. */
 export interface TokenOptions {
   /** `token` is undefined on the first page. */
   read(query: { readonly token: string | undefined }, context: SyncContext): Promise<TokenAnswer>
@@ -11,6 +12,7 @@ export interface TokenOptions {
   confirms?: boolean
 }
 
+/** A page with the token of the next one. */
 export interface TokenAnswer {
   readonly changes: readonly Change[]
   /** Opaque; null or absent on the last page. The empty string is a valid token. */
@@ -24,6 +26,7 @@ export interface TokenAnswer {
   readonly total?: number | null | undefined
 }
 
+/** The token of the next page, and the progress of the listing. */
 export interface TokenState {
   readonly cursor: string | null
   /** Progress of a listing in replace mode. */

@@ -20,6 +20,7 @@ import { lowerHorizon, measureRequest, type ServerClock } from './kit/horizon.ts
 import { msToInstant, formatIso, requireInstant } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
+/** Describes a stream with a field that every change increases. */
 export interface WatermarkOptions {
   /** `<namespace>.<entity>`; it does not change when the table is renamed. */
   streamId: string
@@ -55,6 +56,7 @@ export interface WatermarkOutput extends WatermarkInput {
   readonly records_emitted: number
 }
 
+/** The bounds and order of one page. `sqlQuery`, `soqlQuery` and `odataQuery` write it as a query. */
 export interface WatermarkQuery {
   readonly input: WatermarkInput
   /** The lower bound of the cycle; null to read everything. */
@@ -68,6 +70,7 @@ export interface WatermarkQuery {
   readonly limit: number
 }
 
+/** A page of records. */
 export interface WatermarkAnswer extends ServerClock {
   readonly items: readonly JsonObject[]
   readonly end: boolean

@@ -3,6 +3,7 @@ import { runnerCases } from './runner-cases/cases.ts'
 import { RunnerCaseFixture, type RunnerCase, type RunnerHarness } from './runner-cases/harness.ts'
 import { SourceServerFixture } from './runner-cases/source-server-fixture.ts'
 
+/** Options of `describeRunner`. */
 export interface DescribeRunnerOptions {
   /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner

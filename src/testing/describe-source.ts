@@ -3,6 +3,7 @@ import { sourceCases } from './source-cases/cases.ts'
 import type { SourceCase, SourceHarness, SourceNeed } from './source-cases/harness.ts'
 import { SourceFixture } from './source-cases/source-fixture.ts'
 
+/** Options of `describeSource`. */
 export interface DescribeSourceOptions {
   /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner

@@ -1,6 +1,7 @@
 import { storeCases } from './store-cases/index.ts'
 import type { StoreCase, StoreHarness } from './store-cases/harness.ts'
 
+/** Options of `describeStore`. */
 export interface DescribeStoreOptions {
   /** Test framework to register with; defaults to the globals of Vitest or Jest, then `node:test`. */
   readonly runner?: TestRunner

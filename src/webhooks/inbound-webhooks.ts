@@ -26,6 +26,7 @@ export interface WebhookEvent {
   readonly body: JsonValue
 }
 
+/** The services that `execute` of a webhook may use. */
 export interface WebhookContext {
   readonly clock: Clock
   readonly log: Log
@@ -39,6 +40,7 @@ export interface WebhookResult {
   readonly trigger?: string
 }
 
+/** Turns a verified vendor message into changes and triggers. */
 export type ExecuteWebhook = (
   event: WebhookEvent,
   context: WebhookContext,

@@ -48,18 +48,37 @@ export interface InlineSync<State = unknown> extends Omit<
   pacer?: PacerOptions
 }
 
+/** A database of `runCycle`, with an optional schema. */
 export interface InlineDatabase {
   name: string
   schema?: Schema
 }
 
+/** Options of `runCycle` without a worker file. */
 export interface InlineRunOptions<State = unknown> extends RunOptions {
   /** The name of the worker in the registry. Default: `worker`. */
   worker?: string
   sync: InlineSync<State>
 }
 
-/** Runs one cycle inside your own program. A failed cycle is a result; only invalid input and an unavailable store throw. */
+/**
+ * Runs one cycle inside your own program. A failed cycle is a result; only invalid input and an unavailable store throw.
+ *
+ * @example
+ * ```ts
+ * import { runCycle } from 'tidemark'
+ *
+ * const { stopReason, counts } = await runCycle({
+ *   store: 'sqlite:data/copy.db',
+ *   sync: {
+ *     name: 'people',
+ *     database: 'people',
+ *     mode: 'replace',
+ *     execute: async () => ({ changes: [{ type: 'upsert', key: 'ada', record: { name: 'Ada' } }], hasMore: false }),
+ *   },
+ * })
+ * ```
+ */
 export function runCycle<State>(options: InlineRunOptions<State>): Promise<CycleResult>
 export function runCycle(worker: WorkerLike, sync: string, options: RunOptions): Promise<CycleResult>
 export async function runCycle<State>(

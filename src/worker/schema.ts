@@ -16,6 +16,7 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
+/** The schema of the records of a database. */
 export type Schema = StandardSchema | JsonSchema
 
 export interface CompiledSchema {

@@ -39,6 +39,7 @@ export interface SyncOptions<State = unknown> {
   priority?: number
 }
 
+/** The delete limit and the lookups of a sweep. */
 export interface SweepOptions {
   /** The delete limit: a sweep of a larger share of the rows stops and needs confirmation. 0 to 1; default 0.5. */
   maxDeleteShare?: number

@@ -5,6 +5,7 @@ import { didYouMean } from '../config/did-you-mean.ts'
 import { describeValue } from '../config/names.ts'
 import type { DatabaseHandle } from './worker.ts'
 
+/** Options of `worker.webhook`. */
 export interface WebhookOptions {
   /** The database of changes without `database`. Not needed by a webhook that only triggers syncs. */
   database?: DatabaseHandle | string

@@ -14,11 +14,13 @@ import { resolveAnchor, checkTrackSource, type TrackOptions } from './track-opti
 import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
 import type { DeclaredWebhook } from '../webhooks/inbound-webhooks.ts'
 
+/** Options of `new Worker`. */
 export interface WorkerOptions {
   /** The name in the registry. Default: the file name without its extension. */
   name?: string
 }
 
+/** Options of `worker.database`. */
 export interface DatabaseOptions {
   /**
    * A Standard Schema (zod, valibot, arktype) or a JSON Schema. Records that do not match are quarantined with the reason. Or,
@@ -59,16 +61,19 @@ export interface PacerOptions {
   intervalMs: number
 }
 
+/** A declared database. Pass it to `sync`, `track` and `webhook`. */
 export interface DatabaseHandle {
   readonly kind: 'database'
   readonly name: string
 }
 
+/** A declared pacer. Pass it to `sync` and `track`. */
 export interface PacerHandle {
   readonly kind: 'pacer'
   readonly name: string
 }
 
+/** A declared sync. */
 export interface SyncHandle {
   readonly kind: 'sync'
   readonly name: string
@@ -81,6 +86,7 @@ export interface TrackHandle {
   readonly delta: string
 }
 
+/** A declared webhook. */
 export interface WebhookHandle {
   readonly kind: 'webhook'
   readonly name: string
@@ -115,6 +121,7 @@ export interface NotRunDeclaration {
   readonly note: string | null
 }
 
+/** A sync as `worker.manifest` lists it. */
 export interface ManifestSync {
   readonly name: string
   readonly mode: SyncPlan['mode']
@@ -146,7 +153,23 @@ interface DeclaredPacer {
   readonly options: Readonly<PacerOptions>
 }
 
-/** Declares the databases, pacers and syncs of one file. Declarations have no side effects. */
+/**
+ * Declares the databases, pacers and syncs of one file. Declarations have no side effects. A worker file exports it as its
+ * default.
+ *
+ * @example
+ * ```ts
+ * import { Worker } from 'tidemark'
+ * import { stripe } from 'tidemark/sources/stripe'
+ *
+ * const worker = new Worker({ name: 'billing' })
+ * const customers = worker.database('customers')
+ *
+ * worker.track('customers', { database: customers, source: stripe({ apiKey: 'STRIPE_KEY' }).customers, schedule: '1m' })
+ *
+ * export default worker
+ * ```
+ */
 export class Worker {
   name: string | undefined
   readonly #databases = new Map<string, DeclaredDatabase>()
@@ -165,6 +188,7 @@ export class Worker {
     this.name = options.name
   }
 
+  /** Declares a database: one table in the store, with its history and feed. */
   database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
     checkDatabaseName(name)
     this.#checkNameFree('database', name)
@@ -204,6 +228,7 @@ export class Worker {
     return handle
   }
 
+  /** Declares a rate limit that syncs share in all processes. */
   pacer(name: string, options: PacerOptions): PacerHandle {
     this.#checkNameFree('pacer', name)
     checkOptionNames('PACER_INVALID', `Pacer "${name}"`, options, ['allowedRequests', 'intervalMs'])
@@ -219,6 +244,7 @@ export class Worker {
     return handle
   }
 
+  /** Declares a sync: a source, the database that it writes, and its schedule. */
   sync<State>(name: string, options: SyncOptions<State>): SyncHandle {
     return this.#declareSync(name, options, null)
   }
@@ -275,6 +301,7 @@ export class Worker {
     return Object.freeze({ kind: 'webhook', name } as const)
   }
 
+  /** The declared webhooks with their defaults applied, for a server. */
   webhooks(defaults: PlanDefaults = {}): DeclaredWebhook[] {
     const syncs = [...this.#syncs.keys()].filter((name) => this.#webhooks.get(name)?.lands !== true)
     return [...this.#webhooks].map(([name, { lands, ...act }]) => ({
@@ -286,6 +313,7 @@ export class Worker {
     }))
   }
 
+  /** All declarations as data. */
   get manifest(): Manifest {
     return {
       name: this.name ?? null,
@@ -322,10 +350,12 @@ export class Worker {
     return this.#databases.get(database)?.declaredSchema
   }
 
+  /** The declared syncs with their defaults applied, for a runner. */
   plans(defaults: PlanDefaults = {}): SyncPlan[] {
     return [...this.#syncs.values()].map((sync) => this.#plan(sync, defaults))
   }
 
+  /** One of `plans`, by name. */
   plan(name: string, defaults: PlanDefaults = {}): SyncPlan {
     const sync = this.#syncs.get(name)
     if (sync !== undefined) return this.#plan(sync, defaults)

@@ -6,7 +6,7 @@ const SECTIONS = [
   ['Tutorials', 'docs/tutorials'],
   ['Guides', 'docs/guides'],
   ['Explanation', 'docs/explanation'],
-  ['Reference', 'docs/reference'],
+  ['Reference', 'docs/reference', 'docs/reference/api'],
   ['Decisions', 'docs/decisions'],
 ] as const
 
@@ -21,7 +21,7 @@ export function renderLlms(): string {
     '- [README.md](README.md): what it is, why, twenty lines, ten minutes',
     '- [ARCHITECTURE.md](ARCHITECTURE.md): how it works, and the invariants with their tests',
     '- [CONTRIBUTING.md](CONTRIBUTING.md): how to build, test, add a source or a store',
-    ...SECTIONS.flatMap(([title, folder]) => ['', `## ${title}`, '', ...pagesOf(folder).map(describe)]),
+    ...SECTIONS.flatMap(([title, ...folders]) => ['', `## ${title}`, '', ...folders.flatMap(pagesOf).map(describe)]),
     '',
   ].join('\n')
 }

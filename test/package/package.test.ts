@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   cpSync,
@@ -12,14 +12,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
+import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listTemplateFiles } from '../../src/cli/kit/project-files.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const PACKAGE = JSON.parse(read('package.json')) as {
   dependencies: Record<string, string>
   scripts: Record<string, string>
+  exports: Record<string, string | { types: string; default: string }>
 }
 const LOCK = JSON.parse(read('package-lock.json')) as {
   packages: Record<
@@ -105,38 +108,28 @@ describe('Z44 what the package brings', () => {
 
 describe('Z45 the tarball', () => {
   let folder: string
+  let one: Packed
+  let two: Packed
   const templates = execFileSync('git', ['ls-files', 'templates'], { cwd: root, encoding: 'utf8' })
     .trim()
     .split('\n')
     .toSorted()
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'tidemark-pack-'))
-  })
+    one = pack('one', ['templates/worker', 'templates/sources/stripe', 'examples/harbour', 'src', '.'])
+    two = pack('two', [])
+  }, 600_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** A checkout of its own, built and packed. */
-  function pack(name: string): { hash: string; files: string[] } {
+  /** A fresh clone, built and packed. Each of the folders has a store and its key, as a run in it leaves them. */
+  function pack(name: string, usedFolders: readonly string[]): Packed {
     const checkout = join(folder, name)
-    mkdirSync(checkout)
-    for (const file of [
-      'src',
-      'templates',
-      'examples/harbour/worker.mjs',
-      'scripts',
-      'console/package.json',
-      'package.json',
-      'tsconfig.json',
-      'tsconfig.build.json',
-      'README.md',
-      'LICENSE',
-    ])
-      cpSync(join(root, file), join(checkout, file), { recursive: true })
+    for (const file of listRepositoryFiles()) cpSync(join(root, file), join(checkout, file))
     symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'))
-    // A store and its key, as a run inside a template would leave them.
-    for (const template of ['worker', 'sources/stripe']) {
-      mkdirSync(join(checkout, 'templates', template, '.tidemark'), { recursive: true })
-      writeFileSync(join(checkout, 'templates', template, '.tidemark/tidemark.db'), 'a store')
-      writeFileSync(join(checkout, 'templates', template, '.tidemark/key'), 'a key')
+    for (const used of usedFolders) {
+      mkdirSync(join(checkout, used, '.tidemark'), { recursive: true })
+      writeFileSync(join(checkout, used, '.tidemark/tidemark.db'), 'a store')
+      writeFileSync(join(checkout, used, '.tidemark/key'), 'a key')
     }
     execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
       cwd: checkout,
@@ -146,33 +139,25 @@ describe('Z45 the tarball', () => {
     const [{ filename, files }] = JSON.parse(npm(checkout, 'pack', '--ignore-scripts', '--json')) as [
       { filename: string; files: Array<{ path: string }> },
     ]
+    const tarball = join(checkout, filename)
     return {
-      hash: createHash('sha256')
-        .update(readFileSync(join(checkout, filename)))
-        .digest('hex'),
+      checkout,
+      tarball,
+      hash: createHash('sha256').update(readFileSync(tarball)).digest('hex'),
       files: files.map(({ path }) => path),
     }
   }
 
-  test('Z44 Z45 two checkouts give the same bytes, and in them is what is meant to be published and nothing else', () => {
-    const [one, two] = [pack('one'), pack('two')]
+  test('Z44 Z45 a used and a fresh checkout give the same bytes: the files that are meant to be published and no others', () => {
     expect(one.hash).toBe(two.hash)
     expect(one.files.filter((file) => file.startsWith('templates/')).toSorted()).toEqual(templates)
     const strangers = one.files.filter(
       (file) =>
         !/^(?:(?:dist|templates)\/[\w/.-]+|README\.md|LICENSE|package\.json)$/.test(file) ||
-        /\.(?:map|tsbuildinfo|key|db)$|^dist\/.*(?<!\.d)\.tsx?$/.test(file),
+        /\.(?:map|tsbuildinfo)$|^dist\/.*(?<!\.d)\.tsx?$/.test(file) ||
+        isStoreOrKey(file),
     )
     expect(strangers).toEqual([])
-    const init = (name: string, ...flags: string[]): string =>
-      execFileSync(process.execPath, ['dist/cli/main.js', 'init', name, '--yes', ...flags], {
-        cwd: join(folder, 'one'),
-        encoding: 'utf8',
-      })
-    init('made')
-    init('made-for-stripe', '--source', 'stripe')
-    for (const name of ['made', 'made-for-stripe'])
-      expect(existsSync(join(folder, 'one', name, '.tidemark'))).toBe(false)
     expect(one.files).toEqual(
       expect.arrayContaining([
         'dist/cli/main.js',
@@ -184,23 +169,155 @@ describe('Z45 the tarball', () => {
     )
   })
 
-  test("the README's first command runs twice, leaves its store outside the templates, and the second time finds what moved", () => {
-    const [, block] = /^## Two commands\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(read('README.md'))!
-    const [, command] = /^npm ci && npx tidemark (.*?) +#/m.exec(block!)!
-    const run = (): string =>
-      execFileSync(process.execPath, ['dist/cli/main.js', ...command!.split(' ')], {
-        cwd: join(folder, 'two'),
-        encoding: 'utf8',
-        stdio: ['ignore', 'pipe', 'ignore'],
-      })
-    expect(run()).toMatch(/✓ vessel-moves .*240 created/)
-    expect(run()).not.toContain('240 created')
-    expect(existsSync(join(folder, 'two/examples/harbour/.tidemark/tidemark.db'))).toBe(true)
-    expect(readdirSync(join(folder, 'two/templates/worker')).filter((name) => name.startsWith('.'))).toEqual([
-      '.tidemark',
-    ])
+  test('publint finds no problem in the tarball', async () => {
+    const tarball = readFileSync(one.tarball)
+    const { messages } = await publint({ pack: { tarball: new Uint8Array(tarball).buffer }, strict: true })
+    expect(messages).toEqual([])
   })
+
+  test('every entry point of the tarball resolves to its types', () => {
+    // One folder for each pattern: its declarations are resolved in the same way as those of the others.
+    const entryPoints = Object.entries(PACKAGE.exports)
+      .filter(([, target]) => typeof target === 'object')
+      .map(([entryPoint]) => entryPoint.replace('sources/*', 'sources/rest').replace('stores/*', 'stores/sqlite'))
+    // The package is ESM only: a CommonJS program loads it with import().
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [
+        join(root, 'node_modules/@arethetypeswrong/cli/dist/index.js'),
+        one.tarball,
+        '--profile',
+        'esm-only',
+        '--no-definitely-typed',
+        '--format',
+        'ascii',
+        '--no-color',
+        '--entrypoints',
+        ...entryPoints,
+      ],
+      { cwd: folder, encoding: 'utf8' },
+    )
+    expect(status, stdout).toBe(0)
+    for (const entryPoint of entryPoints) expect(stdout).toContain(`"${join('tidemark', entryPoint)}"`)
+  })
+
+  test.each([
+    ['the default', [], ['worker']],
+    ['stripe', ['--source', 'stripe'], ['worker', 'sources/stripe']],
+    ['files', ['--source', 'files'], ['worker', 'sources/files']],
+  ])('init copies the listed files of %s and no others', (name, flags, used) => {
+    const project = join(folder, `made-${name.replace(' ', '-')}`)
+    execFileSync(process.execPath, ['dist/cli/main.js', 'init', project, '--yes', ...flags], {
+      cwd: one.checkout,
+      stdio: 'ignore',
+    })
+    const listed = new Set(used.flatMap(listTemplateFiles).map((file) => file.replace(/^(?=env|gitignore)/, '.')))
+    const made = listFiles(project).filter((file) => !file.startsWith('node_modules/'))
+    expect(made).toEqual([...listed].toSorted())
+  })
+
+  describe("the README's two commands, in a fresh clone", () => {
+    const [, block] = /^## Two commands\n[\s\S]*?```sh\n([\s\S]*?)```/m.exec(read('README.md'))!
+    const commands = block!.trim().split('\n')
+
+    test('both begin with npm ci, which accepts the lockfile', () => {
+      const lines = commands.map((line) => line.replace(/\s+#.*$/, ''))
+      expect(lines).toEqual([expect.stringMatching(/^npm ci && npx tidemark run /), 'npm ci && npm test'])
+      npm(two.checkout, 'ci', '--dry-run', '--ignore-scripts')
+    })
+
+    test('twice in a row: the job finds what changed, the suite starts, and no store or key is left behind', () => {
+      const [, job] = /^npm ci && npx tidemark (.*?) +#/.exec(commands[0]!)!
+      const before = listFiles(two.checkout)
+      const runJob = (): string =>
+        execFileSync(process.execPath, ['dist/cli/main.js', ...job!.split(' ')], {
+          cwd: two.checkout,
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'ignore'],
+        })
+      expect(runJob()).toMatch(/✓ vessel-moves .*240 created/)
+      expect(startSuite(two.checkout)).toEqual(STEPS_OF_SUITE)
+      expect(runJob()).not.toContain('240 created')
+      expect(startSuite(two.checkout)).toEqual(STEPS_OF_SUITE)
+
+      const added = listFiles(two.checkout).filter((file) => !before.includes(file))
+      expect(added).toContain('examples/harbour/.tidemark/tidemark.db')
+      expect(added.filter((file) => !file.startsWith('examples/harbour/.tidemark/'))).toEqual([])
+    })
+  })
+
+  /** Runs `npm test` with tools that only record their call, so that the suite does not run inside itself. */
+  function startSuite(checkout: string): string[] {
+    const tools = mkdtempSync(join(folder, 'tools-'))
+    const calls = join(tools, 'calls')
+    symlinkSync(process.execPath, join(tools, 'node'))
+    symlinkSync('/bin/sh', join(tools, 'sh'))
+    for (const tool of ['npm', 'npx'])
+      writeFileSync(
+        join(tools, tool),
+        RECORDING_TOOL.replace('{{calls}}', () => calls),
+        { mode: 0o755 },
+      )
+    const npmPath = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim()
+    const { status, stdout } = spawnSync(npmPath, ['test'], {
+      cwd: checkout,
+      encoding: 'utf8',
+      env: { PATH: tools, HOME: tools },
+    })
+    expect(status, stdout).toBe(0)
+    expect(stdout).toContain('1 passed, 0 failed')
+    return readFileSync(calls, 'utf8').trim().split('\n')
+  }
 })
+
+interface Packed {
+  readonly checkout: string
+  readonly tarball: string
+  readonly hash: string
+  readonly files: readonly string[]
+}
+
+const STEPS_OF_SUITE = [
+  'npm run --silent build',
+  'npm run --silent check',
+  'npm run --silent format:check',
+  'npx oxlint --type-aware',
+  'npx vitest run',
+]
+
+/** Records its call. Called as vitest, it also reports one passed test. */
+const RECORDING_TOOL = `#!/usr/bin/env node
+const { appendFileSync, writeFileSync } = require('node:fs')
+const { basename } = require('node:path')
+const args = process.argv.slice(2)
+const words = args.filter((word) => !/^--(?:reporter|outputFile)/.test(word))
+appendFileSync('{{calls}}', [basename(process.argv[1]), ...words].join(' ') + '\\n')
+const report = args.find((word) => word.startsWith('--outputFile.json='))
+const passed = { fullName: 'a test', status: 'passed' }
+const results = { testResults: [{ name: 'a file', status: 'passed', assertionResults: [passed] }] }
+if (report !== undefined) writeFileSync(report.slice(report.indexOf('=') + 1), JSON.stringify(results))
+`
+
+/** The files that a clone of this working tree has. */
+function listRepositoryFiles(): string[] {
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return [...new Set(listed.trim().split('\n'))].filter((file) => existsSync(join(root, file)))
+}
+
+/** Relative paths of all files, without those behind a link. */
+function listFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .toSorted()
+}
+
+function isStoreOrKey(file: string): boolean {
+  return /(?:^|\/)\.tidemark\/|(?:^|\/)key$|\.(?:key|pem|db|db-wal|db-shm|sqlite)$/.test(file)
+}
 
 /** Whether a range of versions allows some release of this major version. */
 function admits(range: string | undefined, major: number): boolean {

@@ -78,7 +78,7 @@ class World {
         }
         return { messages, next }
       },
-      place: ({ place }) => place,
+      cursor: ({ place }) => place,
       toChanges: ({ key, value }) =>
         value === null ? { type: 'delete', key } : { type: 'upsert', key, record: { value } },
     })

@@ -35,7 +35,7 @@ class ToyLog {
         }
         return { messages, next }
       },
-      place: ({ place }) => place,
+      cursor: ({ place }) => place,
       toChanges: ({ text }) => ({ type: 'upsert', key: text, record: {} }),
     }
   }

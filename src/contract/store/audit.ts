@@ -11,6 +11,7 @@ export interface AuditLog {
   auditChain(query: AuditChainQuery): Promise<AuditChain>
 }
 
+/** An entry of the audit log: an action on a checkpoint or of an administrator. */
 export interface AuditEntry {
   readonly version: number
   readonly at: number
@@ -36,10 +37,12 @@ export interface AuditChainEntry extends AuditEntry {
   readonly hash: string
 }
 
+/** Selects entries of the audit chain, forward or backward from an entry. */
 export type AuditChainQuery =
   | { readonly after: number; readonly limit: number }
   | { readonly before: number; readonly limit: number }
 
+/** Entries of the audit chain, with the stored head to verify them against. */
 export interface AuditChain {
   readonly entries: readonly AuditChainEntry[]
   /**

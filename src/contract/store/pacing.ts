@@ -13,6 +13,7 @@ export interface PacingStore {
   pauses(query: { worker: string; at: number }): Promise<PauseList>
 }
 
+/** A request for slots of a pacer that all processes share. */
 export interface SlotRequest {
   readonly worker: string
   readonly pacer: string
@@ -38,6 +39,7 @@ export interface PauseRequest {
   readonly at: number
 }
 
+/** A pause that a source requested for an origin. */
 export interface Pause {
   /** Empty for a sync without a pacer. */
   readonly pacer: string

@@ -6,6 +6,7 @@ export interface QuarantineStore {
   quarantineEntries(query?: { ref?: SyncRef; limit?: number }): Promise<QuarantineEntry[]>
 }
 
+/** A record that could not be stored, with the reason. */
 export interface QuarantinedRecord {
   readonly database: string
   /** Null if there is no usable key. */
@@ -16,6 +17,7 @@ export interface QuarantinedRecord {
   readonly text: string
 }
 
+/** A quarantined record, with the cycle and page that returned it. */
 export interface QuarantineEntry extends QuarantinedRecord {
   readonly id: number
   readonly worker: string

@@ -11,6 +11,7 @@ export interface SyncDirectory {
   cycles(ref: SyncRef | null, options?: { limit?: number }): Promise<CycleRecord[]>
 }
 
+/** A request to pause, resume or trigger a sync. */
 export type SyncSignal =
   | { readonly kind: 'pause'; readonly actor: string; readonly at: number }
   | { readonly kind: 'resume'; readonly actor: string; readonly at: number }

@@ -13,6 +13,7 @@ import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 
+/** Options of `airtable`. */
 export interface AirtableOptions {
   readonly baseId: string
   /** A personal access token, or the name of the secret that holds it. */
@@ -22,6 +23,7 @@ export interface AirtableOptions {
   readonly baseUrl?: string
 }
 
+/** The tables of an Airtable base. */
 export interface AirtableSource {
   /** Prefer the id, because the name may change. */
   table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }

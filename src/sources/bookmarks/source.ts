@@ -5,6 +5,7 @@ import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 
+/** Options of `bookmarks`. */
 export interface BookmarksOptions {
   /** The id of the account that granted the token. */
   readonly userId: string
@@ -17,6 +18,7 @@ export interface BookmarksOptions {
   readonly fields?: readonly string[]
 }
 
+/** The bookmarks of one X account. Pass it to `worker.track`. */
 export interface BookmarksSource {
   readonly delta: Execute<FrontierState>
   /** Reads the complete list, to find removed bookmarks. */

@@ -22,6 +22,7 @@ import {
   type Transfer,
 } from './transfer.ts'
 
+/** Options of the Alchemy provider. */
 export interface AlchemyOptions {
   readonly name: string
   readonly url: NodeUrl

@@ -28,6 +28,7 @@ import {
   type Transfer,
 } from './transfer.ts'
 
+/** Options of a provider with the Etherscan API. */
 export interface EtherscanOptions {
   readonly name: string
   readonly apiKey: SecretSource

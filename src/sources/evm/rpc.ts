@@ -27,6 +27,7 @@ import {
   type Transfer,
 } from './transfer.ts'
 
+/** Options of a provider that reads a JSON-RPC node. */
 export interface RpcOptions {
   readonly name: string
   readonly url: NodeUrl

@@ -10,6 +10,7 @@ export { rpc, type RpcOptions } from './rpc.ts'
 export type { ChainProvider, ChainProviderFactory } from './chain-provider.ts'
 export type { EvmOperation, Transfer } from './transfer.ts'
 
+/** Options of `evm`. */
 export interface EvmOptions {
   /** The account whose transfers are read. */
   readonly address: string
@@ -29,6 +30,7 @@ export interface EvmOptions {
   readonly deadlineMs?: number
 }
 
+/** The transfers of one account. Pass it to `worker.sync`. */
 export interface EvmStream {
   readonly mode: 'incremental'
   readonly execute: Failover<Transfer>

@@ -3,6 +3,7 @@ import type { ProviderOperation } from '../../strategies/index.ts'
 import { isObject } from '../kit/classify-response.ts'
 
 export const OPERATIONS = ['native', 'token'] as const
+/** A kind of transfer that is read with its own cursor. */
 export type EvmOperation = (typeof OPERATIONS)[number]
 
 /** A transfer in a common form, so that every provider lands the same row. */

@@ -5,6 +5,7 @@ import type { OpenFile } from './folder.ts'
 import { ROW_BYTES_MAX, setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
 import { readTextChunks } from './text-stream.ts'
 
+/** The format of CSV files. */
 export interface CsvOptions {
   /** A comma by default; a tab for `.tsv` files. */
   readonly delimiter?: string

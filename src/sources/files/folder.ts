@@ -8,6 +8,7 @@ export interface Folder {
   open(path: string): Promise<OpenFile | null>
 }
 
+/** A file in a listing of a folder. */
 export interface ListedFile {
   /** Relative to the folder, with `/` as separator. */
   readonly path: string

@@ -4,6 +4,7 @@ import { SyncError, type ErrorCode } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
 
+/** The bucket and client options of `s3Folder`. */
 export interface S3Options {
   readonly bucket: string
   /** Reads only keys with this prefix, such as `sales/orders/`; paths omit it. */

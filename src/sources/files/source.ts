@@ -37,6 +37,7 @@ export type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
 export { s3Folder, type S3Options } from './s3-folder.ts'
 export type { FilesState } from './state.ts'
 
+/** Options of `files`. */
 export interface FilesOptions {
   /** Path of a folder, read recursively; or another storage of files. */
   readonly folder: string | Folder
@@ -63,6 +64,7 @@ export interface FilesOptions {
   readonly pageSize?: number
 }
 
+/** The rows of all files of a folder. Pass it to `worker.sync`. */
 export interface FilesStream {
   readonly mode: 'incremental'
   readonly execute: Execute<FilesState>

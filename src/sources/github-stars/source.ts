@@ -8,6 +8,7 @@ import { parseNextLink } from '../kit/link-header.ts'
 import { path } from '../kit/origin.ts'
 import { advanceCursor, overlapsCursor, moveCursorBack, chooseWindow, type StarCursor } from './overlapping-pages.ts'
 
+/** Options of `githubStars`. */
 export interface GithubStarsOptions {
   readonly token?: SecretSource
   /** Replaces `token`. */
@@ -18,6 +19,7 @@ export interface GithubStarsOptions {
   readonly user?: string
 }
 
+/** The stars of one GitHub user. Pass it to `worker.track`. */
 export interface GithubStarsSource {
   readonly delta: Execute<FrontierState>
   /** Reads the complete list, to find removed stars. */

@@ -23,6 +23,7 @@ import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
+/** Options of `github`. */
 export interface GithubOptions {
   readonly token?: SecretSource
   /** Replaces `token`. */
@@ -35,6 +36,7 @@ export interface GithubOptions {
   readonly repositoriesPerPage?: number
 }
 
+/** The streams of one GitHub user or organization. */
 export interface GithubSource {
   readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState>; readonly lookup: Lookup }
   /** The issues of all repositories. */

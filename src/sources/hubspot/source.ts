@@ -24,6 +24,7 @@ import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
 
+/** Options of `hubspot`. */
 export interface HubspotOptions {
   /** The token of a private app, or the name of the secret that holds it. */
   readonly accessToken?: SecretSource
@@ -43,6 +44,7 @@ export interface HubspotOptions {
   readonly archivedEveryMs?: number
 }
 
+/** One object type of HubSpot. Pass it to `worker.track`. */
 export interface HubspotStream {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<HubspotDeltaState>
@@ -52,8 +54,10 @@ export interface HubspotStream {
   readonly lagMs: number
 }
 
+/** The state of a HubSpot delta: one search for changes and one listing of archived objects. */
 export type HubspotDeltaState = StreamsState<{ changes: SearchState; deletes: ArchiveState }>
 
+/** The object types of a HubSpot account. */
 export interface HubspotSource {
   readonly contacts: HubspotStream
   readonly companies: HubspotStream

@@ -6,6 +6,7 @@ import { required } from '../../values/required.ts'
 /** The name of a secret, resolved on use, or the secret itself. */
 type SecretSource = string | Secret
 
+/** The brokers and credentials of a Kafka cluster. */
 export interface KafkaOptions {
   /**
    * `host:port` of some brokers, which report the others: a list, a comma-separated string, or the secret that contains

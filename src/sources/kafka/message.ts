@@ -5,6 +5,7 @@ import type { LogMessage } from './log-page.ts'
 /** Metadata that a record may include, under `_kafka`. */
 export type MetadataField = 'partition' | 'offset' | 'timestamp' | 'headers'
 
+/** Describes how a Kafka message becomes a record. */
 export interface MessageOptions {
   /** None by default. */
   readonly include?: readonly MetadataField[]

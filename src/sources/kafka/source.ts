@@ -11,6 +11,7 @@ export type { KafkaOptions } from './connect.ts'
 export type { MessageOptions, MetadataField } from './message.ts'
 export type { OffsetsState } from '../../strategies/offsets.ts'
 
+/** Options of one Kafka topic. */
 export interface TopicOptions extends MessageOptions {
   /**
    * `delete.retention.ms` of a compacted topic: a sync that was away for longer has missed deletions, and reads the
@@ -23,6 +24,7 @@ export interface TopicOptions extends MessageOptions {
   readonly pageBytes?: number
 }
 
+/** The last value of every key of a topic. Pass it to `worker.track`. */
 export interface KafkaStream {
   readonly backfill: Execute<OffsetsState>
   /** Without a state, starts at the oldest retained message. */
@@ -30,6 +32,7 @@ export interface KafkaStream {
   readonly anchor: (context: SyncContext) => Promise<OffsetsState | undefined>
 }
 
+/** The topics of a Kafka cluster. */
 export interface KafkaSource {
   /** Follows the offsets: `worker.track('orders', { database, source: kafka({ brokers }).topic('orders') })`. */
   topic(name: string, options?: TopicOptions): KafkaStream
@@ -59,7 +62,7 @@ function buildOffsetsOptions(source: KafkaOptions, name: string, options: TopicO
     bounds: (context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).bounds()),
     read: (query, context) =>
       clients.withCluster(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
-    place: ({ partition, offset }) => `${partition}:${offset}`,
+    cursor: ({ partition, offset }) => `${partition}:${offset}`,
     toChanges: (message) => toChange(name, message, options),
     ...(options.tombstonesMs !== undefined && { tombstonesMs: options.tombstonesMs }),
   }

@@ -7,6 +7,7 @@ export interface Credentials {
   readonly query: Readonly<Record<string, Secret>>
 }
 
+/** Authenticates the requests of a source, and renews credentials that the source refused. */
 export interface Auth {
   credentials(context: SyncContext): Promise<Credentials>
   /** Returns newer credentials than the refused ones; null if there are none. */
@@ -16,6 +17,7 @@ export interface Auth {
 /** The name of a secret, resolved when it is used, or the secret itself. */
 export type SecretSource = string | Secret
 
+/** Sends requests without credentials. */
 export const anonymous: Auth = createStaticAuth(() => ({ headers: {}, query: {} }))
 
 /** Prefer a header: a query parameter may end up in the access logs of the source. */
@@ -33,10 +35,21 @@ export function apiKey(
   }))
 }
 
+/**
+ * Sends the token in the `Authorization` header.
+ *
+ * @example
+ * ```ts
+ * import { bearer, createHttpClient } from 'tidemark/connector'
+ *
+ * const http = createHttpClient({ baseUrl: 'https://api.example.com', auth: bearer('EXAMPLE_TOKEN') })
+ * ```
+ */
 export function bearer(token: SecretSource): Auth {
   return apiKey({ header: 'authorization', key: token, prefix: 'Bearer ' })
 }
 
+/** Sends user and password as HTTP basic authentication. */
 export function basic({ user, password }: { user: SecretSource; password: SecretSource }): Auth {
   return createStaticAuth((context) => ({
     headers: { authorization: createBasicHeader(resolveSecret(user, context), resolveSecret(password, context)) },

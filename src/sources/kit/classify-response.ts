@@ -49,6 +49,7 @@ const RATE_LIMIT_KINDS = ['RATELIMITED', 'THROTTLED']
 const CURSOR_KINDS = ['INVALIDCURSORARGUMENTS', 'INVALIDINPUT']
 const AUTH_KINDS = ['UNAUTHENTICATED', 'AUTHENTICATIONERROR', 'UNAUTHORIZED', 'FORBIDDEN']
 
+/** Whether a JSON value is an object: neither null nor an array. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -10,6 +10,7 @@ import type { Secret } from '../../redaction/secret.ts'
 import { classifyStatus } from './http-status.ts'
 import { extractVendorMessage } from './vendor-message.ts'
 
+/** The base URL, authentication and limits of an HTTP client. */
 export interface HttpClientOptions {
   /** All requests stay below this URL. A function if it depends on the tenant's settings. */
   readonly baseUrl: string | ((context: SyncContext) => string)
@@ -20,11 +21,13 @@ export interface HttpClientOptions {
   readonly classifyResponse?: ResponseClassifier
 }
 
+/** Limits of responses and of the waits that a source can request. */
 export interface HttpLimits extends BodyLimits {
   /** The longest wait that a source can request. */
   readonly retryAfterMaxMs: number
 }
 
+/** Sends requests below one base URL. Responses are bounded, parsed without loss and classified as result or error. */
 export interface HttpClient {
   /** The target is a path below the base URL, or a full URL below it, such as a result of `resolveLink`. */
   get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
@@ -43,6 +46,7 @@ export interface HttpClient {
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>
 type QueryValue = string | number | bigint | boolean | null | undefined
 
+/** Options of one HTTP request. */
 export interface RequestOptions {
   readonly query?: Query
   readonly headers?: Readonly<Record<string, string>>
@@ -54,6 +58,7 @@ export interface RequestOptions {
   readonly text?: readonly string[]
 }
 
+/** A response whose body is parsed. */
 export interface HttpResponse {
   readonly status: number
   readonly headers: Headers

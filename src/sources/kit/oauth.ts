@@ -26,6 +26,7 @@ interface OAuthOptions {
   readonly tokens?: (account: string) => TokenStore
 }
 
+/** Authenticates with the OAuth 2.0 client credentials grant, and requests a new token when one expires. */
 export function clientCredentials(options: OAuthOptions): Auth {
   return new OAuth(options, null)
 }

@@ -67,6 +67,7 @@ export function path(texts: TemplateStringsArray, ...values: ReadonlyArray<strin
   return [...parts, texts.at(-1) ?? ''].join('')
 }
 
+/** Encodes a value as one segment of a URL path. Throws on values that would change the path, such as `..`. */
 export function encodePathSegment(value: string | number | bigint): string {
   const text = String(value)
   if (

@@ -10,6 +10,7 @@ export interface Tokens {
   readonly claimedUntil: number | null
 }
 
+/** Tokens as stored, with the version for compare-and-swap. */
 export interface StoredTokens extends Tokens {
   /** Grows with every write. */
   readonly version: number

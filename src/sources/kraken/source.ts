@@ -20,6 +20,7 @@ import { isObject, type ResponseClassifier, type ResponseClass } from '../kit/cl
 import { CallCounter, TIERS, type KrakenTier } from './call-counter.ts'
 import { signRequest } from './sign-request.ts'
 
+/** Options of `kraken`. */
 export interface KrakenOptions {
   /** The names of the secrets, or the secrets themselves. */
   readonly apiKey: SecretSource
@@ -33,11 +34,13 @@ export interface KrakenOptions {
   readonly overlapMs?: number
 }
 
+/** One kind of entry of a Kraken account. Pass it to `worker.sync`. */
 export interface KrakenStream {
   readonly mode: 'incremental'
   readonly execute: Failover<KrakenEntry>
 }
 
+/** An entry of a Kraken ledger or trade history. */
 export interface KrakenEntry {
   readonly id: string
   /** Milliseconds. */

@@ -14,6 +14,7 @@ import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../k
 import { checkPageSize } from '../kit/page-size.ts'
 import { readServerTime } from '../../values/retry-after.ts'
 
+/** Options of `linear`. */
 export interface LinearOptions {
   /** A personal API key, or the name of the secret that holds it. */
   readonly apiKey?: SecretSource
@@ -24,6 +25,7 @@ export interface LinearOptions {
   readonly limit?: number
 }
 
+/** One entity type of a Linear workspace. Pass it to `worker.sync`. */
 export interface LinearStream {
   readonly mode: 'replace'
   readonly execute: Execute<RelayState>

@@ -18,6 +18,7 @@ export interface DiscoveredStream {
   readonly candidates: string[]
 }
 
+/** Lists the entity sets of a service with their keys and possible cursors, from its `$metadata`. */
 export async function discover(
   options: ODataOptions,
   context: Pick<SyncContext, 'fetch' | 'clock' | 'secrets' | 'signal'>,

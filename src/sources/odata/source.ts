@@ -13,6 +13,7 @@ export { apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
 export { discover, type DiscoveredStream } from './discover.ts'
 
+/** The address and authentication of an OData service. */
 export interface ODataOptions {
   /** The service root, which contains `$metadata` and the entity sets. */
   readonly url: string
@@ -23,6 +24,7 @@ export interface ODataOptions {
   readonly query?: Readonly<Record<string, string>>
 }
 
+/** Selects the entities and properties to read. */
 export interface EntitySetOptions {
   /** Properties that identify an entity; the declared key by default. */
   readonly key?: readonly string[]
@@ -36,6 +38,7 @@ export interface EntitySetOptions {
   readonly pageSize?: number
 }
 
+/** Options of an entity set that is followed by a cursor property. */
 export interface CursorOptions extends EntitySetOptions {
   /** The property that every change increases: a timestamp or a date. */
   readonly cursor: string
@@ -57,6 +60,7 @@ export interface CursorOptions extends EntitySetOptions {
   readonly strict?: boolean
 }
 
+/** One entity set. Pass it to `worker.track`. */
 export interface ODataStream<DeltaState = KeysetState> {
   readonly backfill: Execute<TokenState>
   readonly delta: Execute<DeltaState>
@@ -68,6 +72,7 @@ export interface ODataStream<DeltaState = KeysetState> {
 /** Starts at the first entity, so it needs no anchor. */
 export type StrictStream = Omit<ODataStream<WatermarkState>, 'anchor'>
 
+/** The entity sets of an OData service. */
 export interface ODataSource {
   /**
    * Follows a cursor: `worker.track('accounts', { database, source: erp.entitySet('GLAccounts', { cursor: 'LastUpdated'

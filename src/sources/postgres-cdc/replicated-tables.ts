@@ -4,6 +4,7 @@ import { describeTable, type PostgresColumn, type PostgresTable, type TableName 
 import { mapColumnType } from '../kit/postgres/column-types.ts'
 import { quoteName, type PostgresSession } from '../kit/postgres/session.ts'
 
+/** A table to replicate. */
 export interface CdcTable {
   readonly table: TableName
   /** The database for its rows; the sync's own by default. */

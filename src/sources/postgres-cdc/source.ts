@@ -13,6 +13,7 @@ import { describeReplicatedTables, buildTableShapes, type CdcTable, type Replica
 export type { CdcTable } from './replicated-tables.ts'
 export type { CdcState, SnapshotState } from './state.ts'
 
+/** Options of `postgresCdc`. */
 export interface PostgresCdcOptions {
   /**
    * `postgres://…`, or the name of the secret that contains it. The account needs REPLICATION, and SELECT on the
@@ -30,6 +31,7 @@ export interface PostgresCdcOptions {
   readonly pageSize?: number
 }
 
+/** The replicated tables of one PostgreSQL database. Pass it to `worker.track`. */
 export interface PostgresCdcSource {
   readonly backfill: Execute<SnapshotState>
   readonly delta: Execute<CdcState>

@@ -36,6 +36,7 @@ export type {
   WindowPaging,
 } from './stream.ts'
 
+/** The API and its streams. See `RestStream`. */
 export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
   readonly streams: Streams
 }
@@ -57,6 +58,7 @@ export interface TrackedStream {
   readonly lagMs: number
 }
 
+/** The streams of an API by name. A stream with `follow` goes to `worker.track`, others to `worker.sync`. */
 export type RestSource<Streams extends readonly RestStream[]> = {
   readonly [Stream in Streams[number] as Stream['name']]: StreamSource<Stream>
 }
@@ -80,7 +82,12 @@ type StreamSource<Stream extends RestStream> = Stream extends { readonly deletes
  *   deletions matter, not reported       deletes: 'sweep': every cycle reads the complete list
  *   deletions do not matter              deletes: 'ignore'
  *
+ * @example
  * ```ts
+ * import { Worker } from 'tidemark'
+ * import { bearer, rest } from 'tidemark/sources/rest'
+ *
+ * const worker = new Worker({ name: 'crm' })
  * const crm = rest({
  *   baseUrl: 'https://api.example.com/v1',
  *   auth: bearer('CRM_TOKEN'),
@@ -93,8 +100,8 @@ type StreamSource<Stream extends RestStream> = Stream extends { readonly deletes
  *     },
  *   ],
  * })
- * worker.sync('countries', { database: countries, ...crm.countries })
- * worker.track('contacts', { database: contacts, source: crm.contacts })
+ * worker.sync('countries', { database: worker.database('countries'), ...crm.countries })
+ * worker.track('contacts', { database: worker.database('contacts'), source: crm.contacts })
  * ```
  */
 export function rest<const Streams extends readonly RestStream[]>(options: RestOptions<Streams>): RestSource<Streams> {

@@ -51,11 +51,13 @@ export interface DeletesStream {
   readonly retentionMs?: number
 }
 
+/** The query parameter that sets the page size, and its value. */
 export interface PageSizeParameter {
   readonly parameter: string
   readonly value: number
 }
 
+/** The paging of a list that contains every record. */
 export type ListPaging =
   | NoPaging
   | TokenPaging
@@ -90,6 +92,7 @@ export interface LinkPaging {
   readonly size?: PageSizeParameter
 }
 
+/** Pages are requested by number. */
 export interface PageNumberPaging {
   readonly kind: 'pageNumber'
   readonly parameter: string
@@ -102,6 +105,7 @@ export interface PageNumberPaging {
   readonly more?: FieldPath
 }
 
+/** Pages are requested by offset. */
 export interface OffsetPaging {
   readonly kind: 'offset'
   readonly parameter: string
@@ -176,4 +180,5 @@ export interface EventPaging {
   readonly retentionMs?: number
 }
 
+/** The paging of a request for changes. */
 export type ChangesPaging = KeysetPaging | TimestampPaging | WindowPaging | EventPaging

@@ -25,6 +25,7 @@ import { parseSafetyWindowMs } from '../kit/safety-window.ts'
 import { readTableShape, SYSTEM_SHAPE } from './describe.ts'
 import { discoverObjects, type DiscoveredObject } from './discover.ts'
 
+/** Options of `salesforce`. */
 export interface SalesforceOptions {
   /** The URL of the org: https://example.my.salesforce.com */
   readonly instanceUrl: string
@@ -39,6 +40,7 @@ export interface SalesforceOptions {
   readonly metadata?: boolean
 }
 
+/** One object of a Salesforce org. Pass it to `worker.track`. */
 export interface SalesforceStream {
   readonly backfill: Execute<KeysetState>
   readonly delta: Execute<KeysetState>
@@ -48,6 +50,7 @@ export interface SalesforceStream {
   readonly lagMs: number
 }
 
+/** The objects of a Salesforce org. */
 export interface SalesforceSource {
   /**
    * `fields` lists fields beyond the system fields. The default is all fields, which Salesforce allows for pages of up to 200.

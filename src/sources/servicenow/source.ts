@@ -28,6 +28,7 @@ import { parseSafetyWindowMs } from '../kit/safety-window.ts'
 import { createDictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
 import { discoverTables, type DiscoveredTable } from './discover.ts'
 
+/** Options of `servicenow`. */
 export interface ServicenowOptions {
   /** https://example.service-now.com */
   readonly instanceUrl: string
@@ -44,6 +45,7 @@ export interface ServicenowOptions {
   readonly metadata?: boolean
 }
 
+/** One table of a ServiceNow instance. Pass it to `worker.track`. */
 export interface ServicenowStream {
   readonly backfill: Execute<ServicenowListState>
   readonly delta: Execute<ServicenowDeltaState>
@@ -56,8 +58,10 @@ export interface ServicenowStream {
 /** Earlier releases listed by modification time. A state without `by` is from them, and its cursor has another order. */
 export type ServicenowListState = KeysetState & { readonly by: 'creation' }
 
+/** The state of a ServiceNow delta: one keyset over changes and one over deletions. */
 export type ServicenowDeltaState = StreamsState<{ changes: KeysetState; deletes: KeysetState }>
 
+/** The tables of a ServiceNow instance. */
 export interface ServicenowSource {
   /**
    * `fields` defaults to all visible fields. `safetyWindow` is the time span that every delta cycle re-reads, as a duration such

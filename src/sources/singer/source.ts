@@ -30,6 +30,7 @@ import { waitUntil, TIMED_OUT, TapProcess, type TapProgram } from './tap-process
 export type { DiscoveredStream } from './catalog.ts'
 export type { TapConfig } from './tap-config.ts'
 
+/** Options of `singer`. */
 export interface SingerOptions {
   /**
    * The tap: a program in `PATH` or at a path, and its arguments. Never put a secret here: other users can read
@@ -55,6 +56,7 @@ export interface SingerOptions {
   readonly quietMaxMs?: number
 }
 
+/** Options of one stream of a tap. */
 export interface TapStreamOptions extends StreamSelection {
   /** Fields that identify a record; the tap's key properties by default. `hash` derives a key from the whole record. */
   readonly key?: readonly string[] | 'hash'
@@ -62,6 +64,7 @@ export interface TapStreamOptions extends StreamSelection {
   readonly updatedAt?: string
 }
 
+/** The streams of a Singer tap. */
 export interface SingerSource {
   /** Follows a stream from the tap's last state: `worker.sync('issues', { database, ...github.stream('issues') })`. */
   stream(

@@ -24,11 +24,13 @@ export { discover, type DiscoveredStream } from './discover.ts'
 export type { SqlListState, SqlState } from './state.ts'
 export type { TableName } from '../kit/postgres/catalog.ts'
 
+/** The database to read. */
 export interface SqlOptions {
   /** `postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`; or the name of the secret that contains it. */
   readonly url: string | Secret
 }
 
+/** Selects the rows and columns of a table. */
 export interface TableOptions {
   /** Columns that identify a row; the primary key by default. */
   readonly key?: readonly string[]
@@ -42,6 +44,7 @@ export interface TableOptions {
   readonly pageSize?: number
 }
 
+/** Options of a table that is followed by a cursor column. */
 export interface CursorOptions extends TableOptions {
   readonly cursor: string
   /**
@@ -60,6 +63,7 @@ export interface CursorOptions extends TableOptions {
   readonly strict?: boolean
 }
 
+/** One table. Pass it to `worker.track`. */
 export interface SqlStream {
   readonly backfill: Execute<SqlListState>
   readonly delta: Execute<SqlState>
@@ -67,6 +71,7 @@ export interface SqlStream {
   readonly lookup: Lookup
 }
 
+/** The tables and views of a SQL database. */
 export interface SqlSource {
   /**
    * Follows a cursor: `worker.track('customers', { database, source: shop.table('public.customers', { cursor:

@@ -10,6 +10,7 @@ import { PendingObjects } from './pending-objects.ts'
 import { addReads, canSettle, ObjectReads, settleReads, SETTLE_AFTER_MS, type ObjectReadBatch } from './object-reads.ts'
 import type { StripeResource } from './resources.ts'
 
+/** The state of a Stripe delta: a cursor in the event log, and objects that are still to be read. */
 export type StripeDeltaState =
   | (EventFeedCursor & DeltaProgress)
   | ({ readonly cursor: null } & Pick<DeltaProgress, 'waiting'>)

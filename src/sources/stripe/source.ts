@@ -11,6 +11,7 @@ import { STREAMS, type StripeResource } from './resources.ts'
 
 export type { StripeDeltaState, StripeListState }
 
+/** Options of `stripe`. */
 export interface StripeOptions {
   /** A secret or restricted key, or the name of the secret that holds it. */
   readonly apiKey?: SecretSource
@@ -32,6 +33,7 @@ export interface StripeOptions {
   readonly followUpsMax?: number
 }
 
+/** One object type of a Stripe account. Pass it to `worker.track`. */
 export interface StripeStream {
   readonly backfill: Execute<StripeListState>
   readonly delta: Execute<StripeDeltaState>

@@ -53,10 +53,12 @@ export function nameColumn(member: string, taken: ReadonlySet<string>, bytesMax:
   return name
 }
 
+/** Quotes a name for SQL. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
+/** Quotes a text as a SQL literal. */
 export function quoteLiteral(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }

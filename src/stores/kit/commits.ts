@@ -13,12 +13,14 @@ export interface CommitFacts {
   readonly committedAt: number
 }
 
+/** Consecutive sequences of one commit in one table. */
 export interface LoggedRange {
   readonly table: { readonly id: number; readonly database: string }
   readonly first: number
   readonly last: number
 }
 
+/** Writes the ranges of a commit to the directory of commits. */
 export function* writeCommits(
   sql: Sql,
   ranges: readonly LoggedRange[],

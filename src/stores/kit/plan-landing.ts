@@ -28,6 +28,7 @@ export interface LandingPlan {
   readonly headSequence: number
 }
 
+/** A version to write. */
 export interface RowWrite {
   readonly landing: Landing
   /** Null for a tombstone of an unknown key: no log entry. */
@@ -42,11 +43,13 @@ export interface RowTouch {
   readonly upstreamAt: string | null
 }
 
+/** A stored version that a listing contradicts, with the cycle that did so; null ends the contest. */
 export interface RowContest {
   readonly landing: Landing
   readonly contestedBy: number | null
 }
 
+/** The facts that `planLanding` needs besides the commit. */
 export interface LandingFacts {
   readonly writer: number
   readonly owner: number
@@ -64,6 +67,7 @@ export interface LandingFacts {
   isSame(landing: Extract<Landing, { type: 'upsert' }>, row: StoredRow): boolean
 }
 
+/** Resolves every landing of a commit against the stored rows. A store only carries out the plan. */
 export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   const writes: RowWrite[] = []
   const touches: RowTouch[] = []
@@ -265,6 +269,7 @@ function isSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdfff
 }
 
+/** Returns counts of zero. */
 export function createEmptyCounts(): LandingCounts {
   return { created: 0, updated: 0, deleted: 0, swept: 0, unchanged: 0, stale: 0, missing: 0, quarantined: 0 }
 }

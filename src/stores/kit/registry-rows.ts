@@ -50,6 +50,7 @@ export interface RegistryEntry {
   held_until: number | null
 }
 
+/** A cycle as a row of its SQL table. */
 export interface CycleRow extends SyncRef, LandingCounts {
   cycle_id: number
   sync_id: number
@@ -67,6 +68,7 @@ export interface CycleRow extends SyncRef, LandingCounts {
   error_message: string | null
 }
 
+/** Reads the unfinished cycle of a registry entry; null if there is none. */
 export function toInflight(entry: RegistryEntry): Inflight | null {
   if (entry.inflight_cycle === null) return null
   return {
@@ -97,6 +99,7 @@ export function toCheckpoint(entry: RegistryEntry = NEVER_RUN_ENTRY): Checkpoint
 export const CHECKPOINT_SUMMARY_COLUMNS = `sync_id, connector_id, stream_id, version, inflight_cycle, inflight_page, inflight_started_at, tidemark, paused, triggered_at,
   failures, error_code, error_message, error_at, retry_at, last_success_at, complete_since, needed_at, needed_reason, needed_cycle, holder, held_since, held_until`
 
+/** The columns of a registry entry that a checkpoint summary needs, without sealed states. */
 export type CheckpointSummaryEntry = Omit<
   RegistryEntry,
   | 'committed'

@@ -13,6 +13,7 @@ import { required } from '../../values/required.ts'
 export const SYNC_ID_SQL =
   '(select sync_id from {registry} where tenant_id = :tenant and connector_id = :worker and stream_id = :sync)'
 
+/** The row of a tenant, locked by every commit. */
 export interface TenantRow {
   readonly sequence: number
   readonly committed_at: number
@@ -92,6 +93,7 @@ export function* findLeasedEntry(sql: Sql, lease: Lease, at = 0): Steps<Registry
   return entry !== undefined && entry.epoch === lease.epoch && entry.holder === lease.holder ? entry : null
 }
 
+/** Replaces the unfinished cycle of a sync, or removes it. */
 export function writeInflight(sql: Sql, syncId: number, inflight: Inflight | null): Steps<void> {
   return sql.send(
     `update {registry} set inflight_cycle = :cycle, inflight_mode = :mode, inflight_page = :page, inflight_state = :state, inflight_started_at = :startedAt,
@@ -112,6 +114,7 @@ export function writeInflight(sql: Sql, syncId: number, inflight: Inflight | nul
   )
 }
 
+/** Deletes the record of rows that a replace cycle returned. */
 export function deleteSeen(sql: Sql, cycle: number): Steps<void> {
   return sql.send('delete from {seen} where tenant_id = :tenant and cycle_id = :cycle', { cycle })
 }

@@ -15,9 +15,13 @@ export type PaginationCursor =
   /** Opaque: only the provider that issued it can use it. */
   | { readonly type: 'pageToken'; readonly value: string; readonly providerName: string }
 
+/** The type of a pagination cursor. */
 export type CursorType = PaginationCursor['type']
+
 /** Cursor types that can be compared and moved back. */
 export type ComparableCursorType = 'blockNumber' | 'slot' | 'timestamp'
+
+/** A cursor that can be compared and moved back. */
 export type ComparableCursor = Extract<PaginationCursor, { type: ComparableCursorType }>
 
 /** The cursor of one operation. */
@@ -33,6 +37,7 @@ export interface CursorState {
   readonly metadata?: CursorMetadata
 }
 
+/** Facts about a cursor: its provider, age and progress. */
 export interface CursorMetadata {
   readonly providerName: string
   readonly updatedAt: number
@@ -71,6 +76,7 @@ export interface Replay {
   readonly isRepair?: true
 }
 
+/** The cursor state of every operation, by name. */
 export type CursorMap = Readonly<Record<string, CursorState>>
 
 const CURSOR_VALUE_KINDS: Readonly<Record<CursorType, 'position' | 'text'>> = {

@@ -29,6 +29,7 @@ import { DEDUP_WINDOW_SIZE, FailoverRun } from './failover-run.ts'
 import { addBatch } from './import-session.ts'
 import { getHealth, loadState, type FailoverState } from './state.ts'
 
+/** The providers and operations of `failover`. */
 export interface FailoverOptions<Item> {
   /** In order of preference while their scores are equal. */
   readonly providers: readonly Provider<Item>[]
@@ -55,6 +56,7 @@ export interface HistoryRepair<Item> {
   ): { readonly changes: readonly Change[]; readonly kept: JsonValue | undefined }
 }
 
+/** Reads one dataset from several providers. Use it as `execute`. */
 export interface Failover<Item> extends Execute<FailoverState> {
   /**
    * The same data as a stream of batches, for a program that commits them itself: store `state` with each batch and
@@ -66,6 +68,7 @@ export interface Failover<Item> extends Execute<FailoverState> {
   ): AsyncGenerator<FailoverResult<ImportBatch<Item>>, void>
 }
 
+/** A batch with its changes and the state to store with it. */
 export interface ImportBatch<Item> extends ProviderBatch<Item> {
   readonly changes: readonly Change[]
   readonly state: FailoverState

@@ -13,6 +13,7 @@ export interface ImportSession {
   readonly switches: number
 }
 
+/** The sums over all batches of a session. */
 export interface ImportTotals extends BatchStats {
   readonly batches: number
 }

@@ -41,6 +41,7 @@ const REPLAY_WINDOW_DEFAULT: ReplayWindow = { blocks: 2, ms: 5 * 60_000 }
 /** More consecutive pages than this without new items or progress are a cursor loop. */
 const EMPTY_PAGES_MAX = 100
 
+/** Creates a provider from a function that fetches one page. */
 export function pagedProvider<Item>(options: PagedProvider<Item>): Provider<Item> {
   const { name, supports, prefers, operations, replay } = options
   if (typeof name !== 'string' || name === '')

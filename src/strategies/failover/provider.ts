@@ -40,6 +40,7 @@ export interface ReplayWindow {
   readonly ms: number
 }
 
+/** A request to stream one operation from a cursor. */
 export interface StreamRequest<Item> {
   readonly operationName: string
   readonly operation: ProviderOperation<Item>
@@ -65,12 +66,14 @@ export interface ProviderBatch<Item> {
   readonly isTruncated: boolean
 }
 
+/** The number of items of a batch before and after deduplication. */
 export interface BatchStats {
   readonly fetched: number
   readonly deduplicated: number
   readonly yielded: number
 }
 
+/** A request for one page of a provider. */
 export interface FetchRequest {
   readonly operation: string
   readonly cursor: PaginationCursor | undefined

@@ -18,11 +18,13 @@ export interface QueryTarget {
   readonly key: readonly string[]
 }
 
+/** A SQL query with named parameters. */
 export interface SqlQuery {
   readonly text: string
   readonly values: Readonly<Record<string, CursorValue>>
 }
 
+/** Writes the query of a `watermark` page as SQL with bound values. */
 export function sqlQuery(selected: QueryTarget, query: WatermarkQuery): SqlQuery {
   const values: Record<string, CursorValue> = {}
   const bind = (name: string, value: CursorValue): string => {
@@ -52,6 +54,7 @@ export function literalSqlQuery(selected: QueryTarget, query: WatermarkQuery): s
   )
 }
 
+/** Writes the query of a `watermark` page as SOQL. */
 export function soqlQuery(selected: QueryTarget, query: WatermarkQuery): string {
   const literal: FormatLiteral = (field, value) =>
     formatInstant(field, value, query) ??
@@ -80,6 +83,7 @@ export function odataQuery(selected: QueryTarget, query: WatermarkQuery): string
   return `/${checkName(selected.name)}?${filter === null ? '' : `$filter=${filter}&`}$orderby=${order}&$top=${query.limit}${fields}`
 }
 
+/** A file with the hash of its content. */
 export interface ListedFile {
   readonly path: string
   readonly sha256: string

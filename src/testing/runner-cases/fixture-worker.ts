@@ -4,6 +4,7 @@ import { Worker } from '../../worker/worker.ts'
 import type { Change, Page, SyncContext } from '../../contract/index.ts'
 import type { FixtureChange, FixturePage } from './source-server-fixture.ts'
 
+/** The syncs of the fixture worker. */
 export interface FixtureWorkerOptions {
   /** Address of the source fixture. */
   readonly url: string

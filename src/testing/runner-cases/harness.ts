@@ -25,6 +25,7 @@ export interface RunnerHarness {
   close(): Promise<void>
 }
 
+/** The processes, tenants and syncs that a runner case needs. */
 export interface StartOptions extends Omit<FixtureWorkerOptions, 'url' | 'process'> {
   readonly processes: number
   /** Concurrent cycles in each process. */
@@ -32,6 +33,7 @@ export interface StartOptions extends Omit<FixtureWorkerOptions, 'url' | 'proces
   readonly tenants: readonly string[]
 }
 
+/** A case of the conformance suite of runners. */
 export interface RunnerCase {
   readonly name: string
   run(scene: RunnerCaseFixture): Promise<void>

@@ -40,6 +40,7 @@ export interface CampaignOptions {
   readonly onProgress?: (progress: { done: number; of: number; faults: number; failures: number }) => void
 }
 
+/** The result of a simulation over many seeds. */
 export interface SimulationReport {
   readonly seeds: number
   readonly firstSeed: number
@@ -57,14 +58,15 @@ export interface SimulationReport {
   readonly kindsNeverHit: readonly string[]
   /** Worlds run a second time to check that they are deterministic. */
   readonly repeated: number
-  readonly failures: readonly Failure[]
+  readonly failures: readonly SimulationFailure[]
   /** Digest of the hashes of all worlds, in order: equal digests mean equal runs. */
   readonly digest: string
   /** The statistical confidence that the absence of failures supports. */
   readonly sentence: string
 }
 
-export interface Failure extends ShrinkResult {
+/** A failed seed, with the fewest faults that still reproduce it. */
+export interface SimulationFailure extends ShrinkResult {
   readonly seed: number
   readonly kind: string
   readonly oracle: string
@@ -85,7 +87,7 @@ export async function runCampaign(
   const startedAt = performance.now()
   const faultsByPlace: Record<string, Record<string, number>> = {}
   const worldsByKind: Record<string, number> = {}
-  const failures: Failure[] = []
+  const failures: SimulationFailure[] = []
   let [done, steps, virtualMs, cycles, requests, faults, repeated, digest] = [0, 0, 0, 0, 0, 0, 0, 0]
   const wire = installNondeterminismGuard()
   try {
@@ -165,7 +167,7 @@ export async function runCampaign(
   }
 }
 
-function summarizeEvidence(worlds: number, faults: number, failures: readonly Failure[]): string {
+function summarizeEvidence(worlds: number, faults: number, failures: readonly SimulationFailure[]): string {
   if (failures.length > 0)
     return `${failures.length} of ${worlds} worlds broke an invariant; the first is seed ${required(failures[0], 'the first failure').seed}.`
   return `No invariant was broken in ${worlds} worlds with ${faults} faults: at 95 % confidence fewer than ${((3 / worlds) * 100).toPrecision(2)} % of worlds like these would break one (3/N).`

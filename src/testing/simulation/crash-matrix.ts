@@ -12,6 +12,7 @@ import { Scheduler, TIME_ZERO, type SimulatedProcess } from './scheduler.ts'
 import { VirtualClock } from './virtual-clock.ts'
 import { required } from '../../values/required.ts'
 
+/** The result of crashing one run at every point. */
 export interface CrashMatrixReport {
   /** Waits of the run without a crash: the points at which one can happen. */
   readonly waits: number

@@ -1,5 +1,6 @@
 import { hashOf } from './random-stream.ts'
 
+/** The faults that the simulation can inject into any world. */
 export const FAULT_KINDS = [
   // Process
   'crash',
@@ -42,12 +43,14 @@ export const RESPONSE_FAULT_KINDS = [
   'unsorted',
 ] as const
 
+/** A kind of injected fault. */
 export type FaultKind =
   | (typeof FAULT_KINDS)[number]
   | (typeof RESPONSE_FAULT_KINDS)[number]
   /** Only some vendors have nested pages, so a few hundred worlds may never reach it. */
   | 'cached-nested-page'
 
+/** An injected fault. */
 export interface Fault {
   /**
    * Identifies the injection point, so that one fault can be left out while the others stay: process, label,

@@ -2,6 +2,7 @@ import { SyncError, type Store } from '../../contract/index.ts'
 import type { FaultInjector } from './fault-injector.ts'
 import type { SimulatedProcess } from './scheduler.ts'
 
+/** Options of `createFaultyStore`. */
 export interface FaultyStoreOptions {
   readonly process: SimulatedProcess
   readonly faults: FaultInjector

@@ -12,6 +12,7 @@ import { required } from '../../values/required.ts'
 
 type Fetch = CycleOptions['fetch']
 
+/** Options of `simulateWorker`. */
 export interface SimulateWorkerOptions {
   /** Faulty runs of each sync. */
   readonly seeds: number
@@ -22,12 +23,14 @@ export interface SimulateWorkerOptions {
   readonly onProgress?: (progress: { sync: string; done: number; of: number }) => void
 }
 
+/** The result of `simulateWorker` for all syncs. */
 export interface WorkerReport {
   readonly syncs: readonly SyncReport[]
   readonly faults: number
   readonly sentence: string
 }
 
+/** The result of `simulateWorker` for one sync. */
 export interface SyncReport {
   readonly sync: string
   readonly rows: number
@@ -40,6 +43,7 @@ export interface SyncReport {
   readonly failure: WorkerFailure | null
 }
 
+/** A problem of a sync, with the faults that reproduce it. */
 export interface WorkerFailure {
   /** 0 when no faults are needed. */
   readonly seed: number

@@ -4,6 +4,7 @@ import { runWorld, type WorldOptions } from './world.ts'
 import type { WorldKind } from './world-config.ts'
 import type { WorldStoreFactory } from './world-store-factory.ts'
 
+/** Options of `simulate`. */
 export interface SimulateOptions extends CampaignOptions {
   /** Only these kinds, in turn; drawn by the seed when absent. */
   readonly worlds?: readonly WorldKind[]
@@ -26,4 +27,4 @@ export function simulate(options: SimulateOptions): Promise<SimulationReport> {
   })
 }
 
-export type { Failure, SimulationReport, WorldResult } from './campaign.ts'
+export type { SimulationFailure, SimulationReport, WorldResult } from './campaign.ts'

@@ -9,8 +9,10 @@ import { RandomStream } from './random-stream.ts'
  * lie      a listing that omits most rows
  */
 export const WORLD_KINDS = ['replace', 'delta', 'pair', 'owners', 'lie'] as const
+/** A kind of simulated world: its syncs, and the mistakes of its source. */
 export type WorldKind = (typeof WORLD_KINDS)[number]
 
+/** The properties of one simulated world, drawn from its seed. */
 export interface WorldConfig extends SourceContract {
   readonly kind: WorldKind
   /** Maximum error of the runners' clocks; `usesSourceTime` is for worlds where it exceeds this. */

@@ -35,6 +35,7 @@ export interface Account {
   readonly secret?: (name: string) => string
 }
 
+/** A vendor with a simulated sample account. */
 export type AccountName =
   | 'airtable'
   | 'bookmarks'
@@ -47,6 +48,7 @@ export type AccountName =
   | 'servicenow'
   | 'stripe'
 
+/** The simulated sample accounts, by vendor. */
 export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
   airtable: {
     createSimulator: (ports) => new AirtableSimulator(ports),
@@ -173,6 +175,7 @@ export const ACCOUNTS: Readonly<Record<AccountName, Account>> = {
   },
 }
 
+/** Creates the records of a sample account. */
 export function fillAccount(vendor: VendorSimulator, { types }: Account): void {
   for (const [type, { count, fields }] of Object.entries(types)) {
     const ids = createIdLookup(vendor)

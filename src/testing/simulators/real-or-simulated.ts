@@ -6,6 +6,7 @@ import { ManualClock } from './kit/manual-clock.ts'
 import type { SimulatorPorts } from './kit/simulator.ts'
 import { openSimulatedSystem, type SimulatedSystemName } from './simulated-systems.ts'
 
+/** Options of `realOrSimulated`. */
 export interface RealOrSimulatedOptions {
   /** The secret for the real account. */
   readonly unless: string

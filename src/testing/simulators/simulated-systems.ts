@@ -11,6 +11,7 @@ export interface SimulatedSystem extends Simulator {
   secret?(name: string): string | undefined
 }
 
+/** A system that the package can simulate. */
 export type SimulatedSystemName = AccountName | 'evm' | 'odata'
 
 /** Creates the initial records. */

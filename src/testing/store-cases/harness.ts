@@ -50,6 +50,7 @@ export interface StoreHarness {
   readonly supports?: StoreSupport
 }
 
+/** The optional abilities of a store. Cases that need one are skipped without it. */
 export interface StoreSupport {
   /**
    * Leases expire by the store's own clock: the cases about expiry wait in real time instead of passing a later time.

@@ -11,6 +11,7 @@ import {
   type WebhookVerifier,
 } from './verify.ts'
 
+/** Options of `hubspotSignature`. */
 export interface HubspotSignatureOptions extends SignatureOptions {
   /**
    * The URL that HubSpot calls, including its query: it is part of the signed text, and a proxy may have changed it.

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '../../contract/index.ts'
 
+/** An HTTP request of a vendor, before its signature is verified. */
 export interface InboundDelivery {
   readonly method: string
   /** Path and query. */
@@ -11,12 +12,14 @@ export interface InboundDelivery {
   readonly rawBody: Uint8Array
 }
 
+/** The time and secrets for verifying a signature. */
 export interface VerifyContext {
   /** Milliseconds. */
   readonly now: number
   readonly secrets: Secrets
 }
 
+/** A message whose signature is valid. */
 export interface VerifiedMessage {
   /** Unique, and part of the signed content, so that a replay cannot change it. */
   readonly id: string
@@ -33,6 +36,7 @@ export class WebhookRefused extends Error {
   override readonly name = 'WebhookRefused'
 }
 
+/** The secret of a signature. */
 export interface SignatureOptions {
   /** The name of the secret, or several names during a rotation. */
   readonly secret: string | readonly string[]

@@ -33,6 +33,7 @@ export const CURSOR_SECRET_PLANS = {
   }),
 }
 
+/** Whether the newest secret is younger than its rotation age, so that the candidate is not stored. */
 export function hasFreshSecret(
   [newest]: readonly CursorSecret[],
   { createdAt, rotateAfterMs }: CursorSecretCandidate,

@@ -28,10 +28,13 @@ export const ROLE_PLANS = {
   ...WEBHOOK_PLANS,
 }
 
+/** The name of a store method that `ROLE_PLANS` implements. */
 export type RoleMethod = keyof typeof ROLE_PLANS
 
+/** The store methods that `ROLE_PLANS` implements. */
 export type RoleMethods = RoleOf<typeof ROLE_PLANS>
 
+/** Whether a store method is implemented by `ROLE_PLANS`. */
 export function isRoleMethod(method: string): method is RoleMethod {
   return Object.hasOwn(ROLE_PLANS, method)
 }

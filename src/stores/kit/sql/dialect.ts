@@ -59,6 +59,7 @@ function parameterFor(column: string): string {
   return column === 'tenant_id' ? ':tenant' : `:${column.replace(/[{}]/g, '')}`
 }
 
+/** A statement in the syntax of one database. */
 export interface CompiledStatement {
   readonly text: string
   /** Parameter names in the order of their placeholders. */

@@ -51,9 +51,12 @@ export interface KernelSteps {
   widenRowSecurity(scope: { readonly tenants: true } | { readonly apiKey: string }): Steps<void>
 }
 
+/** A value of a SQL parameter or column. */
 export type SqlValue = string | number | boolean | null
+/** SQL values by parameter name. */
 export type SqlValues = Readonly<Record<string, SqlValue>>
 
+/** A statement for the driver. `all` returns rows, `run` the number of rows, `send` nothing. */
 export interface Statement {
   readonly kind: 'all' | 'run' | 'send'
   readonly sql: string
@@ -66,6 +69,7 @@ export interface NativeStep<Transaction> {
   perform(transaction: Transaction): unknown
 }
 
+/** An operation that a plan yields and the driver performs. */
 export type Step = Statement | NativeStep<never>
 
 /** A part of a transaction: `const row = yield* sql.get(…)`. */
@@ -131,6 +135,7 @@ export function createSql(tenant: string, dialect: Dialect, kernel: (sql: Sql) =
 /** For a store that has nothing to do in a step. */
 export function* noSteps(): Steps<void> {}
 
+/** Yields a step that uses the transaction of the database driver directly. */
 export function* runNative<Transaction, T>(perform: (transaction: Transaction) => T | Promise<T>): Steps<T> {
   return (yield { kind: 'native', perform }) as T
 }

@@ -26,6 +26,7 @@ export type ColumnValue = ScalarValue | readonly JsonValue[]
 /** Lists are bound as lists only where the database has columns for them. */
 export type ScalarValue = bigint | boolean | number | string | null
 
+/** A record as values of table columns. */
 export interface EncodedRecord {
   /** One per column, in order; null where the column has no name in SQL. */
   readonly values: ColumnValue[]

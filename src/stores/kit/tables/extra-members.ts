@@ -42,6 +42,7 @@ function proposeType(column: TableColumn | undefined, types: Set<ColumnType>): s
   return type === column.type ? null : type
 }
 
+/** Describes the columns of a table with their SQL types and dependent objects. */
 export function describeColumns(
   columns: readonly TableColumn[],
   sqlTypeOf: (type: ColumnType) => string,

@@ -3,6 +3,7 @@ import { parseJson, stringifyJson } from '../../../values/json.ts'
 import type { TableColumn } from './column.ts'
 import type { EncodedRecord } from './encode-record.ts'
 
+/** The size limits of a row in the database. */
 export interface RowSizeLimits {
   readonly rowBytesMax: number
   /** The most bytes that a long value takes in a row; the rest is stored out of line. */

@@ -2,6 +2,7 @@ import type { CommitShape, JsonObject, JsonValue, SchemaMode } from '../../../co
 import { nameColumn } from '../column-names.ts'
 import { findCommonFormat, needsFormat, typeOfValues, type TableColumn } from './column.ts'
 
+/** The limits of a database on the columns of a table. */
 export interface ColumnLimits {
   /** Names that fields may not use: the table's own columns, and columns added by others. */
   readonly reserved: readonly string[]

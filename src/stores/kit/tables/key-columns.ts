@@ -35,6 +35,7 @@ export function planKey(
   return { names, columns: withKey(columns, key, 'enforced'), drift: [] }
 }
 
+/** Plans a table whose key is not enforced, and records the reason as drift. */
 export function refuseKey(
   database: string,
   columns: readonly TableColumn[],

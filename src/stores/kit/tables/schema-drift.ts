@@ -18,6 +18,7 @@ const DRIFT_MAX = 100
 
 type StoredDrift = Omit<SchemaDrift, 'database'>
 
+/** A table with its columns and the drift recorded for it. */
 export interface TableWithDrift {
   readonly database: string
   readonly columns: readonly TableColumn[]
@@ -134,6 +135,7 @@ function driftIdOf({ member, kind }: Pick<StoredDrift, 'member' | 'kind'>): stri
   return JSON.stringify([member, kind])
 }
 
+/** Parses the stored drift of a database. */
 export function parseDrift(database: string, stored: string): SchemaDrift[] {
   return (JSON.parse(stored) as StoredDrift[]).map((item) => ({ database, ...item }))
 }
@@ -168,6 +170,7 @@ function refuseRecord(
 
 const REASONS_MAX = 5
 
+/** The tables and encoding that decide which records are refused. */
 export interface RefusalFacts {
   /** See `databasesWithoutColumns`. */
   readonly withoutColumns: ReadonlySet<string>

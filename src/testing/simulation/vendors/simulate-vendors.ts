@@ -3,6 +3,7 @@ import type { WorldStoreFactory } from '../world-store-factory.ts'
 import { VENDOR_FAULT_KINDS, type VendorSelection } from './vendor-config.ts'
 import { runVendorWorld } from './vendor-world.ts'
 
+/** Options of `simulateVendors`. */
 export interface SimulateVendorsOptions extends CampaignOptions, VendorSelection {
   readonly store?: WorldStoreFactory
 }

@@ -6,6 +6,7 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `AirtableSimulator`. */
 export interface AirtableOptions extends VendorOptions {
   readonly baseId?: string
   readonly tables?: readonly string[]

@@ -9,6 +9,7 @@ import { formatPageLinks } from './page-links.ts'
 import { buildAccount, buildRepository } from './repository.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `GithubStarsSimulator`. */
 export interface GithubStarsOptions extends VendorOptions {
   /** The user whose stars are listed, and who owns the token. */
   readonly user?: { readonly login: string; readonly id: number }

@@ -13,6 +13,7 @@ import { computeQueryCost, type QueryCost } from './query-cost.ts'
 import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `GithubSimulator`. */
 export interface GithubOptions extends VendorOptions {
   /** The user who owns the token, and the default `owner` of new repositories. */
   readonly viewer?: string

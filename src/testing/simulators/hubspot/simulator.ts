@@ -9,6 +9,7 @@ import { HubspotError } from './hubspot-error.ts'
 import { compareIds, RESULTS_MAX, search, parseSearchRequest, type Properties } from './search.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `HubspotSimulator`. */
 export interface HubspotOptions extends VendorOptions {
   /** Properties beyond the ones every object has, per object type. */
   readonly types?: Readonly<Record<string, readonly string[]>>
@@ -18,6 +19,7 @@ export interface HubspotOptions extends VendorOptions {
   readonly searchRateLimit?: RateLimit
 }
 
+/** The rate limits that HubSpot documents for an app. */
 export const DOCUMENTED_LIMITS = {
   rateLimit: { requests: 190, perMs: 10_000 },
   searchRateLimit: { requests: 5, perMs: 1_000 },

@@ -6,6 +6,7 @@ import { comparePositions, type Movement, type MovementKind, type ChainPosition 
 import type { FakeChain } from './fake-chain.ts'
 import { toHex, IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
+/** Options of `AlchemySimulator`. */
 export interface AlchemyOptions extends IndexerOptions {
   /** An unused page key expires after this long. */
   readonly pageKeyTtlMs?: number

@@ -6,6 +6,7 @@ import { involvesAddress, type Movement, type MovementKind } from './chain-view.
 import type { FakeChain } from './fake-chain.ts'
 import { IndexerSimulator, type IndexerOptions } from './indexer-simulator.ts'
 
+/** Options of `EtherscanSimulator`. */
 export interface EtherscanOptions extends IndexerOptions {
   /** Five calls a second are free. Enforced only when given. */
   readonly callsPerSecond?: number

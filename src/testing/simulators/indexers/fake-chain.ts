@@ -2,6 +2,7 @@ import { randomHex } from '../kit/ids.ts'
 import type { SimulatorPorts } from '../kit/simulator.ts'
 import { required } from '../../../values/required.ts'
 
+/** A transfer of a token contract inside a transaction. */
 export interface TokenTransfer {
   readonly contract: string
   readonly from: string
@@ -21,6 +22,7 @@ export interface InternalTransfer {
   readonly traceId: string
 }
 
+/** A transaction of the simulated chain. */
 export interface ChainTransaction {
   readonly hash: string
   readonly index: number
@@ -33,6 +35,7 @@ export interface ChainTransaction {
   readonly tokens: readonly TokenTransfer[]
 }
 
+/** A block of the simulated chain. */
 export interface ChainBlock {
   readonly number: number
   readonly hash: string

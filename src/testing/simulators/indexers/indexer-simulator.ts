@@ -4,6 +4,7 @@ import { ChainView } from './chain-view.ts'
 import type { ChainBlock, FakeChain } from './fake-chain.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of every chain indexer simulator. */
 export interface IndexerOptions {
   /** When given, other API keys are refused. */
   readonly apiKey?: string

@@ -5,6 +5,7 @@ import { listOffsets } from './apis/list-offsets.ts'
 import { metadata } from './apis/metadata.ts'
 import { produce } from './apis/produce.ts'
 
+/** A request type of the Kafka protocol that the simulator supports. */
 export type KafkaApiName = 'produce' | 'fetch' | 'listOffsets' | 'metadata' | 'apiVersions'
 
 export const APIS: Readonly<Record<KafkaApiName, KafkaApi>> = {

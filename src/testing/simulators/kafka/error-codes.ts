@@ -21,4 +21,5 @@ export const ERROR_CODES = {
   UNSUPPORTED_COMPRESSION_TYPE: 76,
 } as const
 
+/** An error of the Kafka protocol. */
 export type KafkaErrorName = keyof typeof ERROR_CODES

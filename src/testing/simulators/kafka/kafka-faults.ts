@@ -1,6 +1,7 @@
 import type { KafkaApiName } from './apis.ts'
 import type { KafkaErrorName } from './error-codes.ts'
 
+/** A fault that the Kafka simulator injects into a request. */
 export type KafkaFault =
   /** Everything in the request is answered with this error. */
   | { readonly kind: 'error'; readonly error: KafkaErrorName }

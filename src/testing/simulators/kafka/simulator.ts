@@ -4,6 +4,7 @@ import { Cluster } from './cluster.ts'
 import { KafkaFaults } from './kafka-faults.ts'
 import { Topics } from './topics.ts'
 
+/** Options of `KafkaSimulator`. */
 export interface KafkaOptions {
   /** Number of brokers; one by default. Their ids are 1, 2, 3… */
   readonly brokers?: number

@@ -1,5 +1,6 @@
 import type { Random } from '../../../contract/index.ts'
 
+/** A fault that a vendor simulator injects into a response. */
 export type ApiFault =
   /**
    * The vendor's own refusal. `retryAfter` replaces the value of its header: seconds, a date, or an invalid value.
@@ -26,6 +27,7 @@ export type ApiFault =
   /** Status 200, but part of the response is missing and an error beside the data explains it. */
   | { readonly kind: 'partial' }
 
+/** A kind of injected response fault. */
 export type ApiFaultKind = ApiFault['kind']
 
 interface PlannedFault {

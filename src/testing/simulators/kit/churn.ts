@@ -9,6 +9,7 @@ export interface ChurnTarget {
   readonly records: { current(type: string): ReadonlyArray<{ readonly id: string }> }
 }
 
+/** The number and kinds of writes of `churn`. */
 export interface ChurnOptions {
   readonly type: string
   readonly writes: number

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../contract/index.ts'
 
+/** The number of requests that are allowed in a time span. */
 export interface RateLimit {
   readonly requests: number
   readonly perMs: number

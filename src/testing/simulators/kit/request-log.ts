@@ -1,3 +1,4 @@
+/** A request that a simulator received. */
 export interface LoggedRequest {
   readonly method: string
   readonly path: string

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { isCutOff } from './cut-off.ts'
 import type { Simulator } from './simulator.ts'
 
+/** A simulator that is served on a local port. */
 export interface SimulatorServer {
   readonly url: string
   /** Answered or pending. */

@@ -11,4 +11,5 @@ export interface SimulatorPorts {
   readonly random: Random
 }
 
+/** The fields of a simulated record. */
 export type Fields = Readonly<Record<string, unknown>>

@@ -4,6 +4,7 @@ import { VersionedRecords, type IndexLag, type RecordVersion } from './versioned
 
 export type { ApiCall } from './api-simulator.ts'
 
+/** Options of every vendor simulator. */
 export interface VendorOptions {
   /** How late writes become visible in reads that the vendor serves from an index. No lag by default. */
   readonly lag?: IndexLag

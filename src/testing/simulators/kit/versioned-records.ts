@@ -2,6 +2,7 @@ import type { Fields, SimulatorPorts } from './simulator.ts'
 import { SortedView, type RecordView } from './sorted-view.ts'
 import { required } from '../../../values/required.ts'
 
+/** One version of a simulated record. */
 export interface RecordVersion {
   readonly type: string
   readonly id: string

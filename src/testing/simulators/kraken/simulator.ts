@@ -10,6 +10,7 @@ import { NonceWindow } from './nonces.ts'
 import { krakenSignature } from './signature.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `KrakenSimulator`. */
 export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
   /** The API key and its secret in base64. */
   readonly credentials?: { readonly key: string; readonly secret: string }
@@ -21,6 +22,7 @@ export interface KrakenOptions extends Omit<VendorOptions, 'token'> {
   readonly tier?: keyof typeof TIERS
 }
 
+/** The default key and secret of `KrakenSimulator`. */
 export const KRAKEN_CREDENTIALS = {
   key: 'simulated/key',
   secret: Buffer.from('the secret of the simulated account').toString('base64'),

@@ -11,6 +11,7 @@ import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor
 import { LeakyBucket } from '../kit/leaky-bucket.ts'
 import { LINEAR_SCHEMA, type LinearContext } from './schema.ts'
 
+/** Options of `LinearSimulator`. */
 export interface LinearOptions extends VendorOptions {
   readonly requestsPerHour?: number
   readonly complexityPerHour?: number

@@ -76,6 +76,7 @@ const QUERY_OPTIONS: Record<2 | 4, readonly string[]> = {
   4: ['$filter', '$orderby', '$top', '$skip', '$select', '$count', '$skiptoken', '$deltatoken', '$format'],
 }
 
+/** Simulates an OData service of version 4 or 2, with delta links and server-driven paging. */
 export class OdataSimulator extends ApiSimulator {
   /** The undecoded address of every request. */
   readonly urls: string[] = []

@@ -4,6 +4,7 @@ import { replaceContextUnless, WRITE_EVERY_MS, countWritesBy } from '../real-or-
 import { SharedPostgres } from './shared-postgres.ts'
 import { SAMPLE_SHOP_SQL } from './sample-shop-schema.ts'
 
+/** Options of `realOrEmbeddedPostgres`. */
 export interface RealOrEmbeddedPostgresOptions {
   /** The secret that holds the URL of the real server. */
   readonly unless: string

@@ -11,6 +11,7 @@ import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQueryError, parseSoql } from './soql.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `SalesforceSimulator`. */
 export interface SalesforceOptions extends VendorOptions {
   /** Fields beyond the system ones, per object. The value of a datetime is a time in milliseconds. */
   readonly objects?: Readonly<Record<string, Readonly<Record<string, FieldType>>>>

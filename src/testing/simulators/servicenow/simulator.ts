@@ -15,6 +15,7 @@ import {
 } from './encoded-query.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `ServicenowSimulator`. */
 export interface ServicenowOptions extends VendorOptions {
   /** Columns beyond the system ones, per table. */
   readonly tables?: Readonly<Record<string, readonly string[]>>

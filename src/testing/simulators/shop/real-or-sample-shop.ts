@@ -4,6 +4,7 @@ import { RandomStream } from '../../simulation/random-stream.ts'
 import { writeTimeMs, replaceContextUnless, countWritesBy } from '../real-or-simulated.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `realOrSampleShop`. */
 export interface RealOrSampleShopOptions {
   /** The secret that holds the URL of the real database. */
   readonly unless: string

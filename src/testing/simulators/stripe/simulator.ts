@@ -11,6 +11,7 @@ import { RESOURCES, findResource, type StripeResource } from './resources.ts'
 import { StripeError } from './stripe-error.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `StripeSimulator`. */
 export interface StripeOptions extends VendorOptions {
   /** Test mode allows 25 requests a second. */
   readonly rateLimit?: RateLimit

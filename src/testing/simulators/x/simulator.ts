@@ -7,6 +7,7 @@ import { decodeToken, encodeToken, type PageToken } from './page-token.ts'
 import { XError } from './x-error.ts'
 import { required } from '../../../values/required.ts'
 
+/** Options of `XSimulator`. */
 export interface XOptions extends VendorOptions {
   /** The user who owns the token, and whose bookmarks alone it may read. */
   readonly user?: { readonly id: string; readonly name: string; readonly username: string }
