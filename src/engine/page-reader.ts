@@ -46,6 +46,18 @@ export interface PendingPage {
   discard(): void
 }
 
+export interface PageReaderOptions {
+  readonly plan: SyncPlan
+  readonly options: CycleOptions
+  readonly pacer: Pacer
+  readonly pauses: AccountPauses
+  readonly heartbeat: LeaseHeartbeat
+  /** Aborted when the cycle is over. */
+  readonly cycleSignal: AbortSignal
+  readonly counters: CycleCounters
+  readonly trace: CycleTrace
+}
+
 /**
  * Reads pages from the source: paced, with a deadline, with retries for transient failures, and with validation of
  * every result.
@@ -55,27 +67,18 @@ export class PageReader {
   readonly #options: CycleOptions
   readonly #pacer: Pacer
   readonly #pauses: AccountPauses
-  readonly #lease: LeaseHeartbeat
+  readonly #heartbeat: LeaseHeartbeat
   readonly #cycleSignal: AbortSignal
   readonly #counters: CycleCounters
   readonly #trace: CycleTrace
   readonly #preparer: PagePreparer
 
-  constructor(
-    plan: SyncPlan,
-    options: CycleOptions,
-    pacer: Pacer,
-    pauses: AccountPauses,
-    lease: LeaseHeartbeat,
-    cycleSignal: AbortSignal,
-    counters: CycleCounters,
-    trace: CycleTrace,
-  ) {
+  constructor({ plan, options, pacer, pauses, heartbeat, cycleSignal, counters, trace }: PageReaderOptions) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
-    this.#lease = lease
+    this.#heartbeat = heartbeat
     this.#cycleSignal = cycleSignal
     this.#counters = counters
     this.#trace = trace
@@ -158,7 +161,7 @@ export class PageReader {
     signal: AbortSignal,
     call: (context: SyncContext) => Promise<T>,
   ): Promise<T> {
-    if (this.#lease.isExpired()) await this.#lease.renew()
+    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
@@ -211,7 +214,7 @@ export class PageReader {
 
   async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
-    if (this.#lease.isExpired()) await this.#lease.renew()
+    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
     const origin = (sourceCall.origin = parseOrigin(input))
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()

@@ -78,7 +78,7 @@ async function callOnce<Result>(
 ): Promise<Result> {
   const ending = new LinkedAbortController(stopping)
   const { signal } = ending
-  const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
+  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots: createLocalSlots(pacers) })
   await pauses.check(null, signal)
   const late = rejectAfter(
     ports.clock,
