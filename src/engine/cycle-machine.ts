@@ -4,23 +4,24 @@ import { SyncError } from '../contract/index.ts'
  * The cycle as a state machine: pure, without I/O. It starts when the lease is held. The driver in cycle.ts performs the
  * action of a step and passes the resulting event to `advance`. docs/explanation/cycle.md shows the same table.
  *
- *               begun               anchored
- *   beginning ─────────▶ anchoring ──────────┐
- *     ▲   │                                  ▼
- *     │   └───────── resumed ───────────▶ reading ⟲ pageOlder, firstStateRejected
- *     └────────── stateRejected ───────────┘ │ ▲ ▲
- *                                   pageRead │ │ │
- *                 undecided                  ▼ │ overlap
- *   confirming ◀─────────────────── committing ┘ │
- *     │   └───────── answered ─────────▶ │   │   │
- *     │ sweepRefused                     │   │ landed
- *     ▼           sweepRefused           │   ▼   │ more
- *   abandoning ◀─────────────────────────┘ recording
- *     │ │ ⟲ undecided, answered              ▲ │
- *     │ └───────────── landed ───────────────┘ │ completed, stopped
- *     └─────────────── overlap ────────────▶ ending
+ *   beginning ── begun ──▶ anchoring ── anchored ──▶ reading ◀─────── more ──────┐
+ *    ▲  └──────────────── resumed ─────────────────▶ │  │ ▲                       │
+ *    └──────────────── stateRejected ────────────────┘  │ │                       │
+ *                                              pageRead │ │ overlap               │
+ *                                                       ▼ │                       │
+ *   confirming ◀────────── undecided ────────────── committing ── landed ──▶ recording
+ *    │  └───────────────── answered ──────────────▶     │                     ▲   │
+ *    │ sweepRefused                        sweepRefused │                     │   │
+ *    ▼                                                  │                     │   │
+ *   abandoning ◀────────────────────────────────────────┘                     │   │
+ *    │  └────────────────── landed ───────────────────────────────────────────┘   │
+ *    │ overlap                                               completed, stopped   │
+ *    ▼                                                                            │
+ *   ending ◀──────────────────────────────────────────────────────────────────────┘
  *
+ *   reading ── pageOlder, firstStateRejected ──▶ reading
  *   reading ── historyLost ──▶ handlingLoss ── lossHandled ──▶ ending
+ *   abandoning ── undecided, answered ──▶ abandoning
  *   every state ── failed ──▶ ending
  */
 export type ActiveCycleState =
