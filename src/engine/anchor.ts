@@ -1,9 +1,8 @@
-import { SyncError, type Checkpoint, type CycleFacts, type Lease, type SyncRef } from '../contract/index.ts'
+import { SyncError, type Checkpoint, type CycleFacts, type SyncRef } from '../contract/index.ts'
 import { serializeState } from './check-page.ts'
-import type { CycleOptions } from './cycle-options.ts'
+import type { CycleContext } from './cycle-context.ts'
 import type { PageReader } from './page-reader.ts'
 import type { RetryingStore } from './retrying-store.ts'
-import type { SyncPlan } from './sync-plan.ts'
 
 /**
  * Stores the start of the delta before the backfill reads its first page. If the anchor were taken later, changes in
@@ -11,10 +10,8 @@ import type { SyncPlan } from './sync-plan.ts'
  * reads from the beginning of the source.
  */
 export async function ensureAnchor(
-  plan: SyncPlan,
-  options: CycleOptions,
+  { plan, options, retryingStore }: CycleContext,
   reader: PageReader,
-  retryingStore: RetryingStore,
   cycle: CycleFacts,
 ): Promise<void> {
   if (plan.pair?.role !== 'backfill' || plan.pair.anchor === null) return
@@ -74,10 +71,9 @@ export async function ensureAnchor(
  * which takes a new anchor before it begins. Returns the error to report.
  */
 export async function requestBackfill(
-  plan: SyncPlan,
-  options: CycleOptions,
-  retryingStore: RetryingStore,
-  { lease, version, error: lost }: HistoryLoss,
+  { plan, options, retryingStore, lease }: CycleContext,
+  version: number,
+  lost: SyncError,
 ): Promise<SyncError> {
   if (plan.pair?.role !== 'delta') {
     return new SyncError(
@@ -108,12 +104,6 @@ export async function requestBackfill(
   return new SyncError('HISTORY_LOST', `${lost.message} ${backfill} was requested and reads everything again.`, {
     cause: lost,
   })
-}
-
-export interface HistoryLoss {
-  readonly lease: Lease
-  readonly version: number
-  readonly error: SyncError
 }
 
 const ATTEMPTS_MAX = 60

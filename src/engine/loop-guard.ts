@@ -38,6 +38,14 @@ export interface LoopGuardStep {
   readonly guardState: LoopGuardState
 }
 
+export interface LoopGuardOptions {
+  readonly sync: string
+  readonly emptyPagesMax: number
+  readonly inflight: Pick<Inflight, 'state' | 'guardState'>
+  /** The error of the last cycle. */
+  readonly lastError: LastError | null
+}
+
 /** Invariant 9: a cycle that loops, stalls or makes no progress fails, over any number of runs. */
 export class LoopGuard {
   readonly #sync: string
@@ -46,12 +54,7 @@ export class LoopGuard {
   #state: LoopGuardState
   #isConfirmingStandstill = false
 
-  constructor(
-    sync: string,
-    emptyPagesMax: number,
-    { state, guardState: storedGuard }: Pick<Inflight, 'state' | 'guardState'>,
-    lastError: LastError | null,
-  ) {
+  constructor({ sync, emptyPagesMax, inflight: { state, guardState: storedGuard }, lastError }: LoopGuardOptions) {
     this.#sync = sync
     this.#emptyPagesMax = emptyPagesMax
     const start = state === null ? null : digest(state)

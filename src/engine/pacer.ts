@@ -12,6 +12,13 @@ import type { PacerPlan } from './sync-plan.ts'
 /** The provider of slots: the store, which is shared by all users of a rate limit, or a substitute. */
 export type SlotProvider = (request: Omit<SlotRequest, 'worker'>) => Promise<SlotGrant>
 
+export interface PacerOptions {
+  readonly ports: Pick<Ports, 'clock' | 'meter'>
+  readonly signal: AbortSignal
+  readonly plans: readonly PacerPlan[]
+  readonly takeSlots: SlotProvider
+}
+
 /**
  * Every request waits for its own slot. Slots are evenly spaced across all processes, so that no window holds more of
  * them than allowed.
@@ -22,16 +29,11 @@ export class Pacer implements Pacing {
   readonly #meter: Meter | undefined
   readonly #queues: ReadonlyMap<string, SlotQueue>
 
-  constructor(
-    { clock, meter }: Pick<Ports, 'clock' | 'meter'>,
-    signal: AbortSignal,
-    plans: readonly PacerPlan[],
-    takeSlots: SlotProvider,
-  ) {
+  constructor({ ports: { clock, meter }, signal, plans, takeSlots }: PacerOptions) {
     this.#clock = clock
     this.#meter = meter
     this.#signal = signal
-    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue(clock, signal, plan, takeSlots)]))
+    this.#queues = new Map(plans.map((plan) => [plan.name, new SlotQueue({ clock, signal, plan, takeSlots })]))
   }
 
   async wait(name?: string): Promise<void> {
@@ -57,6 +59,13 @@ const LOOKAHEAD_MS = 1_000
 /** One spare slot is reserved per this many requested ones, so that a cycle that ends leaves few unused. */
 const REQUESTS_PER_SPARE_SLOT = 8
 
+interface SlotQueueOptions {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  readonly plan: PacerPlan
+  readonly takeSlots: SlotProvider
+}
+
 /**
  * Waiters of one pacer, in order. If requests wait for slots and not for the source, slots are reserved in batches.
  */
@@ -79,7 +88,7 @@ class SlotQueue {
   /** The last reserved slot, by the store's clock. */
   #lastTakenSlot: number | null = null
 
-  constructor(clock: Clock, signal: AbortSignal, plan: PacerPlan, takeSlots: SlotProvider) {
+  constructor({ clock, signal, plan, takeSlots }: SlotQueueOptions) {
     this.#clock = clock
     this.#signal = signal
     this.#plan = plan

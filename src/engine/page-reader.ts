@@ -14,6 +14,7 @@ import type { SyncPlan } from './sync-plan.ts'
 import type { CycleCounters } from './cycle-counters.ts'
 import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
+import { combineSignals } from '../values/combine-signals.ts'
 
 export interface PageRequest {
   readonly state: StateText
@@ -46,6 +47,18 @@ export interface PendingPage {
   discard(): void
 }
 
+export interface PageReaderOptions {
+  readonly plan: SyncPlan
+  readonly options: CycleOptions
+  readonly pacer: Pacer
+  readonly pauses: AccountPauses
+  readonly heartbeat: LeaseHeartbeat
+  /** Aborted when the cycle is over. */
+  readonly cycleSignal: AbortSignal
+  readonly counters: CycleCounters
+  readonly trace: CycleTrace
+}
+
 /**
  * Reads pages from the source: paced, with a deadline, with retries for transient failures, and with validation of
  * every result.
@@ -55,27 +68,19 @@ export class PageReader {
   readonly #options: CycleOptions
   readonly #pacer: Pacer
   readonly #pauses: AccountPauses
-  readonly #lease: LeaseHeartbeat
+  readonly #heartbeat: LeaseHeartbeat
   readonly #cycleSignal: AbortSignal
   readonly #counters: CycleCounters
   readonly #trace: CycleTrace
+  #discardController: LinkedAbortController | null = null
   readonly #preparer: PagePreparer
 
-  constructor(
-    plan: SyncPlan,
-    options: CycleOptions,
-    pacer: Pacer,
-    pauses: AccountPauses,
-    lease: LeaseHeartbeat,
-    cycleSignal: AbortSignal,
-    counters: CycleCounters,
-    trace: CycleTrace,
-  ) {
+  constructor({ plan, options, pacer, pauses, heartbeat, cycleSignal, counters, trace }: PageReaderOptions) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
-    this.#lease = lease
+    this.#heartbeat = heartbeat
     this.#cycleSignal = cycleSignal
     this.#counters = counters
     this.#trace = trace
@@ -83,7 +88,9 @@ export class PageReader {
   }
 
   read(request: PageRequest): PendingPage {
-    const discardController = new LinkedAbortController(this.#cycleSignal)
+    // One page is read ahead, so only this one is aborted with the cycle from now on.
+    this.#discardController?.unlink()
+    const discardController = (this.#discardController = new LinkedAbortController(this.#cycleSignal))
     const trace = this.#trace.startPage(request.cycle)
     const page = trace.span.within(() =>
       this.#callWithRetries(trace, discardController.signal, async (context, sourceCall) => {
@@ -93,7 +100,7 @@ export class PageReader {
         return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
       }),
     )
-    page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown)).finally(() => discardController.unlink())
+    page.catch((thrown: unknown) => this.#trace.endFailedPage(trace, thrown))
     return {
       page,
       discard: () => {
@@ -106,7 +113,9 @@ export class PageReader {
   /** Any other call to the source, with the same retries. */
   callSource<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
     // Only the context is passed: a wrapper around a source could misread additional arguments.
-    return this.#callWithRetries(this.#trace.forCycle(cycle), this.#cycleSignal, (context) => call(context))
+    const linked = new LinkedAbortController(this.#cycleSignal)
+    const result = this.#callWithRetries(this.#trace.forCycle(cycle), linked.signal, (context) => call(context))
+    return result.finally(() => linked.unlink())
   }
 
   recordLanded({ prepared }: FetchedPage): void {
@@ -158,7 +167,7 @@ export class PageReader {
     signal: AbortSignal,
     call: (context: SyncContext) => Promise<T>,
   ): Promise<T> {
-    if (this.#lease.isExpired()) await this.#lease.renew()
+    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
@@ -175,7 +184,6 @@ export class PageReader {
       return await Promise.race([raceWithAbort(answer, signal), timeout.promise])
     } finally {
       timeout.cancel()
-      timeoutController.unlink()
     }
   }
 
@@ -200,18 +208,13 @@ export class PageReader {
       pacer: this.#pacer,
       cycle: sourceCall.trace.facts,
       fetch: (input, init = {}) =>
-        this.#fetch(
-          sourceCall,
-          input,
-          { ...init, signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal },
-          signal,
-        ),
+        this.#fetch(sourceCall, input, { ...init, signal: combineSignals(signal, init.signal) }, signal),
     }
   }
 
   async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
-    if (this.#lease.isExpired()) await this.#lease.renew()
+    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
     const origin = (sourceCall.origin = parseOrigin(input))
     await this.#pauses.check(origin, signal)
     signal.throwIfAborted()

@@ -67,7 +67,14 @@ export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOp
   )
   if (entries.length === 0) return []
   if (dryRun)
-    return new QuarantineReplay(plan, options, retryingStore, null, 0, await findLastListing(plan, store)).run(entries)
+    return new QuarantineReplay({
+      plan,
+      options,
+      retryingStore,
+      lease: null,
+      version: 0,
+      lastListing: await findLastListing(plan, store),
+    }).run(entries)
   const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
   let result = await retryingStore.call(() => store.acquire(ref, request))
   if (result.kind === 'held' && isHolderGone?.(result.holder) === true)
@@ -77,38 +84,40 @@ export async function replayQuarantinedRecords(plan: SyncPlan, options: ReplayOp
   if (result.kind === 'held')
     throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was replayed.`)
   try {
-    return await new QuarantineReplay(
+    return await new QuarantineReplay({
       plan,
       options,
       retryingStore,
-      result.lease,
-      result.checkpoint.version,
-      await findLastListing(plan, store),
-    ).run(entries)
+      lease: result.lease,
+      version: result.checkpoint.version,
+      lastListing: await findLastListing(plan, store),
+    }).run(entries)
   } finally {
     await store.release(result.lease).catch(() => {})
   }
+}
+
+interface QuarantineReplayOptions {
+  readonly plan: SyncPlan
+  readonly options: ReplayOptions
+  readonly retryingStore: RetryingStore
+  /** Null in a dry run. */
+  readonly lease: Lease | null
+  readonly version: number
+  readonly lastListing: number
 }
 
 class QuarantineReplay {
   readonly #plan: SyncPlan
   readonly #options: ReplayOptions
   readonly #retryingStore: RetryingStore
-  /** Null in a dry run. */
   readonly #lease: Lease | null
   readonly #version: number
   readonly #lastListing: number
   readonly #preparer: PagePreparer
   readonly #results: ReplayResult[] = []
 
-  constructor(
-    plan: SyncPlan,
-    options: ReplayOptions,
-    retryingStore: RetryingStore,
-    lease: Lease | null,
-    version: number,
-    lastListing: number,
-  ) {
+  constructor({ plan, options, retryingStore, lease, version, lastListing }: QuarantineReplayOptions) {
     this.#plan = plan
     this.#options = options
     this.#retryingStore = retryingStore

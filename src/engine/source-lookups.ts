@@ -2,7 +2,7 @@ import { SyncError, type CycleFacts, type Landing, type Log } from '../contract/
 import { classifyError } from './classify-error.ts'
 import type { PageReader } from './page-reader.ts'
 import { PagePreparer } from './page-preparer.ts'
-import type { SyncPlan } from './sync-plan.ts'
+import { getLookupDatabase, type SyncPlan } from './sync-plan.ts'
 import { required } from '../values/required.ts'
 
 /** Contested keys of one page to look up; the next cycle decides the others. */
@@ -32,18 +32,13 @@ export class SourceLookups {
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
-  /** The database that supports lookups; null if the source has no lookup. */
-  get database(): string | null {
-    return this.#plan.lookup == null ? null : required(this.#plan.databases[0], 'database of the sync').name
-  }
-
   /** Checks whether the source really has the listed versions of these keys. */
   async checkContested(
     cycle: CycleFacts,
     keys: readonly string[],
     landings: readonly Landing[],
   ): Promise<ContestedLookupResult> {
-    const database = required(this.database, 'lookup')
+    const database = required(getLookupDatabase(this.#plan), 'lookup')
     const listed = new Map(
       landings.filter((landing) => landing.database === database).map((landing) => [landing.key, landing]),
     )
@@ -99,7 +94,7 @@ export class SourceLookups {
     if (quarantined.length > 0)
       return {
         type: 'upsert',
-        database: required(this.database, 'lookup'),
+        database: required(getLookupDatabase(this.#plan), 'lookup'),
         key,
         text: '',
         hash: '',

@@ -11,6 +11,7 @@ import {
   type SyncContext,
   type TableShape,
 } from '../contract/index.ts'
+import { required } from '../values/required.ts'
 
 /** A sync as the engine runs it: all options are resolved to values. */
 export interface SyncPlan {
@@ -138,6 +139,11 @@ export const DEFAULT_LIMITS: SyncLimits = {
 
 /** The sample size if more rows are absent. */
 export const ABSENT_LOOKUPS_MAX = 200
+
+/** The database that supports lookups; null if the source has no lookup. */
+export function getLookupDatabase({ lookup, databases }: SyncPlan): string | null {
+  return lookup == null ? null : required(databases[0], 'database of the sync').name
+}
 
 /** The name that `track` gives to the backfill of a delta. */
 export function toBackfillName(delta: string): string {

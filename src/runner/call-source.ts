@@ -8,6 +8,7 @@ import type { SyncPlan } from '../engine/sync-plan.ts'
 import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
 import type { Fetch } from '../platform/fetch.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
+import { combineSignals } from '../values/combine-signals.ts'
 
 export interface SourceRuntime {
   readonly ports: Ports
@@ -78,7 +79,7 @@ async function callOnce<Result>(
 ): Promise<Result> {
   const ending = new LinkedAbortController(stopping)
   const { signal } = ending
-  const pacer = new Pacer(ports, signal, plan.pacers, createLocalSlots(pacers))
+  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots: createLocalSlots(pacers) })
   await pauses.check(null, signal)
   const late = rejectAfter(
     ports.clock,
@@ -102,7 +103,7 @@ async function callOnce<Result>(
           await pauses.check(origin, signal)
           const response = await sendRequest(input, {
             ...init,
-            signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
+            signal: combineSignals(signal, init.signal),
           })
           await pauses.recordResponse(origin, response)
           return response

@@ -236,9 +236,12 @@ describe('a pacer', () => {
 
   test('wakes when the cycle is stopped', async () => {
     const stopping = new AbortController()
-    const pacing = new Pacer(scene.ports, stopping.signal, [pacer()], (request) =>
-      scene.store.takeSlots({ worker: WORKER, ...request }),
-    )
+    const pacing = new Pacer({
+      ports: scene.ports,
+      signal: stopping.signal,
+      plans: [pacer()],
+      takeSlots: (request) => scene.store.takeSlots({ worker: WORKER, ...request }),
+    })
     await pacing.wait()
     const waiting = pacing.wait()
     stopping.abort(new SyncError('CANCELLED', 'stopped'))
@@ -262,9 +265,14 @@ describe('a pacer', () => {
 
   test('waiting requests fail if the store fails, and later requests try again', async () => {
     let down = true
-    const pacing = new Pacer(scene.ports, new AbortController().signal, [pacer()], async (request) => {
-      if (down) throw new SyncError('STORE_UNAVAILABLE', 'gone')
-      return await scene.store.takeSlots({ worker: WORKER, ...request })
+    const pacing = new Pacer({
+      ports: scene.ports,
+      signal: new AbortController().signal,
+      plans: [pacer()],
+      takeSlots: async (request) => {
+        if (down) throw new SyncError('STORE_UNAVAILABLE', 'gone')
+        return await scene.store.takeSlots({ worker: WORKER, ...request })
+      },
     })
     for (const waiting of [pacing.wait(), pacing.wait()])
       await expect(waiting).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })

@@ -14,7 +14,7 @@ export interface Mutant {
   readonly foundBy: number
 }
 
-const CYCLE = 'engine/cycle.js'
+const ACTIONS = 'engine/cycle-actions.js'
 const CONNECTORS = 'testing/simulation/connectors.js'
 const COMMIT = 'stores/sqlite/commit.js'
 const REGISTRY = 'stores/kit/registry.js'
@@ -184,10 +184,10 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a cycle that exhausts its page budget counts as complete, and sweeps',
     patches: [
       {
-        file: CYCLE,
-        find: 'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null;',
-        replace:
-          'const budgetEnd = checked.hasMore ? this.#findExceededBudget() : null; if (budgetEnd !== null) checked.hasMore = false;',
+        file: ACTIONS,
+        find: `const { hasMore, state } = read.checked;`,
+        replace: `if (read.checked.hasMore && findExceededBudget(this.#context) !== null) read.checked.hasMore = false;
+        const { hasMore, state } = read.checked;`,
       },
     ],
     worlds: ['replace'],
@@ -199,7 +199,7 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'the checkpoint moves one page ahead of its rows',
     patches: [
       {
-        file: CYCLE,
+        file: 'engine/commit-builder.js',
         find: 'landings: prepared.landings,',
         replace: 'landings: [this.behind ?? [], (this.behind = prepared.landings)][0],',
       },
@@ -211,17 +211,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'the page read ahead is kept when its predecessor must be read again',
     patches: [
+      { file: ACTIONS, find: 'next?.discard();', replace: '' },
       {
-        file: CYCLE,
-        find: "if (outcome.kind !== 'landed') {\n                next?.discard();",
-        replace: "if (outcome.kind !== 'landed') {",
-      },
-      {
-        file: CYCLE,
+        file: ACTIONS,
         find: `store.headSequence());
-                reading = this.#startRead(inflight, inflight.state, 1, unordered);`,
+        return this.readPageAgain();`,
         replace: `store.headSequence());
-                reading = next ?? this.#startRead(inflight, inflight.state, 1, unordered);`,
+        return next === null ? this.readPageAgain() : this.#awaitPage(next);`,
       },
     ],
     worlds: ['owners'],

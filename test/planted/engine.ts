@@ -2,6 +2,12 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 
 const PAUSES = ['test/engine/account-pauses.test.ts']
 const LOOKUPS = ['test/engine/repair.test.ts']
+const CYCLE = [
+  'test/engine/cycle.test.ts',
+  'test/engine/replace.test.ts',
+  'test/engine/pair.test.ts',
+  'test/engine/landing.test.ts',
+]
 const TIDEMARK = ['test/engine/tidemark.test.ts']
 
 export const ENGINE_BUGS: readonly PlantedBug[] = [
@@ -66,7 +72,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/cycle.ts', PAUSES, [
     [
       'a pause that the store could not take is not stored at the end of the cycle',
-      'await pauses.flush(ports.random)',
+      'await resources.pauses.flush(context.options.ports.random)',
       '',
     ],
   ]),
@@ -132,59 +138,76 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['a new delta does not wait for an ordered backfill', 'backfill.triggeredAt === null && ', ''],
     ['the earlier of two times wins', 'return a > b && isInstant(a)', 'return a < b && isInstant(a)'],
   ]),
+  ...inFile('src/engine/cycle.ts', CYCLE, [
+    ['a paused sync runs', 'if (checkpoint.paused) {', 'if (checkpoint.paused && plan.sync === null) {'],
+  ]),
   ...inFile(
-    'src/engine/cycle.ts',
+    'src/engine/cycle-machine.ts',
+    ['test/engine/cycle-machine.test.ts'],
     [
-      'test/engine/cycle.test.ts',
-      'test/engine/replace.test.ts',
-      'test/engine/pair.test.ts',
-      'test/engine/landing.test.ts',
+      [
+        'a page that overlaps is committed again',
+        "overlap: { action: 'readAfterOverlap', state: 'reading' }",
+        "overlap: { action: 'commitAgain', state: 'committing' }",
+      ],
+      [
+        'an impossible event ends the cycle',
+        'if (step === impossible) throw',
+        'if (step === impossible) return end\n  throw',
+      ],
+    ],
+  ),
+  ...inFile('src/engine/cycle-actions.ts', CYCLE, [
+    [
+      'a rejected cursor restarts the cycle without end',
+      ' || this.#restarted) throw error',
+      ') throw error',
+      ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
+    ],
+    ['the cycle goes on after a pause was ordered', "(landed.paused ? 'paused' : null)", 'null'],
+  ]),
+  ...inFile('src/engine/run-budget.ts', CYCLE, [
+    ['the page budget is one too many', 'counters.pages + 1 >= pagesMax', 'counters.pages >= pagesMax'],
+  ]),
+  ...inFile('src/engine/open-cycle.ts', CYCLE, [
+    [
+      'a changed scope does not tighten the sweep',
+      'this.checkpoint.scope !== null && this.checkpoint.scope !== scope',
+      'false',
     ],
     [
-      ['the page budget is one too many', 'this.#counters.pages + 1 >= pagesMax', 'this.#counters.pages >= pagesMax'],
-      [
-        'a changed scope does not tighten the sweep',
-        'this.#checkpoint.scope !== null && this.#checkpoint.scope !== scope',
-        'false',
-      ],
-      [
-        'the state of a listing is committed',
-        'state: replace ? null : (checked.state ?? requestState)',
-        'state: checked.state ?? requestState',
-      ],
-      ['a last page without a state loses the previous one', '(checked.state ?? requestState)', 'checked.state'],
-      [
-        'rows younger than the lag are swept',
-        'this.#settledSequence = Math.min(startSequence, sequence)',
-        'this.#settledSequence = startSequence',
-        ['test/engine/repair.test.ts'],
-      ],
-      [
-        'a paused sync runs',
-        'if (result.checkpoint.paused) {',
-        'if (result.checkpoint.paused && plan.sync === null) {',
-      ],
-      [
-        'a rejected cursor restarts the cycle without end',
-        ' || this.#restarted) throw error',
-        ') throw error',
-        ['test/engine/retries.test.ts', 'test/engine/guards.test.ts', 'test/engine/cycle.test.ts'],
-      ],
+      'rows younger than the lag are swept',
+      'this.settledSequence = Math.min(startSequence, sequence)',
+      'this.settledSequence = startSequence',
+      ['test/engine/repair.test.ts'],
+    ],
+  ]),
+  ...inFile('src/engine/page-transition.ts', CYCLE, [
+    [
+      'the state of a listing is committed',
+      'state: replace ? null : (checked.state ?? requestState)',
+      'state: checked.state ?? requestState',
+    ],
+    ['a last page without a state loses the previous one', '(checked.state ?? requestState)', 'checked.state'],
+  ]),
+  ...inFile(
+    'src/engine/commit-builder.ts',
+    ['test/engine/pair.test.ts'],
+    [
       [
         'deltas of a pair are not logged during a backfill',
         'return { forceLogSince: isTimeless ? Math.max(listingStart, request.readAtSequence) : listingStart }',
         'return {}',
-        ['test/engine/pair.test.ts'],
-      ],
-      ['the cycle goes on after a pause was ordered', "if (outcome.paused) return 'paused'\n", ''],
-      [
-        'lookups of absences are skipped',
-        '...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } })',
-        '',
-        LOOKUPS,
       ],
     ],
   ),
+  ...inFile('src/engine/sweep.ts', LOOKUPS, [
+    [
+      'lookups of absences are skipped',
+      '...(database !== null && lookupsMax > 0 && { confirmAbsent: { database, limit: lookupsMax } })',
+      '',
+    ],
+  ]),
   ...inFile(
     'src/engine/lease-heartbeat.ts',
     ['test/engine/keep-lease.test.ts'],

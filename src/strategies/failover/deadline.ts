@@ -1,5 +1,6 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { err, ok, type FailoverResult } from './result.ts'
+import { combineSignals } from '../../values/combine-signals.ts'
 
 /** Runs a request with its own deadline, so a provider that hangs does not use up the page's time. */
 export async function withDeadline<Value>(
@@ -14,8 +15,7 @@ export async function withDeadline<Value>(
   const bounded: SyncContext = {
     ...context,
     signal,
-    fetch: (input, init) =>
-      context.fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([signal, init.signal]) : signal }),
+    fetch: (input, init) => context.fetch(input, { ...init, signal: combineSignals(signal, init?.signal) }),
   }
   const expired = context.clock.sleep(ms, AbortSignal.any([context.signal, done.signal])).then((): never => {
     const error = new SyncError('SOURCE_TIMEOUT', `${provider} did not answer within ${ms} ms.`)
