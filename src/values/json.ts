@@ -1,8 +1,5 @@
 import { SyncError, type JsonObject, type JsonValue } from '../contract/index.ts'
 
-/** Sixteen digits in a row may be an integer that a double cannot hold. Only then is the slower parser used. */
-const LONG_DIGITS = /\d{16}/
-
 export interface ParseJsonOptions {
   /** Called for every field name that occurs twice in one object; the last one wins. Uses the slower parser. */
   onDuplicate?: (name: string) => void
@@ -10,9 +7,30 @@ export interface ParseJsonOptions {
 
 /** Like JSON.parse, but integers beyond 2^53 become bigint without loss, and `__proto__` is an ordinary field. */
 export function parseJson(text: string, options: ParseJsonOptions = {}): JsonValue {
-  if (options.onDuplicate === undefined && !LONG_DIGITS.test(text)) return JSON.parse(text) as JsonValue
+  if (options.onDuplicate === undefined && !hasLongDigits(text)) return JSON.parse(text) as JsonValue
   JSON.parse(text) // Rejects invalid JSON with the standard message; the parser below may then trust its input.
   return new LosslessParser(text, options.onDuplicate ?? (() => {})).parse()
+}
+
+const LONG_DIGITS = 16
+
+/**
+ * Sixteen digits in a row may be an integer that a double cannot hold. Such a run covers a multiple of sixteen, so only
+ * these indexes are searched, and the runs around them are measured.
+ */
+function hasLongDigits(text: string): boolean {
+  for (let at = LONG_DIGITS - 1; at < text.length; at += LONG_DIGITS) {
+    if (!isDigit(text.charCodeAt(at))) continue
+    let [start, end] = [at, at + 1]
+    while (start > 0 && isDigit(text.charCodeAt(start - 1))) start--
+    while (end < text.length && end - start < LONG_DIGITS && isDigit(text.charCodeAt(end))) end++
+    if (end - start >= LONG_DIGITS) return true
+  }
+  return false
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57
 }
 
 /**

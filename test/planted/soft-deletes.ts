@@ -102,8 +102,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'deleted rows count for the share that is swept',
-      'existed from ${live}',
-      'existed from ${live.replace(/^.*?from (.*?) where.*$/, "$1")}',
+      'existed from (select 1 from ${live}',
+      'existed from (select 1 from ${live.replace(/^.*?from (.*?) where.*$/, "$1")}',
       SQLITE,
       'invariant 11: deleted',
     ],
@@ -196,8 +196,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'deleted rows count for the share that is swept',
-      'select count(*) from ${live} l where _owner',
-      'select count(*) from ${live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner',
+      'select count(*) from (select from ${live} l where _owner',
+      'select count(*) from (select from ${live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner',
       POSTGRES,
       'invariant 11: deleted',
     ],

@@ -448,19 +448,18 @@ export const STORE_BUGS: readonly PlantedBug[] = [
         'coalesce(r._hash = w.hash and',
       ],
       [
-        'a page of other times counts as unchanged',
-        'r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id',
-        'r._hash = w.hash and r._owner = (select id',
-        ['test/stores/tables/rows.pg.test.ts'],
-        'later times',
-      ],
-      [
         'a page beside tombstones counts as new',
         '(select high from span), true) as "isEmpty"`',
         '(select high from span), true) or true as "isEmpty"`',
       ],
     ],
     'XD24|invariant 8|invariant 6|unchanged|older',
+  ),
+  ...inFile(
+    'src/stores/postgres/find-range.ts',
+    ['test/stores/tables/rows.pg.test.ts'],
+    [['a page of other times counts as unchanged', 'storedTimes.equals(givenTimes) &&', '']],
+    'later times',
   ),
   ...inFile(
     'src/stores/postgres/table.ts',

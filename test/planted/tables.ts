@@ -235,8 +235,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/find-rows.ts', SQLITE, [
     [
       'rows beyond a bounded look-up count as missing',
-      '`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length <= 2 * range.count) {',
-      '`select ${ROW_COLUMNS} from ${live} where _key between ? and ? limit ?`, range.min, range.max, 2 * range.count + 1,\n    )\n    if (rows.length > 0) {',
+      'if (count <= 2 * range.count && isAscii',
+      'if (count > 0 && isAscii',
       ROWS,
     ],
     [
@@ -247,6 +247,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     ['rows of another owner count as unchanged', 'found.ours !== found.count || ', ''],
     ['a contested page counts as unchanged', ' || readContests(session, table) !== null', '', ROWS],
+  ]),
+  ...inFile('src/stores/kit/key-range.ts', SQLITE, [
     [
       'keys above the surrogates are looked up in the wrong order',
       '/[\\ud800-\\uffff]/',
@@ -256,12 +258,7 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/sqlite/record-encoding-cache.ts', SQLITE, [
-    [
-      'values left over do not count as content',
-      'if (stored[0] === null) return',
-      'if (stored.length > 0) return',
-      ROWS,
-    ],
+    ['values left over do not count as content', 'if (stored[0] === null) {', 'if (stored.length > 0) {', ROWS],
     ['a member that was absent is the same as null', ' && row.sequence >= table.since', '', ROWS],
   ]),
   ...inFile('src/stores/sqlite/take-bytes.ts', SQLITE, [

@@ -303,6 +303,11 @@ export function exceedsDeleteLimit(
   return toDelete >= existed ? !sweep.allowEmpty : toDelete > existed * sweep.maxShare
 }
 
+/** Number of rows at the start of the cycle from which on the limit allows these deletes: no need to count further. */
+export function countToAllowDeletes({ maxShare }: { maxShare: number }, toDelete: number): number {
+  return Math.min(Math.max(toDelete, Math.ceil(toDelete / maxShare)) + 1, Number.MAX_SAFE_INTEGER)
+}
+
 /**
  * Picks at most `limit` items at equal distances, so that a page missing from a listing is represented wherever it was.
  */

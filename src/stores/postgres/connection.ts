@@ -2,7 +2,7 @@ import pg from 'pg'
 import { SyncError } from '../../contract/index.ts'
 import { CopyQuery } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
-import type { PageKind } from './rows.ts'
+import type { PageKind } from './found-rows.ts'
 import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {

@@ -11,6 +11,15 @@ import { formatArrayText } from './array-text.ts'
 import { binaryArray, itemSqlTypeOf, type ScalarSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 import { encodeCopyData, CopyWriter } from './copy.ts'
+import { findRange, findUnchanged } from './find-range.ts'
+import {
+  NO_ROWS,
+  toUnchangedRow,
+  UnchangedRows,
+  type FoundTableRows,
+  type PageKind,
+  type RowLookup,
+} from './found-rows.ts'
 import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
 import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, tableOf, type Table } from './table.ts'
@@ -34,12 +43,6 @@ export interface FoundRows {
   readonly pageKinds: ReadonlyMap<string, PageKind>
 }
 
-interface RowLookup {
-  readonly keys: string[]
-  readonly hashes: Array<string | null>
-  readonly times: Array<string | null>
-}
-
 /** Collects the lookups of a commit, by database. */
 export function collectRowLookups({ landings, quarantined, forceLogSince }: Commit): Map<string, RowLookup> {
   const wanted = new Map<string, RowLookup>()
@@ -58,20 +61,6 @@ export function collectRowLookups({ landings, quarantined, forceLogSince }: Comm
   return wanted
 }
 
-/**
- * How a page related to its table. The next page is usually alike, and is looked up in the way that is fastest for that
- * kind.
- */
-export type PageKind = 'new' | 'unchanged' | 'mixed'
-
-export interface FoundTableRows {
-  readonly kind: PageKind
-  get(key: string): StoredRow | undefined
-  /** See FoundRows. */
-  readonly unchanged: number[] | null
-}
-
-const NO_ROWS: FoundTableRows = { kind: 'new', get: () => undefined, unchanged: null }
 const DATABASE_CONDITION = 'tenant_id = $1 and database_id = $2'
 
 /** A wrong guess costs one round trip: the rows are then looked up one by one. */
@@ -84,7 +73,8 @@ export async function findRows(
 ): Promise<FoundTableRows> {
   if (guess === 'new' && (await isKeyRangeEmpty(transaction, table, wanted.keys))) return NO_ROWS
   const same = guess === 'unchanged' ? await findUnchanged(transaction, table, wanted, owner) : null
-  return same ?? findEach(transaction, table, wanted, owner)
+  const found = same ?? (guess === 'scattered' ? null : await findRange(transaction, table, wanted, owner))
+  return found ?? findEach(transaction, table, wanted, owner)
 }
 
 /** True when no row and no tombstone lies between the smallest and the largest key. */
@@ -102,33 +92,6 @@ async function isKeyRangeEmpty(
     textArray(keys),
   )
   return isEmpty
-}
-
-/**
- * Returns null unless every row exists and is the same. As in `findEach`, a lateral probe keeps the planner from
- * scanning the table.
- */
-async function findUnchanged(
-  transaction: Transaction,
-  { id, live }: Pick<Table, 'id' | 'live'>,
-  { keys, hashes, times }: RowLookup,
-  owner: string,
-): Promise<FoundTableRows | null> {
-  const [found] = await transaction.textRows(
-    `with owner as materialized (select owner_id as id from tidemark.owners where tenant_id = $1 and name = $6)
-     select case when count(r._key) = count(*) and not exists (select from tidemark.contests where ${DATABASE_CONDITION}) then array_agg(r._sequence)::text end, (select id from owner)
-     from (select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at) w
-     left join lateral (select _key, _sequence, _hash, _upstream_at, _owner from ${live} l where _key = w.key limit 1) r
-       on r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select id from owner)`,
-    transaction.tenant,
-    id,
-    textArray(keys),
-    textArray(hashes),
-    binaryArray('timestamptz', times),
-    owner,
-  )
-  const [sequences = null, ownerId] = required(found, 'The summary of the unchanged rows')
-  return sequences === null ? null : new UnchangedRows(keys, hashes, times, toNumbers(sequences), Number(ownerId))
 }
 
 function toNumbers(array: string): number[] {
@@ -211,7 +174,7 @@ async function findEach(
       contestedBy: contested === null ? null : Number(contested),
     })
   }
-  return rows.size === 0 ? NO_ROWS : { kind: 'mixed', get: (key) => rows.get(key), unchanged: null }
+  return rows.size === 0 ? NO_ROWS : { kind: 'scattered', get: (key) => rows.get(key), unchanged: null }
 }
 
 type FoundRowValues = [
@@ -224,37 +187,6 @@ type FoundRowValues = [
   owner: string,
   contestedBy: string | null,
 ]
-
-/** The writer is left out: it is needed only where contents differ. */
-function toUnchangedRow(sequence: number, hash: string | null, upstreamAt: string | null, owner: number): StoredRow {
-  return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
-}
-
-/** Builds its rows lazily: single rows are rarely requested. */
-class UnchangedRows implements FoundTableRows {
-  readonly kind = 'unchanged'
-  readonly unchanged: number[]
-  readonly #make: () => Map<string, StoredRow>
-  #rows: Map<string, StoredRow> | null = null
-
-  constructor(
-    keys: readonly string[],
-    hashes: ReadonlyArray<string | null>,
-    times: ReadonlyArray<string | null>,
-    sequences: number[],
-    owner: number,
-  ) {
-    this.unchanged = sequences
-    this.#make = () =>
-      new Map(
-        keys.map((key, at) => [key, toUnchangedRow(sequences[at] ?? 0, hashes[at] ?? null, times[at] ?? null, owner)]),
-      )
-  }
-
-  get(key: string): StoredRow | undefined {
-    return (this.#rows ??= this.#make()).get(key)
-  }
-}
 
 /** Reads the stored records of rows whose hash differs. */
 export async function readStoredTexts(

@@ -1,5 +1,11 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import { exceedsDeleteLimit, toSequenceRanges, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import {
+  countToAllowDeletes,
+  exceedsDeleteLimit,
+  toSequenceRanges,
+  type LandingFacts,
+  type LandingPlan,
+} from '../kit/plan-landing.ts'
 import { DELETED_AT } from '../kit/tables/delete-state.ts'
 import { textArray } from './binary-arrays.ts'
 import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
@@ -50,7 +56,8 @@ export async function sweep(
     if (toDelete === 0) continue
     // Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
     // would still be deleted.
-    const existed = (await countRowsAtStart(transaction, table, facts)) - inherited
+    const countMax = inherited + countToAllowDeletes(limits, toDelete)
+    const existed = (await countRowsAtStart(transaction, table, facts, countMax)) - inherited
     if (exceedsDeleteLimit(limits, existed, toDelete))
       return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete }
     if (limits.confirmAbsent?.database === table.database)
@@ -114,17 +121,19 @@ async function countUnseen(
   )
 }
 
-/** Counts the owner's live rows that existed when the cycle began. */
+/** Counts the owner's live rows that existed when the cycle began, up to `countMax`. */
 async function countRowsAtStart(
   transaction: Transaction,
   { live }: Table,
   { owner, startSequence }: SweepFacts,
+  countMax: number,
 ): Promise<number> {
   return (
     await transaction.one<{ count: number }>(
-      `select count(*) from ${live} l where _owner = $1 and _created_sequence <= $2`,
+      `select count(*) from (select from ${live} l where _owner = $1 and _created_sequence <= $2 limit $3) as existed`,
       owner,
       startSequence,
+      countMax,
     )
   ).count
 }

@@ -88,12 +88,15 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const withoutColumns = databasesWithoutColumns(commit, (database) => tables.get(database))
   const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
-  const encodings = new RecordEncodingCache()
+  const encodings = new RecordEncodingCache(commit.landings)
   const unchanged = commit.forceLogSince === undefined ? planUnchanged(session, tables, commit, facts) : null
+  // An unchanged page needs no rows.
+  let rows: LandingFacts['find'] | undefined
+  const find: LandingFacts['find'] = (landing) => (rows ??= findRows(session, tables, commit))(landing)
   const landing = {
     ...facts,
-    find: findRows(session, tables, commit),
-    isSame: (landing, row) => encodings.isSameRecord(session, tableOf(tables, landing.database), landing, row),
+    find,
+    isSame: (landing, row) => encodings.isSameRecord(session, tableOf(tables, landing.database), landing, row, find),
     isShared: ({ database, key }, row) => isShared(session, tableOf(tables, database).id, key, row.owner, owner),
     isComplete: (cycle) =>
       connection.get(

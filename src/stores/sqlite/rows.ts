@@ -125,7 +125,7 @@ function addColumns(
 function insertRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], facts: BatchFacts): void {
   const [first, last] = [writes[0], writes.at(-1)]
   if (first === undefined || last === undefined) return
-  const rows = writes.map((write) => ({ ...write, record: facts.encodings.encode(write.landing, table) }))
+  const rows = writes.map((write) => ({ write, record: facts.encodings.encode(write.landing, table) }))
   const isConsecutive = last.sequence - first.sequence === writes.length - 1
   const hasCursor = writes.some(({ landing }) => landing.cursor !== null)
   const hasExtra = rows.some(({ record }) => record.extra !== null)
@@ -140,8 +140,8 @@ function insertRows(session: TenantSession, table: Table, writes: readonly Upser
   const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
   insertInBatches(session, head, rows, {
     tuple,
-    shared: ({ sequence }) => (isConsecutive ? [facts.syncedAt, sequence] : [facts.syncedAt]),
-    push: ({ landing, sequence, row, record }, into) => {
+    shared: ({ write }) => (isConsecutive ? [facts.syncedAt, write.sequence] : [facts.syncedAt]),
+    push: ({ write: { landing, sequence, row }, record }, into) => {
       if (!isConsecutive) into.push(sequence, sequence)
       into.push(landing.key, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null)
       if (hasCursor) into.push(landing.cursor)

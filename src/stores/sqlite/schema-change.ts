@@ -250,7 +250,7 @@ function rewriteBatch(
   for (const row of found) {
     const [at, sequence, extra] = row
     const encoded = table.encoder.encode(parseJson(table.decode(sequence, extra, row, 3)) as JsonObject, sequence)
-    if (encoded.extra === extra && table.holds(encoded.values, row, 3)) continue
+    if (encoded.extra === extra && table.findDifference(encoded.values, row, 3) === -1) continue
     const values: Parameter[] = [encoded.extra]
     bindValues(table, encoded, values)
     update.run(...values, at)

@@ -1,5 +1,6 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
 import {
+  countToAllowDeletes,
   sampleEvenly,
   exceedsDeleteLimit,
   mergeRanges,
@@ -52,7 +53,7 @@ export function sweep(
     )
     const toDelete = unseen.filter(({ key }) => !transferOwnership(session, table, key))
     if (toDelete.length === 0) continue
-    const existed = countRowsAtStart(session, table, facts)
+    const existed = countRowsAtStart(session, table, facts, countToAllowDeletes(limits, toDelete.length))
     if (exceedsDeleteLimit(limits, existed, toDelete.length))
       return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: toDelete.length }
     if (limits.confirmAbsent?.database === table.database) {
@@ -75,7 +76,10 @@ export function sweep(
   return { kind: 'swept', count: headSequence - facts.headSequence }
 }
 
-/** Deletes in key order, each row with the next sequence. */
+/**
+ * Deletes in key order, each row with the next sequence. Without statistics the planner would rather scan the table than
+ * look up the deleted keys; a cross join fixes the order.
+ */
 function deleteRows(
   session: TenantSession,
   table: Table,
@@ -92,7 +96,7 @@ function deleteRows(
   const columns = [...SYSTEM_COLUMNS, ...table.members].map((name) => `t.${name}`)
   connection.run(
     `insert into ${table.history} (_until_sequence, _until_at, ${[...SYSTEM_COLUMNS, ...table.members].join(', ')})
-     select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_to_delete d join ${table.name} t on t._key = d.key order by d.sequence`,
+     select d.sequence, ?, ${columns.join(', ')} from temp.tidemark_to_delete d cross join ${table.name} t on t._key = d.key`,
     new Date(committedAt).toISOString(),
   )
   connection.run(
@@ -102,7 +106,7 @@ function deleteRows(
   )
   connection.run(
     `insert into tidemark_tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
-     select ?, ?, d.key, d.sequence, ${STATUS_CODES.swept}, t._upstream_at, ?, t._owner from temp.tidemark_to_delete d join ${table.name} t on t._key = d.key`,
+     select ?, ?, d.key, d.sequence, ${STATUS_CODES.swept}, t._upstream_at, ?, t._owner from temp.tidemark_to_delete d cross join ${table.name} t on t._key = d.key`,
     tenantId,
     table.id,
     sync,
@@ -125,17 +129,19 @@ function deleteRows(
 
 /**
  * Rows that are newer than the cycle do not dilute the deleted share: if every key were renamed, all previous rows
- * would still be deleted.
+ * would still be deleted. Counts up to `countMax`.
  */
 function countRowsAtStart(
   { connection }: TenantSession,
   { live }: Table,
   { owner, startSequence }: SweepFacts,
+  countMax: number,
 ): number {
   return connection.one<{ existed: number }>(
-    `select count(*) as existed from ${live} where _owner = ? and _created_sequence <= ?`,
+    `select count(*) as existed from (select 1 from ${live} where _owner = ? and _created_sequence <= ? limit ?)`,
     owner,
     startSequence,
+    countMax,
   ).existed
 }
 

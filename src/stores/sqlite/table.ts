@@ -33,8 +33,12 @@ export interface Table extends DeleteState {
   readonly selected: string
   /** The newest `since` of the columns: in rows from this sequence on, SQL null means the same in all of them. */
   readonly since: number
-  /** True when a row, as `decode` takes it, holds these values. */
-  holds(values: EncodedRecord['values'], stored: readonly StoredValue[], from: number): boolean
+  /** Returns the first column in which a row, as `decode` takes it, does not hold these values; -1 if it holds all. */
+  findDifference(values: EncodedRecord['values'], stored: readonly StoredValue[], from: number): number
+  /** True when the column does not hold its value of these. */
+  differsAt(column: number, values: EncodedRecord['values'], stored: StoredValue): boolean
+  /** The column's item of `selected`; null for a field without a column. */
+  selectedAt(column: number): string | null
   /** Returns the record of a row: `values` is the row as an array, `from` the index of the first of `selected`. */
   decode(sequence: number, extra: string | null, values: readonly StoredValue[], from: number): string
 }
@@ -270,7 +274,10 @@ function toTable(
   )
 }
 
-type TableCodec = Pick<Table, 'columns' | 'encoder' | 'members' | 'selected' | 'since' | 'holds' | 'decode'>
+type TableCodec = Pick<
+  Table,
+  'columns' | 'encoder' | 'members' | 'selected' | 'selectedAt' | 'since' | 'findDifference' | 'differsAt' | 'decode'
+>
 
 /**
  * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
@@ -296,6 +303,10 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
   let next = 0
   const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const decoder = new RecordDecoder<Exclude<StoredValue, null>>(columns, toJsonText)
+  const differsAt: TableCodec['differsAt'] = (at, values, stored) => {
+    const { name, type } = required(columns[at], 'A column of the table')
+    return name === null ? values[at] !== null : !isSameValue(type, values[at] ?? null, stored)
+  }
   return {
     columns,
     encoder: new RecordEncoder(columns, COLUMN_DIALECT),
@@ -303,12 +314,10 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
     selected: selected.map((text) => `, ${text}`).join(''),
     // During a schema change a value may be in either of two columns, so no row is compared by columns.
     since: columns.some(({ former }) => former === true) ? Infinity : Math.max(0, ...columns.map(({ since }) => since)),
-    holds: (values, stored, from) => {
-      let index = from
-      return columns.every(({ name, type }, at) =>
-        name === null ? values[at] === null : isSameValue(type, values[at] ?? null, stored[index++] ?? null),
-      )
-    },
+    selectedAt: (column) => selected[indexes[column] ?? -1] ?? null,
+    findDifference: (values, stored, from) =>
+      columns.findIndex((_, at) => differsAt(at, values, stored[from + (indexes[at] ?? 0)] ?? null)),
+    differsAt,
     decode: (sequence, extra, values, from) =>
       decoder.decode(sequence, extra, (at) => values[from + (indexes[at] ?? 0)] ?? null),
   }

@@ -322,7 +322,7 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: 'values/json.ts',
-        from: 'if (options.onDuplicate === undefined && !LONG_DIGITS.test(text))',
+        from: 'if (options.onDuplicate === undefined && !hasLongDigits(text))',
         to: 'if (options.onDuplicate === undefined)',
       },
     ],
