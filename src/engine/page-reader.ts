@@ -13,6 +13,7 @@ import { isRetryable, pageDelayMs } from './retry.ts'
 import type { SyncPlan } from './sync-plan.ts'
 import type { CycleCounters } from './cycle-counters.ts'
 import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
+import { unlinkUnused } from './unlink-unused.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 import { combineSignals } from '../values/combine-signals.ts'
 
@@ -72,8 +73,8 @@ export class PageReader {
   readonly #cycleSignal: AbortSignal
   readonly #counters: CycleCounters
   readonly #trace: CycleTrace
-  #discardController: LinkedAbortController | null = null
   readonly #preparer: PagePreparer
+  #lastController: LinkedAbortController | null = null
 
   constructor({ plan, options, pacer, pauses, heartbeat, cycleSignal, counters, trace }: PageReaderOptions) {
     this.#plan = plan
@@ -88,9 +89,9 @@ export class PageReader {
   }
 
   read(request: PageRequest): PendingPage {
-    // One page is read ahead, so only this one is aborted with the cycle from now on.
-    this.#discardController?.unlink()
-    const discardController = (this.#discardController = new LinkedAbortController(this.#cycleSignal))
+    // One page is read ahead. The page before it is committed, and its signal is needed only by its listeners.
+    if (this.#lastController !== null) unlinkUnused(this.#lastController)
+    const discardController = (this.#lastController = new LinkedAbortController(this.#cycleSignal))
     const trace = this.#trace.startPage(request.cycle)
     const page = trace.span.within(() =>
       this.#callWithRetries(trace, discardController.signal, async (context, sourceCall) => {
@@ -113,9 +114,7 @@ export class PageReader {
   /** Any other call to the source, with the same retries. */
   callSource<T>(cycle: CycleFacts, call: (context: SyncContext) => Promise<T>): Promise<T> {
     // Only the context is passed: a wrapper around a source could misread additional arguments.
-    const linked = new LinkedAbortController(this.#cycleSignal)
-    const result = this.#callWithRetries(this.#trace.forCycle(cycle), linked.signal, (context) => call(context))
-    return result.finally(() => linked.unlink())
+    return this.#callWithRetries(this.#trace.forCycle(cycle), this.#cycleSignal, (context) => call(context))
   }
 
   recordLanded({ prepared }: FetchedPage): void {
@@ -184,6 +183,7 @@ export class PageReader {
       return await Promise.race([raceWithAbort(answer, signal), timeout.promise])
     } finally {
       timeout.cancel()
+      unlinkUnused(timeoutController)
     }
   }
 

@@ -12,7 +12,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   telemetry: { folders: ['contract'], packages: [] },
   redaction: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   registry: { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
-  engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto'] },
+  engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto', 'node:events'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
   'sources/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
