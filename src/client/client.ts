@@ -84,7 +84,7 @@ export function createClient<Databases extends object = AnyDatabases>(options: C
     async *list(database, { updatedSince, signal } = {}) {
       const path = `/agents/v1/${encodePathPart(database)}`
       for (let query: Record<string, string | undefined> = { updatedSince }; ;) {
-        const { data, page } = (await sendRequest(path, { ...query, limit: PAGE_SIZE }, signal)) as unknown as {
+        const { data, page } = (await sendRequest(path, { ...query, limit: PAGE_SIZE }, signal)) as {
           data: never[]
           page: { nextCursor: string | null; hasMore: boolean }
         }
@@ -104,7 +104,7 @@ export function createClient<Databases extends object = AnyDatabases>(options: C
       }
     },
     async databases({ signal } = {}) {
-      const { databases } = (await sendRequest('/agents/v1/capabilities', {}, signal)) as unknown as {
+      const { databases } = (await sendRequest('/agents/v1/capabilities', {}, signal)) as {
         databases: { name: keyof Databases & string }[]
       }
       return databases.map(({ name }) => name)

@@ -16,19 +16,26 @@ export function serverCheckpoint(name: string, sendRequest: SendRequest): Checkp
         const { data } = (await sendRequest(PATH, { integrationKey: name })) as {
           data: { metadata: JsonObject | null }
         }
-        return (data.metadata?.['position'] ?? null) as unknown as ReaderPosition | null
+        return (data.metadata?.['position'] ?? null) as ReaderPosition | null
       } catch (error) {
         if (error instanceof ClientError && error.code === 'NOT_FOUND') return null
         throw error
       }
     },
     async save(position) {
-      const { cursor, last } = position
+      const { cursor, last, midPage, restart } = position
       const progress = cursor !== null ? { cursor } : last !== null ? { updatedSince: last.updatedAt } : {}
       await sendRequest(PATH, {}, undefined, {
         integrationKey: name,
         ...progress,
-        metadata: { position: position as unknown as JsonObject },
+        metadata: {
+          position: {
+            cursor,
+            last: last === null ? null : { ...last },
+            midPage,
+            restart: restart === null ? null : { ...restart },
+          },
+        },
       })
     },
   }

@@ -126,7 +126,7 @@ export const ERROR_CODES = {
   RECORD_INVALID: defineCode(
     'fix',
     'failed',
-    'A record must be a JSON object without NaN, Infinity, functions or circular references.',
+    'A record must be a JSON object without NaN, Infinity, functions or circular references, and readable by its source.',
   ),
   RECORD_TOO_LARGE: defineCode(
     'fix',

@@ -1,8 +1,8 @@
-import type { JsonObject } from './json.ts'
+import type { JsonObject, JsonValue } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
 import type { TableShape } from './table-shape.ts'
 
-/** An upsert or a delete of one key. */
+/** An upsert or a delete of one key, or a record that goes to quarantine. */
 export type Change =
   | {
       type: 'upsert'
@@ -17,6 +17,16 @@ export type Change =
       asOf?: AsOf
     }
   | { type: 'delete'; key: string; upstreamUpdatedAt?: string; database?: string }
+  | {
+      type: 'invalid'
+      /** The row of this key stays as it is, and the sweep keeps it. Null if the key is unknown, which keeps no row. */
+      key: string | null
+      /** Stored as the message of the quarantined record. It must not quote values. */
+      reason: string
+      /** As much of the record as the source has, for the operator; null if it has nothing. */
+      raw: JsonValue
+      database?: string
+    }
 
 /**
  * Set if `upstreamUpdatedAt` is not the time of the record's last change:

@@ -23,9 +23,6 @@ export interface RecordFault {
 }
 
 export function findRecordFault(record: unknown, limits: SyncLimits): RecordFault | null {
-  // A source represents an unreadable record by an Error with its own message.
-  if (record instanceof Error)
-    return { code: 'RECORD_INVALID', message: record.message.toWellFormed().replaceAll('\0', '\u2400') }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     return { code: 'RECORD_INVALID', message: `the record is ${describeType(record)}, not an object` }
   return findValueFault(record, 1, limits, { members: 0 })
@@ -66,7 +63,8 @@ function findObjectFault(
       ? { code: 'RECORD_INVALID', message: 'the record contains an invalid Date' }
       : null
   }
-  if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value))
+  // As JSON, each of them would lose its content without an error.
+  if (value instanceof Map || value instanceof Set || value instanceof Error || ArrayBuffer.isView(value))
     return { code: 'RECORD_INVALID', message: `the record contains a ${describeType(value)}` }
   if (Array.isArray(value)) {
     for (const item of value as unknown[]) {

@@ -13,10 +13,15 @@ import {
 import { maskSecrets } from '../redaction/known-secrets.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { stringifyJson } from '../values/json.ts'
-import { SerializedUpsert, type SerializedRecord } from '../values/serialized-upsert.ts'
+import {
+  getSerializedRecord,
+  parseSerialized,
+  type SerializedRecord,
+  type SerializedShape,
+} from '../values/serialized-upsert.ts'
 import { describeType } from './check-page.ts'
 import { findKeyFault, findRecordFault, findTextFault, serializeRecord } from './check-record.ts'
-import { RecordShapes } from './record-shapes.ts'
+import { hasColumns, RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
 import { TableShapes } from './table-shapes.ts'
 import { required } from '../values/required.ts'
@@ -56,15 +61,19 @@ export class PagePreparer {
     const landings: Array<Landing | null> = []
     const quarantined: QuarantinedRecord[] = []
     const recordShapes = new RecordShapes()
+    const fittingShapes = new Map<SerializedShape, boolean>()
     const indexesByDatabase = new Map<string, Map<string, number>>()
     let newest: string | null = null
     let lastCursor: string | null = null
 
-    for (const change of changes) {
-      const database = this.#findDatabase(change)
-      let prepared = this.#prepareChange(change, database)
-      if (database.validate !== undefined && 'hash' in prepared) {
-        const mismatch = await database.validate((change as Extract<Change, { type: 'upsert' }>).record)
+    for (const item of changes) {
+      const database = this.#findDatabase(item)
+      const given = getSerializedRecord(item)
+      const serialized = given !== null && this.#isFitting(given, fittingShapes) ? given : null
+      const change = given === null || serialized !== null ? item : parseSerializedChange(item, given)
+      let prepared = this.#prepareChange(change, serialized, database)
+      if (database.validate !== undefined && change.type === 'upsert' && !('code' in prepared)) {
+        const mismatch = await database.validate(change.record)
         if (mismatch !== null) prepared = quarantine(change, database.name, prepared.key, 'SCHEMA_MISMATCH', mismatch)
       }
       if ('code' in prepared) {
@@ -72,7 +81,6 @@ export class PagePreparer {
         continue
       }
       if (change.type === 'upsert') {
-        const serialized = this.#findSerialized(change)
         if (serialized === null) recordShapes.addRecord(database.name, change.record, this.#landedShapes)
         else recordShapes.addColumns(database.name, serialized.shape.columns, this.#landedShapes)
         if (change.cursor !== undefined) lastCursor = change.cursor
@@ -119,17 +127,30 @@ export class PagePreparer {
     this.#tableShapes.markCommitted(shapes)
   }
 
-  /** A record that arrived serialized; only its text needs checking. */
-  #findSerialized(change: Change): SerializedRecord | null {
-    const serialized = SerializedUpsert.getSerialized(change)
-    return serialized !== null && serialized.shape.columns.length <= this.#limits.recordMembersMax ? serialized : null
+  /** Whether the text can be stored as it is: the shape describes the first of its records on the page. */
+  #isFitting(serialized: SerializedRecord, known: Map<SerializedShape, boolean>): boolean {
+    const { shape } = serialized
+    if (shape.columns.length > this.#limits.recordMembersMax) return false
+    let isFitting = known.get(shape)
+    if (isFitting === undefined) {
+      if (known.size === CHECKED_SHAPES_MAX) return true
+      isFitting = isDescribedByShape(serialized)
+      known.set(shape, isFitting)
+    }
+    return isFitting
   }
 
   #findDatabase(change: Change): DatabasePlan {
-    if (typeof change !== 'object' || change === null || (change.type !== 'upsert' && change.type !== 'delete')) {
+    if (typeof change !== 'object' || change === null || !CHANGE_TYPES.has(change.type)) {
       throw new SyncError(
         'PAGE_INVALID',
-        `${this.#sync}: a change must have the type "upsert" or "delete"; one has ${describeType((change as Change | null)?.type)}.`,
+        `${this.#sync}: a change must have the type "upsert", "delete" or "invalid"; one has ${describeType((change as Change | null)?.type)}.`,
+      )
+    }
+    if (change.type === 'invalid' && typeof change.reason !== 'string') {
+      throw new SyncError(
+        'PAGE_INVALID',
+        `${this.#sync}: a change of the type "invalid" must have a \`reason\`; one has ${describeType(change.reason)}.`,
       )
     }
     const name = change.database ?? this.#defaultDatabase
@@ -143,8 +164,15 @@ export class PagePreparer {
     return database
   }
 
-  #prepareChange(change: Change, database: DatabasePlan): Landing | QuarantinedRecord {
+  /** Checks only the text of a record that arrived serialized. */
+  #prepareChange(
+    change: Change,
+    serialized: SerializedRecord | null,
+    database: DatabasePlan,
+  ): Landing | QuarantinedRecord {
     const keyFault = findKeyFault(change.key)
+    if (change.type === 'invalid')
+      return quarantine(change, database.name, keyFault === null ? change.key : null, 'RECORD_INVALID', change.reason)
     if (keyFault !== null) return quarantine(change, database.name, null, 'KEY_INVALID', keyFault)
     const { key } = change
     let upstreamAt: string | null = null
@@ -161,7 +189,6 @@ export class PagePreparer {
     }
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
-    const serialized = this.#findSerialized(change)
     const fault = serialized === null ? findRecordFault(change.record, this.#limits) : null
     if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
     const text = serialized === null ? serializeRecord(change.record) : serialized.text
@@ -201,10 +228,35 @@ export class PagePreparer {
   }
 }
 
+/** A source may have a shape per combination of nulls; checking each would cost as much as parsing every record. */
+const CHECKED_SHAPES_MAX = 32
+
+const CHANGE_TYPES: ReadonlySet<unknown> = new Set(['upsert', 'delete', 'invalid'] satisfies Change['type'][])
+
 /** 96 bits in base64: stored with every row, and compared only with the hash of the same key. */
 const HASH_LENGTH = 16
 
 const QUARANTINE_TEXT_MAX = 65_536
+
+function isDescribedByShape(serialized: SerializedRecord): boolean {
+  try {
+    const record = parseSerialized(serialized)
+    return hasColumns(record, serialized.shape.columns) && serializeRecord(record) === serialized.text
+  } catch {
+    return false
+  }
+}
+
+/** An ordinary upsert; an invalid change if the text is not JSON. */
+function parseSerializedChange(change: Change, { text }: SerializedRecord): Change {
+  try {
+    return { ...change }
+  } catch {
+    const { key, database } = change
+    const reason = 'the text of the record is not valid JSON'
+    return { type: 'invalid', key, reason, raw: text, ...(database !== undefined && { database }) }
+  }
+}
 
 function quarantine(
   change: Change,
@@ -216,18 +268,28 @@ function quarantine(
   // A record that only a schema rejects is kept whole, because another schema may accept it; its size is already
   // checked.
   const max = code === 'SCHEMA_MISMATCH' ? Number.POSITIVE_INFINITY : QUARANTINE_TEXT_MAX
-  const { type: _, database: __, ...rest } = change
   // The record is stored as it is; the message may quote secrets, so it is masked.
-  return { database, key, code, message: maskSecrets(message), text: toStorableText(rest, max) }
+  return {
+    database,
+    key,
+    code,
+    message: toStorableText(maskSecrets(message), max),
+    text: toStorableText(serializeChange(change), max),
+  }
 }
 
-/** As much of the value as any database can store. */
-function toStorableText(value: object, max: number): string {
-  let text: string
+function serializeChange(change: Change): string {
+  const { type: _, database: __, ...rest } = change
+  // The reason is stored as the message, where it is masked.
+  const stored = change.type === 'invalid' ? { key: change.key, raw: change.raw } : rest
   try {
-    text = stringifyJson(value as JsonObject)
+    return stringifyJson(stored as JsonObject)
   } catch {
-    text = '(cannot be serialized as JSON)'
+    return '(cannot be serialized as JSON)'
   }
+}
+
+/** As much of the text as any database can store. */
+function toStorableText(text: string, max: number): string {
   return text.slice(0, max).toWellFormed().replaceAll('\0', '\u2400')
 }

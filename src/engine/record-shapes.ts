@@ -48,6 +48,18 @@ export class RecordShapes {
   }
 }
 
+/** Whether the record has exactly these fields in this order, each of one of its kinds, and no nested value. */
+export function hasColumns(record: JsonObject, columns: readonly Column[]): boolean {
+  const names = Object.keys(record)
+  return (
+    names.length === columns.length &&
+    columns.every(({ name, kinds }, index) => {
+      const bit = toKindBit(record[name])
+      return name === names[index] && bit !== NESTED_BIT && (toKindBits(kinds) & bit) === bit
+    })
+  )
+}
+
 type KindBitsByDatabase = Map<string, Map<string, number>>
 
 function getOrCreateShape(shapes: KindBitsByDatabase, database: string): Map<string, number> {
@@ -61,6 +73,7 @@ function toKindBits(kinds: readonly ColumnKind[]): number {
 }
 
 const KINDS: readonly ColumnKind[] = ['bigint', 'boolean', 'integer', 'json', 'number', 'string']
+const NESTED_BIT = 1 << 3
 const INT64_MAX = 2n ** 63n
 
 /** A bit of KINDS; 0 for null. */
@@ -77,6 +90,6 @@ function toKindBit(value: unknown): number {
     default:
       if (value === null) return 0
       // A Date is serialized as text.
-      return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : 1 << 3
+      return typeof (value as { toJSON?: unknown }).toJSON === 'function' ? 1 << 5 : NESTED_BIT
   }
 }

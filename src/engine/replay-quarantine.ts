@@ -233,15 +233,17 @@ class QuarantineReplay {
 
 interface ReplayItem {
   readonly entry: QuarantineEntry
-  readonly change: Change
+  readonly change: Upsert
 }
+
+type Upsert = Extract<Change, { type: 'upsert' }>
 
 /**
  * Returns whether the log entry is newer than the quarantined record. A sync that commits a key removes it from its own
  * quarantine, so of its own entries only a sweep's can be newer. Among entries of others a deletion wins, and of two
  * versions without times the one that was read later.
  */
-function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Change): boolean {
+function isNewer(newest: LogEntry, entry: QuarantineEntry, change: Upsert): boolean {
   if (newest.worker === entry.worker && newest.sync === entry.sync)
     return newest.action === 'deleted' && newest.cycle > entry.cycle
   if (newest.committedAt < entry.at) return false
@@ -272,7 +274,7 @@ function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
 const LOSSY_CODES: ReadonlySet<string> = new Set(['RECORD_INVALID', 'TEXT_UNSTORABLE', 'KEY_INVALID'])
 
 /** Null if the original change cannot be restored. */
-function restoreChange({ code, key, database, text }: QuarantineEntry): Change | null {
+function restoreChange({ code, key, database, text }: QuarantineEntry): Upsert | null {
   if (key === null || LOSSY_CODES.has(code)) return null
   let stored: JsonValue
   try {

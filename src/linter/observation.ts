@@ -1,4 +1,4 @@
-import type { ErrorCode, Mode } from '../contract/index.ts'
+import type { Change, ErrorCode, Mode } from '../contract/index.ts'
 
 /** The observed behaviour of a sync. */
 export interface Observation {
@@ -38,7 +38,7 @@ export interface ObservedPage {
 }
 
 export interface ObservedChange {
-  readonly type: 'upsert' | 'delete'
+  readonly type: Change['type']
   readonly key: string
   /** Database and key. */
   readonly rowId: string

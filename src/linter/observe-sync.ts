@@ -157,7 +157,8 @@ function toObservedPage(plan: SyncPlan, requestedState: unknown, page: Page): Ob
 function toObservedChange(plan: SyncPlan, change: Change): ObservedChange {
   const key = String(change.key)
   const content = change.type === 'upsert' ? digest(change.record) : ''
-  const at = typeof change.upstreamUpdatedAt === 'string' ? canonicalizeInstant(change.upstreamUpdatedAt) : null
+  const time = change.type === 'invalid' ? undefined : change.upstreamUpdatedAt
+  const at = typeof time === 'string' ? canonicalizeInstant(time) : null
   return {
     type: change.type,
     key,

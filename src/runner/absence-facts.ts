@@ -35,9 +35,9 @@ export async function lookUpKey(
     const change = await callSource(runtime, stopping, { tenant, plan, pacers, pauses }, (context) =>
       lookup(key, context),
     )
-    return change?.type === 'upsert'
-      ? { kind: 'has', sync: plan.sync, updatedAt: change.upstreamUpdatedAt ?? null }
-      : { kind: 'has_not', sync: plan.sync }
+    if (change === null || change === undefined || change.type === 'delete') return { kind: 'has_not', sync: plan.sync }
+    const updatedAt = change.type === 'upsert' ? (change.upstreamUpdatedAt ?? null) : null
+    return { kind: 'has', sync: plan.sync, updatedAt }
   } catch (error) {
     const { code, message } = classifyError(error)
     if (code === 'CANCELLED') throw error

@@ -251,7 +251,7 @@ function toEventFeedCursor<Event>({ id, time, rank }: RankedEvent<Event>): Event
  * deleted and recreated within one second keeps its newer version.
  */
 function stampUpdatedAt(change: Change, instant: string, rank: number): Change {
-  if (change.upstreamUpdatedAt !== undefined) return change
+  if (change.type === 'invalid' || change.upstreamUpdatedAt !== undefined) return change
   const micros = Math.min(999_999, Number(instant.slice(20, 26)) + rank)
   return { ...change, upstreamUpdatedAt: `${instant.slice(0, 20)}${String(micros).padStart(6, '0')}Z` }
 }

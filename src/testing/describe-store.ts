@@ -88,7 +88,7 @@ const SKIP_REASONS: Record<StoreNeed, string> = {
 export function findTestRunner(): TestRunner {
   const { describe, test } = globalThis as Partial<TestRunner>
   if (describe !== undefined && test !== undefined) return { describe, test }
-  return process.getBuiltinModule('node:test') as unknown as TestRunner
+  return process.getBuiltinModule('node:test') as TestRunner
 }
 
 /** Vitest throws from `skip`, node:test marks the test, Jest supports neither: there the reason is printed. */

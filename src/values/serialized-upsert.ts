@@ -1,27 +1,53 @@
 import type { Change, Column, JsonObject } from '../contract/index.ts'
+import { parseJson } from './json.ts'
 
 type Upsert = Extract<Change, { type: 'upsert' }>
 
 /** The common shape of serialized records. None of their fields is an object or an array. */
 export interface SerializedShape {
-  /** The fields and the kind of each. */
+  /** The fields in order, and the kind of each; no kind for null. */
   readonly columns: readonly Column[]
-  /** Parses the text of a record. */
-  readonly parse: (text: string) => JsonObject
+  /** Parses the text of a record; `parseJson` by default. */
+  readonly parse?: (text: string) => JsonObject
 }
 
-/** A record as the text that is stored. */
+/** A record as the text that is stored: the text that `stringifyJson` writes for it. */
 export interface SerializedRecord {
   readonly text: string
+  /** Share one object between all records of the shape: the engine compares it with the first of them on a page. */
   readonly shape: SerializedShape
 }
 
 /**
- * An upsert from a source that already has the serialized text, so that no record object is built. It behaves like any
- * other change, also when it is copied or its record replaced. After the first read of `record` the object counts and
- * not the text, because it may have been modified.
+ * An upsert from a source that already has the JSON text of the record. The engine stores the text and builds no
+ * object. The result is the same as that of an ordinary upsert. If `shape` does not describe the first of its records
+ * on a page, the engine parses all of them.
+ *
+ * @example
+ * ```ts
+ * import type { Change } from 'tidemark'
+ * import { serializedUpsert, type SerializedShape } from 'tidemark/connector'
+ *
+ * const shape: SerializedShape = { columns: [{ name: 'id', kinds: ['integer'] }, { name: 'name', kinds: ['string'] }] }
+ *
+ * export function toChange(line: string, id: string): Change {
+ *   return serializedUpsert(id, { text: line, shape })
+ * }
+ * ```
  */
-export class SerializedUpsert implements Upsert {
+export function serializedUpsert(
+  key: string,
+  record: SerializedRecord,
+  fields: Omit<Upsert, 'type' | 'key' | 'record'> = {},
+): Upsert {
+  return Object.assign(new SerializedUpsert(key, record), fields)
+}
+
+/**
+ * Behaves like any other upsert, also when it is copied or its record replaced. After the first read of `record` the
+ * object counts and not the text, because it may have been modified.
+ */
+class SerializedUpsert implements Upsert {
   readonly type = 'upsert'
   key: string
   declare record: JsonObject
@@ -39,7 +65,6 @@ export class SerializedUpsert implements Upsert {
     Object.defineProperty(this, 'record', SerializedUpsert.#RECORD)
   }
 
-  /** The text of a record that has not been read as an object; null otherwise. */
   static getSerialized(change: Change): SerializedRecord | null {
     return #content in change && typeof change.#content === 'string'
       ? { text: change.#content, shape: change.#shape }
@@ -51,11 +76,22 @@ export class SerializedUpsert implements Upsert {
     enumerable: true,
     configurable: true,
     get() {
-      if (typeof this.#content === 'string') this.#content = this.#shape.parse(this.#content)
+      if (typeof this.#content === 'string')
+        this.#content = parseSerialized({ text: this.#content, shape: this.#shape })
       return this.#content
     },
     set(record: JsonObject) {
       this.#content = record
     },
   }
+}
+
+/** The text of a record that has not been read as an object; null for any other change. */
+export function getSerializedRecord(change: Change): SerializedRecord | null {
+  return SerializedUpsert.getSerialized(change)
+}
+
+/** Throws if the text is not JSON. */
+export function parseSerialized({ text, shape: { parse } }: SerializedRecord): JsonObject {
+  return parse === undefined ? (parseJson(text) as JsonObject) : parse(text)
 }

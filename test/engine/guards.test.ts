@@ -212,6 +212,11 @@ describe('invariant 9: no cycle runs forever', () => {
     ['no changes', { hasMore: false }, 'PAGE_INVALID'],
     ['changes that are an object', { changes: {}, hasMore: false }, 'PAGE_INVALID'],
     ['no hasMore', { changes: [] }, 'PAGE_INVALID'],
+    [
+      'an invalid change without a reason',
+      { changes: [{ type: 'invalid', key: 'a' }], hasMore: false },
+      'PAGE_INVALID',
+    ],
     ['a count of what is left that is none', { changes: [], hasMore: false, left: -1 }, 'PAGE_INVALID'],
     ['hasMore as text', { changes: [], hasMore: 'false' }, 'PAGE_INVALID'],
     ['hasMore as a number', { changes: [], hasMore: 0 }, 'PAGE_INVALID'],

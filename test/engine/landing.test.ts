@@ -348,11 +348,21 @@ describe('records', () => {
     })
   })
 
-  test('RX7 an error in place of a record is quarantined with its own message', async () => {
-    expect(await quarantineOf({ type: 'upsert', key: 'odd', record: new Error('a.csv ends\0early') })).toMatchObject({
+  test.each<[string, unknown, string | null]>([
+    ['a key', 'odd', 'odd'],
+    ['no key', null, null],
+    ['an invalid key', '', null],
+    ['a key of another type', 7, null],
+  ])('RX7 an invalid change with %s is quarantined with its reason', async (_, key, stored) => {
+    const entry = await quarantineOf({ type: 'invalid', key, reason: 'a.csv ends\0early', raw: ['1', 'b'] })
+    expect(entry).toMatchObject({ key: stored, code: 'RECORD_INVALID', message: 'a.csv ends\u2400early' })
+    expect(JSON.parse(entry.text)).toEqual({ key, raw: ['1', 'b'] })
+  })
+
+  test('an error in place of a record is not stored as an empty record', async () => {
+    expect(await quarantineOf({ type: 'upsert', key: 'odd', record: new Error('late') })).toMatchObject({
       key: 'odd',
       code: 'RECORD_INVALID',
-      message: 'a.csv ends\u2400early',
     })
   })
 

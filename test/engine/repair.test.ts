@@ -295,7 +295,7 @@ describe('invariant 13: after two undisturbed complete backfills the copy equals
           for (const { key, v, at } of listed) shelf.put(key, { v }, at)
           // Rows of another owner are not swept. Unlisted rows belong to the pair.
           const strangers = new Set(
-            before.filter(({ by }) => by === 'stranger').flatMap(({ changes }) => changes.map(({ key }) => key)),
+            before.filter(({ by }) => by === 'stranger').flatMap(({ changes }) => changes.map(({ key }) => key!)),
           )
           await world.clock.advance(lagMs + SECOND)
           const plan = backfillOf(shelf, { lagMs, ...(hasLookup && { lookup: shelf.lookup }) })

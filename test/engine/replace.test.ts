@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Worker } from '../../src/worker/worker.ts'
-import { SyncError, type Execute, type Page, type SyncContext } from '../../src/contract/index.ts'
+import { SyncError, type Change, type Execute, type Page, type SyncContext } from '../../src/contract/index.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import {
   counts,
@@ -87,6 +87,19 @@ describe('the sweep', () => {
     )
     expect(result.counts).toEqual(counts({ unchanged: 1, quarantined: 1, swept: 1 }))
     expect(await scene.keys()).toEqual(['a', 'b'])
+  })
+
+  test('an invalid change counts as listed if it has a key', async () => {
+    await scene.run(replace(listing(['a', 'b', 'c', 'd'])))
+    const changes: Change[] = [
+      upsert('a'),
+      { type: 'invalid', key: 'b', reason: 'row 2 is not UTF-8', raw: null },
+      { type: 'invalid', key: null, reason: 'row 3 is not UTF-8', raw: null },
+      upsert('d'),
+    ]
+    const result = await scene.run(replace(createScriptedSource({ changes, hasMore: false }).execute))
+    expect(result.counts).toEqual(counts({ unchanged: 2, quarantined: 2, swept: 1 }))
+    expect(await scene.keys()).toEqual(['a', 'b', 'd'])
   })
 
   test('a database that the sync does not name is not swept by it', async () => {

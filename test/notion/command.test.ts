@@ -276,7 +276,7 @@ describe('a worker that goes wrong', () => {
       noPage: expect.stringMatching(/^PAGE_INVALID noPage: `execute` returned/),
       noChanges: expect.stringMatching(/^PAGE_INVALID noChanges: `execute` returned/),
       noChange: expect.stringMatching(/^PAGE_INVALID noChange: `execute` returned/),
-      noType: 'PAGE_INVALID noType: a change must have the type "upsert" or "delete"; one has undefined.',
+      noType: 'PAGE_INVALID noType: a change must have the type "upsert", "delete" or "invalid"; one has undefined.',
       elsewhere:
         'DATABASE_UNKNOWN elsewhere: a change names the database "nowhere", which this sync does not write to.',
       noPacer: 'PACER_UNKNOWN This sync does not use a pacer named "nobody".',

@@ -56,7 +56,7 @@ async function cycle(
   const keys: string[] = []
   for (let pages = 1, at = state; ; pages++) {
     const page = await execute(at, contextOf({ mode, startedAt }))
-    keys.push(...page.changes.map(({ key }) => key))
+    keys.push(...page.changes.map(({ key }) => key!))
     at = page.nextState!
     if (!page.hasMore) return { keys, pages, state: at }
   }

@@ -167,8 +167,8 @@ function printPage({ terminal }: Cli, plan: SyncPlan, page: CheckedPage, changes
   const hasSeveral = plan.databases.length > 1
   const room = Math.max(40, terminal.columns - 40)
   const rows = changes.map((change) => [
-    change.type === 'upsert' ? 'upsert' : 'delete',
-    toPrintable(String(change.key), 60),
+    change.type,
+    change.key === null ? '-' : toPrintable(String(change.key), 60),
     ...(hasSeveral ? [change.database ?? firstDatabase?.name ?? '-'] : []),
     change.type === 'upsert' ? truncateToWidth(toPrintable(stringifyRecord(change.record)), room) : '',
   ])
@@ -193,8 +193,10 @@ function stringifyRecord(record: unknown): string {
 }
 
 function changeDocument(change: Change, reveal: boolean): object {
-  const { type, key, database, upstreamUpdatedAt } = change
-  const facts = { type, key, database, upstreamUpdatedAt }
+  const { type, key, database } = change
+  // The reason is in the list of quarantined records, where it is masked.
+  if (change.type === 'invalid') return { type, key, database }
+  const facts = { type, key, database, upstreamUpdatedAt: change.upstreamUpdatedAt }
   if (change.type === 'delete') return facts
   return { ...facts, record: new RawJson(change.record), ...(reveal ? { cursor: change.cursor } : {}) }
 }

@@ -1,4 +1,5 @@
 import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { isObject } from '../kit/classify-response.ts'
 import type { ComparableCursor, Provider } from '../../strategies/index.ts'
 import type { Transfer } from './transfer.ts'
 
@@ -69,7 +70,12 @@ export function serializeHashes(from: number, hashes: BlockHashes, more: Record<
 }
 
 export function parseHashes(custom: JsonValue | undefined): { readonly from: number; readonly hashes: BlockHashes } {
-  const hasHashes =
-    typeof custom === 'object' && custom !== null && !Array.isArray(custom) && Array.isArray(custom.hashes)
-  return hasHashes ? (custom as unknown as { from: number; hashes: BlockHashes }) : { from: 0, hashes: [] }
+  const { from, hashes } = isObject(custom) ? custom : {}
+  return typeof from === 'number' && Array.isArray(hashes) && hashes.every(isBlockHash)
+    ? { from, hashes }
+    : { from: 0, hashes: [] }
+}
+
+function isBlockHash(value: JsonValue): value is [number, string] {
+  return Array.isArray(value) && typeof value[0] === 'number' && typeof value[1] === 'string'
 }

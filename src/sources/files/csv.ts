@@ -2,7 +2,14 @@ import { Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import type { JsonObject } from '../../contract/index.ts'
 import type { OpenFile } from './folder.ts'
-import { ROW_BYTES_MAX, setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
+import {
+  InvalidRow,
+  ROW_BYTES_MAX,
+  setMember,
+  UnreadableFileError,
+  type FileRow,
+  type RowReader,
+} from './row-reader.ts'
 import { readTextChunks } from './text-stream.ts'
 
 /** The format of CSV files. */
@@ -81,14 +88,19 @@ async function* readRecords(
   }
 }
 
-function toRecord(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | Error {
+function toRecord(fields: readonly Buffer[], names: readonly string[], row: number): JsonObject | InvalidRow {
+  const invalid = (reason: string): InvalidRow =>
+    new InvalidRow(
+      `row ${row} ${reason}`,
+      fields.map((field) => decode(field) ?? field.toString('latin1')),
+    )
   if (fields.length !== names.length)
-    return new Error(`row ${row} has ${fields.length} fields, but there are ${names.length} columns`)
+    return invalid(`has ${fields.length} fields, but there are ${names.length} columns`)
   const record: JsonObject = {}
   for (const [index, name] of names.entries()) {
     const field = fields[index]
     const value = field === undefined ? null : decode(field)
-    if (value === null) return new Error(`row ${row} is not UTF-8`)
+    if (value === null) return invalid('is not UTF-8')
     setMember(record, name, value)
   }
   return record

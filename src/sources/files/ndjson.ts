@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import { ROW_BYTES_MAX, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
+import { InvalidRow, ROW_BYTES_MAX, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
 import { readTextChunks } from './text-stream.ts'
 
 /** One JSON object per line. An invalid line is quarantined by itself. */
@@ -13,7 +13,8 @@ export function ndjsonReader(isCompressed: boolean): RowReader {
       if (text === '') continue
       row++
       yield {
-        record: text === null ? new Error(`row ${row} is not UTF-8`) : parseRecord(text, row),
+        record:
+          text === null ? new InvalidRow(`row ${row} is not UTF-8`, line.toString('latin1')) : parseRecord(text, row),
         end: { row, offset },
         bytes: line.length,
       } satisfies FileRow
@@ -41,14 +42,14 @@ async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   if (parts.length > 0) yield Buffer.concat(parts)
 }
 
-function parseRecord(text: string, row: number): JsonObject | Error {
+function parseRecord(text: string, row: number): JsonObject | InvalidRow {
   try {
     const value = parseJson(text)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? value
-      : new Error(`row ${row} is not a JSON object`)
+      : new InvalidRow(`row ${row} is not a JSON object`, text)
   } catch {
-    return new Error(`row ${row} is not valid JSON`)
+    return new InvalidRow(`row ${row} is not valid JSON`, text)
   }
 }
 

@@ -1,14 +1,24 @@
-import type { JsonObject, ShapeColumn } from '../../contract/index.ts'
+import type { JsonObject, JsonValue, ShapeColumn } from '../../contract/index.ts'
 import type { OpenFile } from './folder.ts'
 import type { FileOffset } from './state.ts'
 
 export interface FileRow {
-  /** An error replaces a row that cannot be read, if the rows after it can. */
-  readonly record: JsonObject | Error
+  readonly record: JsonObject | InvalidRow
   /** Offset after the row. */
   readonly end: FileOffset
   /** Approximate size. */
   readonly bytes: number
+}
+
+/** A row that cannot be read, although the rows after it can. The reason includes the row's number, never a value. */
+export class InvalidRow {
+  readonly reason: string
+  readonly raw: JsonValue
+
+  constructor(reason: string, raw: JsonValue) {
+    this.reason = reason
+    this.raw = raw
+  }
 }
 
 /**

@@ -12,7 +12,7 @@ import {
 import { csvReader, type CsvOptions } from './csv.ts'
 import { readChunks, type Folder, type ListedFile, type OpenFile } from './folder.ts'
 import { required } from '../../values/required.ts'
-import { UnreadableFileError, type RowReader } from './row-reader.ts'
+import { InvalidRow, UnreadableFileError, type RowReader } from './row-reader.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
 import { parquetReader } from './parquet.ts'
@@ -261,7 +261,7 @@ class FilesPageReader {
     } catch (error) {
       if (!(error instanceof UnreadableFileError)) throw error
       this.#changes.push(
-        toFaultChange(
+        toInvalidFile(
           path,
           `${path}: ${error.message}; ${end.row === 0 ? 'no row was read' : `it was read up to row ${end.row}`}`,
         ),
@@ -335,7 +335,7 @@ class FilesPageReader {
       file = await this.#folder.open(path)
     } catch (error) {
       if (!isSyncError(error) || error.code !== 'SOURCE_FORBIDDEN') throw error
-      this.#changes.push(toFaultChange(path, error.message))
+      this.#changes.push(toInvalidFile(path, error.message))
       return otherwise()
     }
     if (file === null) return otherwise()
@@ -343,9 +343,10 @@ class FilesPageReader {
     await use(open)
   }
 
-  #toChange(record: JsonObject | Error, path: string, row: number, cursor: string): Change {
+  #toChange(record: JsonObject | InvalidRow, path: string, row: number, cursor: string): Change {
     const { key, updatedAt } = this.#options
-    if (record instanceof Error) return toFaultChange(formatRowKey(path, row), `${path}: ${record.message}`)
+    if (record instanceof InvalidRow)
+      return { type: 'invalid', key: formatRowKey(path, row), reason: `${path}: ${record.reason}`, raw: record.raw }
     const value = updatedAt === undefined ? undefined : record[updatedAt]
     const time = value === undefined || value === null ? {} : { upstreamUpdatedAt: value as string }
     const rowKey = key === undefined ? formatRowKey(path, row) : formatKey(record, key)
@@ -430,9 +431,8 @@ function formatKey(record: JsonObject, key: string | readonly string[]): string 
   return typeof key === 'string' ? (parts[0] ?? '') : parts.includes('') ? '' : JSON.stringify(parts)
 }
 
-/** An error as the record makes the engine quarantine it with the reason. */
-function toFaultChange(key: string, message: string): Change {
-  return { type: 'upsert', key, record: new Error(message) as unknown as JsonObject }
+function toInvalidFile(path: string, reason: string): Change {
+  return { type: 'invalid', key: path, reason, raw: null }
 }
 
 async function hashFile(file: OpenFile, signal: AbortSignal): Promise<string> {

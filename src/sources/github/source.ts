@@ -21,6 +21,7 @@ import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/aut
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
+import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
 /** Options of `github`. */
@@ -245,7 +246,7 @@ function parseConnection(value: JsonValue | undefined): GraphqlConnection {
     typeof value.totalCount !== 'number'
   )
     throw new SyncError('SOURCE_INVALID', 'GitHub returned an incomplete response.')
-  return { nodes: value.nodes, pageInfo: value.pageInfo as unknown as PageInfo, total: value.totalCount }
+  return { nodes: value.nodes, pageInfo: parsePageInfo(value.pageInfo), total: value.totalCount }
 }
 
 function parseBudget({ rateLimit }: JsonObject): RateBudget | null {

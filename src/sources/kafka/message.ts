@@ -19,28 +19,31 @@ export function toChange(topic: string, message: LogMessage, options: MessageOpt
   const { key: bytes, value } = message
   const key = bytes === null ? location : bytesToText(bytes)
   if (value === null) return bytes === null ? null : { type: 'delete', key }
-  return { type: 'upsert', key, record: toRecord(value, location, message, options) }
-}
-
-/** The engine quarantines an Error in place of a record, with its message as the reason. */
-function toRecord(
-  value: Buffer,
-  location: string,
-  message: LogMessage,
-  { include = [], decode = decodeJson }: MessageOptions,
-): JsonObject {
+  const invalid = (reason: string): Change => ({
+    type: 'invalid',
+    key,
+    reason: `${location}: ${reason}`,
+    raw: bytesToText(value.subarray(0, RAW_BYTES_MAX)),
+  })
+  const { include = [], decode = decodeJson } = options
   let decoded: unknown
   try {
     decoded = decode(value)
   } catch (error) {
-    return new Error(`${location}: ${(error as Error).message}`) as unknown as JsonObject
+    return invalid((error as Error).message)
   }
   if (typeof decoded !== 'object' || decoded === null || Array.isArray(decoded))
-    return new Error(`${location}: the value is not an object`) as unknown as JsonObject
-  return include.length === 0
-    ? (decoded as JsonObject)
-    : { ...(decoded as JsonObject), _kafka: buildMetadata(message, include) }
+    return invalid('the value is not an object')
+  const record = decoded as JsonObject
+  return {
+    type: 'upsert',
+    key,
+    record: include.length === 0 ? record : { ...record, _kafka: buildMetadata(message, include) },
+  }
 }
+
+/** The engine keeps about as much of a quarantined record. */
+const RAW_BYTES_MAX = 65_536
 
 /** The parser's own message is dropped: it quotes the value. */
 function decodeJson(value: Buffer): JsonValue {

@@ -26,14 +26,14 @@ export class PageColumnTypes {
 
   /** Wraps the reads so that pages with records have types. An idle cycle makes no metadata request. */
   attachTo<Read extends Execute<any>>(execute: Read): Read {
-    const typed = async (state: unknown, context: SyncContext): Promise<Page> => {
+    const typed = async (state: any, context: SyncContext): Promise<Page<any>> => {
       if (this.#unresolvedCycles.has(getCycleKey(context))) await this.#resolveShape(context)
       const page = await execute(state, context)
       return page.changes.some(({ type }) => type === 'upsert')
         ? { ...page, tables: [await this.#resolveShape(context)] }
         : page
     }
-    return Object.assign(typed, execute) as unknown as Read
+    return Object.assign(typed, execute)
   }
 
   async #resolveShape(context: SyncContext): Promise<TableShape> {

@@ -222,9 +222,15 @@ function serializePass(pass: ListingPass, { cycle }: SyncContext): JsonValue {
 }
 
 function restorePass(custom: JsonValue | undefined, { cycle }: SyncContext): ListingPass | null {
-  return isObject(custom) && custom.cycle === cycle.id && typeof custom.endS === 'number'
-    ? (custom as unknown as ListingPass)
-    : null
+  if (!isObject(custom) || custom.cycle !== cycle.id) return null
+  const { startS = null, endS, count = null, number } = custom
+  if (typeof endS !== 'number' || typeof number !== 'number') return null
+  return {
+    startS: typeof startS === 'number' ? startS : null,
+    endS,
+    count: typeof count === 'number' ? count : null,
+    number,
+  }
 }
 
 function restoreOffset(value: unknown): number {

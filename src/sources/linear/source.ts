@@ -11,6 +11,7 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { apiKey as inHeader, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
+import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { readServerTime } from '../../values/retry-after.ts'
 
@@ -98,7 +99,7 @@ function parseConnection(body: JsonValue, name: string): { nodes: JsonObject[]; 
   ) {
     throw new SyncError('SOURCE_INVALID', 'Linear returned an incomplete response.')
   }
-  return { nodes: connection.nodes, pageInfo: connection.pageInfo as unknown as PageInfo }
+  return { nodes: connection.nodes, pageInfo: parsePageInfo(connection.pageInfo) }
 }
 
 function requireString(node: JsonObject, field: string): string {

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { SyncError, type Change, type JsonObject } from '../../contract/index.ts'
-import { SerializedUpsert, type SerializedRecord } from '../../values/serialized-upsert.ts'
+import { serializedUpsert, type SerializedRecord } from '../../values/serialized-upsert.ts'
 import type { RowSerializer } from '../kit/postgres/row-serializer.ts'
 import { quoteName, type PostgresSession } from '../kit/postgres/session.ts'
 import type { ReplicatedTable } from './replicated-tables.ts'
@@ -36,6 +36,7 @@ export async function readTable(
     bindKey(table, after ?? []),
     table.key,
   )
+  const inDatabase = table.database === undefined ? {} : { database: table.database }
   const changes: Change[] = []
   let last = after
   let bytes = 0
@@ -47,7 +48,7 @@ export async function readTable(
         changes.push(
           row.serialized === undefined
             ? toUpsert(table, key, row.record)
-            : toSerializedUpsert(table, key, row.serialized),
+            : serializedUpsert(formatKey(key), row.serialized, inDatabase),
         )
         last = key
         bytes += row.bytes
@@ -98,14 +99,6 @@ function buildSelect(
   const order = key.map(quoteName).join(', ')
   const above = after === undefined ? '' : ` WHERE (${order}) > (${after.join(', ')})`
   return `SELECT ${columns.map(({ name }) => quoteName(name)).join(', ')} FROM ${quoted}${above} ORDER BY ${order} LIMIT ${limit}`
-}
-
-function toSerializedUpsert(
-  { database }: ReplicatedTable,
-  key: readonly string[],
-  serialized: SerializedRecord,
-): Change {
-  return Object.assign(new SerializedUpsert(formatKey(key), serialized), database !== undefined && { database })
 }
 
 export function toUpsert({ database }: ReplicatedTable, key: readonly string[], record: JsonObject): Change {

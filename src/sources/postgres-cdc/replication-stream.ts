@@ -165,7 +165,7 @@ export class ReplicationStream {
 }
 
 function getConnection(client: pg.Client): ReplicationConnection {
-  return (client as unknown as { connection: ReplicationConnection }).connection
+  return (client as pg.Client & { connection: ReplicationConnection }).connection
 }
 
 const XLOG_DATA = 0x77

@@ -380,7 +380,7 @@ class TapRun {
     const message = text === null ? null : parseMessage(text)
     switch (message?.type) {
       case undefined:
-        changes.push(this.#toFaultChange(text))
+        changes.push(this.#toInvalidChange(text))
         return false
       case 'STATE':
         this.#tap = message.value
@@ -455,7 +455,7 @@ class TapRun {
    * Quarantines an invalid line with the reason. In a listing it could be any record, which the sweep would then
    * delete.
    */
-  #toFaultChange(text: string | null): Change {
+  #toInvalidChange(text: string | null): Change {
     const what = text === null ? 'a line that exceeds the size limit' : 'a line that is not a Singer message'
     if (this.#isListing)
       throw new SyncError(
@@ -467,18 +467,12 @@ class TapRun {
         'CONNECTOR_FAILED',
         `${this.#name} wrote more than ${INVALID_LINES_MAX} lines that are not Singer messages. Check that \`command\` is a tap.`,
       )
-    const record = Object.assign(
-      new Error(`${this.#name} wrote ${what}`),
-      text !== null && { line: text.slice(0, LINE_EXCERPT_LENGTH) },
-    )
     const [{ database } = {}] = this.#targets.values()
     return {
-      type: 'upsert',
-      key: `line:${createHash('sha256')
-        .update(text ?? '')
-        .digest('hex')
-        .slice(0, 16)}`,
-      record: record as unknown as JsonObject,
+      type: 'invalid',
+      key: null,
+      reason: `${this.#name} wrote ${what}`,
+      raw: text === null ? null : text.slice(0, LINE_EXCERPT_LENGTH),
       ...(database !== undefined && { database }),
     }
   }

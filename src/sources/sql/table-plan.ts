@@ -1,6 +1,6 @@
 import { SyncError, type Change, type JsonObject, type TableShape } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
-import { SerializedUpsert } from '../../values/serialized-upsert.ts'
+import { serializedUpsert } from '../../values/serialized-upsert.ts'
 import type { SqlColumn, SqlColumnKind, SqlRow, SqlTable } from './database.ts'
 import { parseColumnInstant } from './column-instants.ts'
 import type { TableOptions } from './source.ts'
@@ -132,5 +132,5 @@ export function toChange(
   if (isDeleted) return { type: 'delete', key: keyText, ...time }
   return serialized === undefined
     ? { type: 'upsert', key: keyText, record, ...cursorField, ...time }
-    : Object.assign(new SerializedUpsert(keyText, serialized), cursorField, time)
+    : serializedUpsert(keyText, serialized, { ...cursorField, ...time })
 }

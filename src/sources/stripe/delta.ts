@@ -157,7 +157,7 @@ export class StripeDelta {
     since: number,
     atMs: number,
   ): ObjectReadBatch[] {
-    const getChangeKeys = (found: readonly Change[]): string[] => found.map(({ key }) => key)
+    const getChangeKeys = (found: readonly Change[]): string[] => found.flatMap(({ key }) => key ?? [])
     const plain = changes.filter((change) => !assembled.includes(change))
     const added = plain.length === 0 ? read : addReads(read, getChangeKeys(plain), since, atMs)
     return assembled.length === 0

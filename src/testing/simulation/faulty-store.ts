@@ -42,7 +42,7 @@ export function createFaultyStore(inner: Store, options: FaultyStoreOptions): St
   for (const method of FAULTY_METHODS) {
     wrapped[method] = (...args: unknown[]) => callWithFaults(inner, options, method, args)
   }
-  return wrapped as unknown as Store
+  return wrapped as Store
 }
 
 async function callWithFaults(

@@ -4,14 +4,16 @@
  */
 export function installNondeterminismGuard(): { tripped(): string[]; remove(): void } {
   const found = new Set<string>()
-  const originals = PATCHED_FUNCTIONS.map(([owner, name]) => [owner, name, owner[name]] as const)
+  const originals = PATCHED_FUNCTIONS.map(
+    ([owner, name]) => [owner, name, Reflect.get(owner, name) as Patched] as const,
+  )
   for (const [owner, name, original] of originals) {
-    owner[name] = function watched(this: unknown, ...args: unknown[]): unknown {
+    Reflect.set(owner, name, function watched(this: unknown, ...args: unknown[]): unknown {
       const culprit = new Error().stack?.split('\n')[2] ?? ''
       if (/[/\\](engine|registry|strategies|sources|stores)[/\\]/.test(culprit))
         found.add(`${name} was called ${culprit.trim()}`)
-      return Reflect.apply(original as (...args: unknown[]) => unknown, this, args)
-    }
+      return Reflect.apply(original, this, args)
+    })
   }
   return {
     tripped: () => {
@@ -20,17 +22,17 @@ export function installNondeterminismGuard(): { tripped(): string[]; remove(): v
       return messages
     },
     remove: () => {
-      for (const [owner, name, original] of originals) owner[name] = original
+      for (const [owner, name, original] of originals) Reflect.set(owner, name, original)
     },
   }
 }
 
-type PatchedObject = Record<string, unknown>
+type Patched = (...args: unknown[]) => unknown
 
-const PATCHED_FUNCTIONS: ReadonlyArray<readonly [PatchedObject, string]> = [
-  [Date as unknown as PatchedObject, 'now'],
-  [Math as unknown as PatchedObject, 'random'],
-  [performance as unknown as PatchedObject, 'now'],
-  [globalThis as unknown as PatchedObject, 'setTimeout'],
-  [globalThis as unknown as PatchedObject, 'setInterval'],
+const PATCHED_FUNCTIONS: ReadonlyArray<readonly [object, string]> = [
+  [Date, 'now'],
+  [Math, 'random'],
+  [performance, 'now'],
+  [globalThis, 'setTimeout'],
+  [globalThis, 'setInterval'],
 ]

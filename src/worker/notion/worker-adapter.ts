@@ -112,7 +112,7 @@ interface NotionResult {
 }
 
 interface NotionChange extends NotionPage {
-  readonly type: Change['type']
+  readonly type: 'upsert' | 'delete'
   readonly key: string
   readonly targetDatabaseKey: string
   readonly upstreamUpdatedAt?: string | null

@@ -163,6 +163,14 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS)
         bytes: `${topic}/0/3: the value is not UTF-8`,
         avro: expect.stringContaining('schema registry') as string,
       })
+      expect(
+        Object.fromEntries(aside.map(({ key, text }) => [key, (JSON.parse(text) as { raw: string }).raw])),
+      ).toEqual({
+        text: expect.any(String) as string,
+        scalar: '7',
+        bytes: 'base64://4=',
+        avro: 'base64:AAAAAAECAw==',
+      })
       await stage.close()
     })
 

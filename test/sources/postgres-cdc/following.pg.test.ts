@@ -9,7 +9,7 @@ import {
 } from '../../../src/sources/postgres-cdc/source.ts'
 import { sql } from '../../../src/sources/sql/source.ts'
 import { stringifyJson } from '../../../src/values/json.ts'
-import { SerializedUpsert } from '../../../src/values/serialized-upsert.ts'
+import { getSerializedRecord } from '../../../src/values/serialized-upsert.ts'
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseFixture } from '../sql/database-fixture.ts'
 import { CdcFixture } from './cdc-fixture.ts'
@@ -191,7 +191,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
     const { changes: told } = await drain(source.delta, start)
     expect(copied).toHaveLength(values.length)
     for (const [index, change] of copied.entries()) {
-      expect(SerializedUpsert.getSerialized(change)!.text).toBe(
+      expect(getSerializedRecord(change)!.text).toBe(
         stringifyJson((told[index] as Extract<Change, { type: 'upsert' }>).record),
       )
       expect({ ...change }).toEqual(told[index])
@@ -275,7 +275,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
           ? make().delta(state, { ...contextOf(), signal: life.signal })
           : kept.delta(state, context))
         life.abort(new Error('killed'))
-        keys.push(...page.changes.map(({ key }) => key))
+        keys.push(...page.changes.map(({ key }) => key!))
         ;({ nextState: state = state, hasMore } = page)
         if (page.changes.length > 0) pages.push({ size: page.changes.length, state })
       }

@@ -123,7 +123,7 @@ describe('a tap', () => {
         secrets: { get: (name: string) => name },
         cycle: { id: 1, mode: 'incremental', startedAt: 0, page },
       } as Partial<SyncContext> as SyncContext)
-    const keys = ({ changes }: Page<SingerState>): string[] => changes.map(({ key }) => key)
+    const keys = ({ changes }: Page<SingerState>): string[] => changes.map(({ key }) => key!)
     const first = await ask(undefined, 1)
     const second = await ask(first.nextState, 2)
     expect([keys(first), keys(second)]).toEqual([

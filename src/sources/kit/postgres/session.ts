@@ -168,12 +168,18 @@ export async function connect(
   return client
 }
 
-export function getSocket(
-  client: pg.Client,
-): { destroy(): void; pause(): void; resume(): void; unref(): void } | undefined {
-  return (
-    client as unknown as { connection?: { stream?: { destroy(): void; pause(): void; resume(): void; unref(): void } } }
-  ).connection?.stream
+/** The driver does not declare its connection. */
+type ConnectedClient = pg.Client & { readonly connection?: { readonly stream?: Socket } }
+
+interface Socket {
+  destroy(): void
+  pause(): void
+  resume(): void
+  unref(): void
+}
+
+export function getSocket(client: pg.Client): Socket | undefined {
+  return (client as ConnectedClient).connection?.stream
 }
 
 export function wrapFailure(error: unknown, label: string, signal: AbortSignal): unknown {

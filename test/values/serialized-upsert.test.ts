@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Change, JsonObject } from '../../src/contract/index.ts'
-import { SerializedUpsert, type SerializedShape } from '../../src/values/serialized-upsert.ts'
+import { getSerializedRecord, serializedUpsert, type SerializedShape } from '../../src/values/serialized-upsert.ts'
 
 let reads = 0
 const shape: SerializedShape = {
@@ -10,16 +10,17 @@ const shape: SerializedShape = {
     return JSON.parse(text) as JsonObject
   },
 }
-const upsert = (): SerializedUpsert => new SerializedUpsert('k', { text: '{"n":1}', shape })
+type Upsert = Extract<Change, { type: 'upsert' }>
+const upsert = (): Upsert => serializedUpsert('k', { text: '{"n":1}', shape })
 
 describe('a serialized upsert', () => {
   test('is its text until the record is read, and its record from then on', () => {
     const change = upsert()
     reads = 0
-    expect(SerializedUpsert.getSerialized(change)).toEqual({ text: '{"n":1}', shape })
+    expect(getSerializedRecord(change)).toEqual({ text: '{"n":1}', shape })
     expect(reads).toBe(0)
     change.record['n'] = 2
-    expect(SerializedUpsert.getSerialized(change)).toBeNull()
+    expect(getSerializedRecord(change)).toBeNull()
     expect([change.record, reads]).toEqual([{ n: 2 }, 1])
   })
 
@@ -29,7 +30,7 @@ describe('a serialized upsert', () => {
     const change: Change = upsert()
     const copy: Change = { ...change }
     expect(copy).toStrictEqual(plain)
-    expect(SerializedUpsert.getSerialized(copy)).toBeNull()
+    expect(getSerializedRecord(copy)).toBeNull()
     expect(structuredClone(upsert())).toEqual(plain)
     expect(JSON.parse(JSON.stringify(upsert()))).toEqual(plain)
     expect(Object.keys(upsert())).toContain('record')
@@ -38,12 +39,12 @@ describe('a serialized upsert', () => {
   test('a replaced record counts', () => {
     const change = upsert()
     change.record = { n: 3 }
-    expect(SerializedUpsert.getSerialized(change)).toBeNull()
+    expect(getSerializedRecord(change)).toBeNull()
     expect(change).toEqual({ type: 'upsert', key: 'k', record: { n: 3 } })
   })
 
   test('any other change has no text', () => {
-    expect(SerializedUpsert.getSerialized({ type: 'upsert', key: 'k', record: {} })).toBeNull()
-    expect(SerializedUpsert.getSerialized({ type: 'delete', key: 'k' })).toBeNull()
+    expect(getSerializedRecord({ type: 'upsert', key: 'k', record: {} })).toBeNull()
+    expect(getSerializedRecord({ type: 'delete', key: 'k' })).toBeNull()
   })
 })

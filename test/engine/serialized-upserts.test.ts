@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest'
+import type { Change, Column, JsonObject } from '../../src/contract/index.ts'
+import { PagePreparer } from '../../src/engine/page-preparer.ts'
+import { DEFAULT_LIMITS, type SyncLimits } from '../../src/engine/sync-plan.ts'
+import { stringifyJson } from '../../src/values/json.ts'
+import { getSerializedRecord, serializedUpsert, type SerializedShape } from '../../src/values/serialized-upsert.ts'
+
+const COLUMNS: readonly Column[] = [
+  { name: 'id', kinds: ['string'] },
+  { name: 'n', kinds: ['integer'] },
+  { name: 'gone', kinds: [] },
+]
+
+function written(key: string, n: number, columns = COLUMNS, database?: string): Change {
+  const text = JSON.stringify({ id: key, n, gone: null })
+  return serializedUpsert(key, { text, shape: { columns } }, database === undefined ? {} : { database })
+}
+
+function plain(change: Change): Change {
+  return { ...change }
+}
+
+function preparer(limits: Partial<SyncLimits> = {}, validate?: (record: JsonObject) => string | null): PagePreparer {
+  return new PagePreparer('s', [{ name: 'a', ...(validate !== undefined && { validate }) }, { name: 'b' }] as never, {
+    ...DEFAULT_LIMITS,
+    ...limits,
+  })
+}
+
+describe('records that arrive serialized', () => {
+  test('are prepared like ordinary records, in every database they go to', async () => {
+    const changes = [written('1', 1), written('2', 2), written('1', 3, COLUMNS, 'b'), written('', 4)]
+    const prepared = await preparer().prepare(changes)
+    expect(prepared.columns).toEqual({ a: COLUMNS, b: COLUMNS })
+    expect(changes.slice(0, 3).every((change) => getSerializedRecord(change) !== null)).toBe(true)
+    expect(prepared).toEqual(await preparer().prepare(changes.map(plain)))
+    expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])
+  })
+
+  test('a page reports the kinds that are not committed yet', async () => {
+    const pages = preparer()
+    const first = await pages.prepare([written('1', 1)])
+    expect((await pages.prepare([written('2', 1)])).columns).toEqual(first.columns)
+    pages.recordLanded(first)
+    expect((await pages.prepare([written('2', 1)])).columns).toEqual({})
+  })
+
+  test.each<[string, Partial<SyncLimits>, ((record: JsonObject) => string | null)?]>([
+    ['RECORD_TOO_WIDE', { recordMembersMax: 2 }],
+    ['RECORD_TOO_LARGE', { recordBytesMax: 10 }],
+    ['SCHEMA_MISMATCH', {}, ({ n }) => (n === 1 ? 'n is 1' : null)],
+  ])('%s is found in them too', async (code, limits, validate) => {
+    const prepared = await preparer(limits, validate).prepare([written('1', 1)])
+    expect(prepared.quarantined).toMatchObject([{ code, key: '1' }])
+    expect(prepared).toEqual(await preparer(limits, validate).prepare([plain(written('1', 1))]))
+  })
+
+  test.each<[string, JsonObject]>([
+    ['no field', {}],
+    ['an integer beyond 2^53', { v: 9007199254740993n }],
+    ['an integer beyond 64 bits', { v: 2n ** 70n }],
+    ['the largest double', { v: Number.MAX_VALUE }],
+    ['a negative zero', { v: -0 }],
+    ['a tiny double', { v: 5e-324 }],
+    ['null', { v: null }],
+    ['booleans', { a: true, b: false }],
+    ['an empty text and an empty name', { '': '' }],
+    ['quotes, control characters and line separators', { 'a"b\\': '\u0001\t\u2028\u007f' }],
+    ['an emoji', { v: '🌊' }],
+    ['NUL', { v: 'a\0b' }],
+    ['a lone surrogate', { v: '\ud800' }],
+    ['the text of an escape', { v: '\\u0000' }],
+    ['a field named __proto__', JSON.parse('{"__proto__":1,"a":2}') as JsonObject],
+    ['a field named like an index', { 1: 'a', b: 'c' }],
+    ['a nested object', { v: { a: [1] } }],
+    ['text that looks like a time', { v: '2026-01-01T00:00:00Z' }],
+  ])('a record with %s has the result of an ordinary upsert', async (_, record) => {
+    const ordinary = await preparer().prepare([{ type: 'upsert', key: 'k', record }])
+    const columns = Object.keys(record).map((name) => ({ name, kinds: kindsOf(ordinary.columns['a'], name) }))
+    const fields = { cursor: 'c', upstreamUpdatedAt: '2026-01-01T00:00:00Z', asOf: 'read' } as const
+    const change = serializedUpsert('k', { text: stringifyJson(record), shape: { columns } }, fields)
+    expect(await preparer().prepare([change])).toEqual(
+      await preparer().prepare([{ type: 'upsert', key: 'k', record, ...fields }]),
+    )
+  })
+
+  test.each<[string, string, readonly Column[]]>([
+    ['has another kind', '{"n":1}', [{ name: 'n', kinds: ['string'] }]],
+    ['omits a field', '{"n":1,"m":2}', [{ name: 'n', kinds: ['integer'] }]],
+    ['hides a nested value', '{"n":[1]}', [{ name: 'n', kinds: ['json'] }]],
+    ['comes with spaces in the text', '{ "n": 1 }', [{ name: 'n', kinds: ['integer'] }]],
+    ['comes with a number in another form', '{"n":1.0}', [{ name: 'n', kinds: ['integer'] }]],
+    ['comes with a list', '[1]', [{ name: '0', kinds: ['integer'] }]],
+  ])('a shape that %s is not used', async (_, text, columns) => {
+    const record = JSON.parse(text) as JsonObject
+    const prepared = await preparer().prepare([serializedUpsert('k', { text, shape: { columns } })])
+    expect(prepared).toEqual(await preparer().prepare([{ type: 'upsert', key: 'k', record }]))
+  })
+
+  test('a text that is not JSON is quarantined with its key and the text', async () => {
+    const shape: SerializedShape = { columns: [{ name: 'n', kinds: ['integer'] }] }
+    const prepared = await preparer().prepare([
+      serializedUpsert('k', { text: '{"n":', shape }, { database: 'b' }),
+      serializedUpsert('m', { text: '{"n":1}', shape }),
+    ])
+    expect(prepared.quarantined).toEqual([
+      {
+        database: 'b',
+        key: 'k',
+        code: 'RECORD_INVALID',
+        message: 'the text of the record is not valid JSON',
+        text: '{"key":"k","raw":"{\\"n\\":"}',
+      },
+    ])
+    expect(prepared.landings).toMatchObject([{ key: 'm', text: '{"n":1}' }])
+  })
+})
+
+function kindsOf(columns: readonly Column[] = [], field: string): Column['kinds'] {
+  return columns.find(({ name }) => name === field)?.kinds ?? []
+}
