@@ -1,28 +1,11 @@
+import type { ApiFacts } from '../sources/kit/source-advice.ts'
+import type { KnownApi } from './known-apis.ts'
+
 /** The known facts about an API. Each field answers the question of the same name in `questions.ts`. */
-export interface Answers {
+export interface Answers extends ApiFacts {
   /** An API with a built-in source, or `other`. */
   readonly api?: KnownApi | 'other'
-  readonly changes?: 'events' | 'timestamp' | 'sync-token' | 'newest-first' | 'none'
-  readonly deletes?: 'reported' | 'elsewhere' | 'matter' | 'ignore'
-  readonly paging?: 'none' | 'token' | 'graphql' | 'page' | 'offset' | 'time'
-  readonly nested?: 'yes' | 'no'
-  readonly ties?: 'yes' | 'no'
-  readonly order?: 'time-and-id' | 'one-field' | 'unique' | 'unsorted'
-  readonly http?: 'plain' | 'other'
-  readonly size?: 'small' | 'large'
-  readonly lagSeconds?: number
 }
-
-export type KnownApi =
-  | 'airtable'
-  | 'bookmarks'
-  | 'github'
-  | 'github-stars'
-  | 'hubspot'
-  | 'linear'
-  | 'salesforce'
-  | 'servicenow'
-  | 'stripe'
 
 /** The sync mode that the answers lead to. It decides which questions remain. */
 export function chooseMode({ changes, deletes, paging, order }: Answers): 'pair' | 'replace' {

@@ -1,8 +1,9 @@
+import type { StrategyName } from '../sources/kit/source-advice.ts'
 import { required } from '../values/required.ts'
 import { chooseMode, type Answers } from './answers.ts'
 import { KNOWN_APIS, type KnownApiProfile } from './known-apis.ts'
 import { QUESTIONS, listRelevantQuestions, type QuestionName } from './questions.ts'
-import { streamsStateShape, STATE_SHAPES, type StateShape, type StrategyName } from './state-shapes.ts'
+import { streamsStateShape, STATE_SHAPES, type StateShape } from './state-shapes.ts'
 
 export interface Advice {
   /** `pair`: a manual backfill and a scheduled delta into one database. `replace`: the whole list in every cycle. */
@@ -39,7 +40,7 @@ export interface AdviceReason {
 /** Chooses the strategy. Legal only with complete answers, when `nextQuestion` returns null. */
 export function chooseStrategy(given: Answers): Advice {
   const known = findKnownApi(given)
-  const answers = known === null ? given : { ...given, ...known.answers }
+  const answers = known === null ? given : { ...given, ...known.facts }
   const mode = chooseMode(answers)
   const backfill = chooseBackfill(answers)
   const hasSeparateDeletes = mode === 'pair' && answers.deletes === 'elsewhere'
@@ -48,13 +49,7 @@ export function chooseStrategy(given: Answers): Advice {
   return {
     mode,
     source: known !== null ? `tidemark/sources/${given.api}` : isDeclarative(answers) ? 'tidemark/sources/rest' : null,
-    backfill: {
-      mode: 'replace',
-      strategy: backfill,
-      state: known?.backfillExtraState
-        ? { ...STATE_SHAPES[backfill], ...known.backfillExtraState }
-        : STATE_SHAPES[backfill],
-    },
+    backfill: { mode: 'replace', strategy: backfill, state: STATE_SHAPES[backfill] },
     delta:
       delta === null
         ? null
@@ -75,7 +70,7 @@ export function chooseStrategy(given: Answers): Advice {
 }
 
 export function findKnownApi({ api }: Answers): KnownApiProfile | null {
-  return api === undefined || api === 'other' ? null : KNOWN_APIS[api]
+  return KNOWN_APIS.find(({ name }) => name === api) ?? null
 }
 
 /** Whether the `rest` source can describe the whole API declaratively. */

@@ -1,4 +1,5 @@
 import { chooseMode, type Answers } from './answers.ts'
+import { KNOWN_APIS } from './known-apis.ts'
 
 export type QuestionName = keyof Answers
 
@@ -37,15 +38,7 @@ export const QUESTIONS: readonly Question[] = [
     kind: 'choice',
     text: 'Which API is it?',
     choices: [
-      { value: 'salesforce', label: 'Salesforce' },
-      { value: 'stripe', label: 'Stripe' },
-      { value: 'hubspot', label: 'HubSpot' },
-      { value: 'github', label: 'GitHub' },
-      { value: 'servicenow', label: 'ServiceNow' },
-      { value: 'linear', label: 'Linear' },
-      { value: 'airtable', label: 'Airtable' },
-      { value: 'bookmarks', label: 'X bookmarks' },
-      { value: 'github-stars', label: 'GitHub stars' },
+      ...KNOWN_APIS.map(({ name, title }) => ({ value: name, label: title })),
       { value: 'other', label: 'another API' },
     ],
     isRelevant: () => true,

@@ -1,6 +1,6 @@
 import type { Advice } from './choose-strategy.ts'
 import { chooseMode, chooseTimestamp, type Answers } from './answers.ts'
-import type { StrategyName } from './state-shapes.ts'
+import type { StrategyName } from '../sources/kit/source-advice.ts'
 
 /** Renders a worker that uses a strategy in code with its own request function. */
 export function renderCodeWorker(advice: Advice, answers: Answers): string {

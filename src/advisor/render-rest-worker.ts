@@ -1,7 +1,7 @@
+import type { StrategyName } from '../sources/kit/source-advice.ts'
 import { required } from '../values/required.ts'
 import type { Advice } from './choose-strategy.ts'
 import { chooseTimestamp, type Answers } from './answers.ts'
-import type { StrategyName } from './state-shapes.ts'
 
 /** Renders a worker that describes the API declaratively with the `rest` source. */
 export function renderRestWorker(advice: Advice, answers: Answers): string {

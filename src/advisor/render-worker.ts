@@ -8,17 +8,13 @@ import { renderRestWorker } from './render-rest-worker.ts'
 export function renderWorker(answers: Answers): string {
   const advice = chooseStrategy(answers)
   const known = findKnownApi(answers)
-  if (known !== null && answers.api !== undefined) return renderKnownApiWorker(advice, known, answers.api)
+  if (known !== null) return renderKnownApiWorker(advice, known)
   return isDeclarative(answers) ? renderRestWorker(advice, answers) : renderCodeWorker(advice, answers)
 }
 
-function renderKnownApiWorker(
-  advice: Advice,
-  { stream, database: name, factoryName }: KnownApiProfile,
-  api: string,
-): string {
+function renderKnownApiWorker(advice: Advice, { name: api, stream, database: name }: KnownApiProfile): string {
   const declared = advice.mode === 'pair' ? `source: ${stream}` : `...${stream}`
-  return `import { Worker } from 'tidemark'\nimport { ${factoryName ?? api} } from '${advice.source}'
+  return `import { Worker } from 'tidemark'\nimport { ${toFactoryName(api)} } from '${advice.source}'
 
 // Secrets are referenced by name and read from .env or the environment.
 const worker = new Worker({ name: '${api}' })
@@ -32,4 +28,9 @@ worker.${advice.mode === 'pair' ? 'track' : 'sync'}('${name}', {
 
 export default worker
 `
+}
+
+/** The function that creates the source: `github-stars` is `githubStars`. */
+function toFactoryName(api: string): string {
+  return api.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }

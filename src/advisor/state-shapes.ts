@@ -1,20 +1,4 @@
-export type StrategyName =
-  | 'keyset'
-  | 'eventFeed'
-  | 'search'
-  | 'relay'
-  | 'relayNested'
-  | 'token'
-  | 'pageNumber'
-  | 'offset'
-  | 'frontier'
-  /** Everything in one response. */
-  | 'whole'
-  /** Only in the `rest` source: paging by time alone, and changes since a time. */
-  | 'timestamp'
-  | 'window'
-  /** Only in the HubSpot source: all archived objects, every few minutes. */
-  | 'archive'
+import type { StrategyName } from '../sources/kit/source-advice.ts'
 
 /** Field name to type or nested shape. Fields that exist only within a cycle end with `?`. */
 export interface StateShape {

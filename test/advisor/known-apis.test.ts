@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { chooseStrategy, renderWorker, type Answers } from '../../src/advisor/index.ts'
-import { KNOWN_APIS } from '../../src/advisor/known-apis.ts'
+import { KNOWN_APIS, type KnownApi } from '../../src/advisor/known-apis.ts'
 import { Worker } from '../../src/worker/worker.ts'
 import type { TrackSource } from '../../src/worker/track-options.ts'
 import type { Execute } from '../../src/contract/index.ts'
@@ -155,7 +155,7 @@ describe('N88 sources that are read whole', () => {
 })
 
 test('N88 the table: for each of the five, how it is backfilled, how it is followed, and what is special', () => {
-  const row = (api: keyof typeof KNOWN_APIS): unknown[] => {
+  const row = (api: KnownApi): unknown[] => {
     const { backfill, delta, lagMs, deletes } = chooseStrategy({ api })
     return [backfill.strategy, delta?.strategy ?? null, lagMs, deletes]
   }
@@ -175,8 +175,8 @@ test('N88 the table: for each of the five, how it is backfilled, how it is follo
 })
 
 test('N77 every lag that is advised lies between ten seconds and a minute unless more is known to be needed', () => {
-  for (const { answers } of Object.values(KNOWN_APIS))
-    if (answers.lagSeconds !== undefined) expect([10, 15]).toContain(answers.lagSeconds)
+  for (const { facts } of KNOWN_APIS)
+    if (facts.lagSeconds !== undefined) expect([10, 15]).toContain(facts.lagSeconds)
 })
 
 async function expectSwept(

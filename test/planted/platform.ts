@@ -77,25 +77,50 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
       'return limitBytes(source, Number.POSITIVE_INFINITY, refuse, failure)',
     ],
   ]),
-  ...inFile('src/config/manifest/vendors.ts', TOKENS, [
-    ['rotated tokens are kept in memory only', ', tokens: fileTokens({ folder: join(folder, TOKENS_FOLDER) })', ''],
+  ...inFile('src/sources/kit/config-auth.ts', TOKENS, [
+    [
+      'rotated tokens are kept in memory only',
+      'refreshToken({ ...options, refreshToken: seed, tokens })',
+      'refreshToken({ ...options, refreshToken: seed })',
+    ],
+  ]),
+  ...inFile('src/config/manifest/connectors.ts', TOKENS, [
     ['token files are kept where the process was started', 'join(folder, TOKENS_FOLDER)', 'TOKENS_FOLDER'],
+  ]),
+  ...inFile('src/sources/servicenow/descriptor.ts', TOKENS, [
     [
       'ServiceNow ignores its token files',
-      'omitUndefined({ user, password }), ...(await createOAuth(oauth, folder))',
-      "omitUndefined({ user, password }), ...(await createOAuth(oauth, '/nonexistent'))",
+      'createOAuth(oauth, tokens)',
+      'createOAuth(oauth, () => undefined as never)',
     ],
+  ]),
+  ...inFile('src/sources/salesforce/descriptor.ts', TOKENS, [
     [
       'Salesforce ignores its token files',
-      'omitUndefined({ accessToken, apiVersion }), ...(await createOAuth(oauth, folder))',
-      "omitUndefined({ accessToken, apiVersion }), ...(await createOAuth(oauth, '/nonexistent'))",
+      'createOAuth(oauth, tokens)',
+      'createOAuth(oauth, () => undefined as never)',
     ],
   ]),
   ...inFile(
-    'src/config/manifest/connector.ts',
+    'src/sources/kit/config-schema.ts',
     ['test/config/manifest.test.ts', 'test/config/manifest-connectors.test.ts'],
     [
       ['a secret may stand in the manifest', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
+      ['an unknown field of a config is ignored', 'properties, additionalProperties: false, ', 'properties, '],
+    ],
+  ),
+  ...inFile(
+    'src/sources/registry.ts',
+    ['test/sources/registry.test.ts'],
+    [
+      ['a source is not registered', '  kraken,\n', ''],
+      ['a source is registered under another name', '  linear,\n', '  linear: kraken,\n'],
+    ],
+  ),
+  ...inFile(
+    'src/sources/kit/select-stream.ts',
+    ['test/config/manifest.test.ts', 'test/config/manifest-connectors.test.ts'],
+    [
       [
         'an inherited name is taken for a stream',
         'Object.hasOwn(streams, name) ? streams[name] : undefined',

@@ -1,6 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { SourceDescriptor } from '../../src/sources/kit/define-source.ts'
+import { SOURCES } from '../../src/sources/registry.ts'
+
+const SOURCE_NAMES = Object.keys(SOURCES)
+
+/** The folders that every source may import. Its packages are in its descriptor. */
+const SOURCE_FOLDERS = ['redaction', 'contract', 'values', 'sources/kit', 'strategies']
+
+/** The only source that uses another: it lists tables like the SQL source. */
+const SOURCES_OF_SOURCES: Record<string, string[]> = { 'postgres-cdc': ['sources/sql'] }
 
 /**
  * Allowed imports between folders. Dependencies go from left to right only: a folder that is not named here may not be
@@ -20,50 +30,20 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'],
     packages: ['node:crypto', 'node:fs/promises', 'node:path'],
   },
-  'sources/rest': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/airtable': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/bookmarks': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/github-stars': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/evm': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/github': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/hubspot': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/kraken': {
-    folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'],
-    packages: ['node:crypto'],
-  },
-  'sources/linear': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/odata': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/salesforce': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/servicenow': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/stripe': { folders: ['contract', 'values', 'sources/kit', 'strategies'], packages: [] },
-  'sources/sql': {
-    folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres', 'strategies'],
-    packages: ['node:fs', 'pg', 'mysql2', '@photostructure/sqlite'],
-  },
-  'sources/kafka': { folders: ['redaction', 'contract', 'values', 'sources/kit', 'strategies'], packages: ['kafkajs'] },
-  'sources/postgres-cdc': {
-    folders: ['redaction', 'contract', 'values', 'sources/kit', 'sources/kit/postgres'],
-    packages: ['node:crypto', 'pg'],
-  },
-  'sources/files': {
-    folders: ['contract', 'values'],
-    packages: [
-      'node:crypto',
-      'node:fs',
-      'node:fs/promises',
-      'node:path',
-      'node:stream',
-      'node:zlib',
-      'csv-parse',
-      'hyparquet',
-      'hyparquet-compressors',
-      '@aws-sdk/client-s3',
-    ],
-  },
-  'sources/singer': {
-    folders: ['redaction', 'contract', 'values', 'sources/kit'],
-    packages: ['node:child_process', 'node:crypto', 'node:fs/promises', 'node:stream', 'node:os', 'node:path', 'ajv'],
-  },
+  ...Object.fromEntries(
+    Object.values<SourceDescriptor>(SOURCES).map(({ name, packages = [] }) => [
+      `sources/${name}`,
+      {
+        folders: [
+          ...SOURCE_FOLDERS,
+          ...(packages.includes('pg') ? ['sources/kit/postgres'] : []),
+          ...(SOURCES_OF_SOURCES[name] ?? []),
+        ],
+        packages: [...packages],
+      },
+    ]),
+  ),
+  sources: { folders: SOURCE_NAMES.map((name) => `sources/${name}`), packages: [] },
   stores: {
     folders: [
       'redaction',
@@ -106,33 +86,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ],
   },
   'config/manifest': {
-    folders: [
-      'redaction',
-      'contract',
-      'values',
-      'config',
-      'worker',
-      'connector',
-      'sources/kit',
-      'sources/airtable',
-      'sources/bookmarks',
-      'sources/evm',
-      'sources/files',
-      'sources/github',
-      'sources/github-stars',
-      'sources/hubspot',
-      'sources/kafka',
-      'sources/kraken',
-      'sources/linear',
-      'sources/odata',
-      'sources/postgres-cdc',
-      'sources/rest',
-      'sources/salesforce',
-      'sources/servicenow',
-      'sources/singer',
-      'sources/sql',
-      'sources/stripe',
-    ],
+    folders: ['redaction', 'contract', 'values', 'config', 'worker', 'connector', 'sources', 'sources/kit'],
     packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
   },
   config: {
@@ -316,6 +270,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'testing',
       'testing/simulation/vendors',
       'advisor',
+      'sources/kit',
       'linter',
       'mcp',
       'typings',
@@ -343,6 +298,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'webhooks/verify',
       'testing',
       'advisor',
+      'sources',
+      'sources/kit',
       'stores',
       'cli',
     ],
@@ -360,7 +317,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'picocolors',
     ],
   },
-  advisor: { folders: ['values'], packages: [] },
+  advisor: { folders: ['values', 'sources', 'sources/kit'], packages: [] },
   linter: {
     folders: ['contract', 'values', 'engine', 'worker', 'stores/sqlite'],
     packages: ['node:crypto', 'node:fs', 'node:path', 'node:url'],
@@ -391,25 +348,13 @@ const PURE = [
   'registry',
   'engine',
   'strategies',
+  'sources',
   'sources/kit',
-  'sources/rest',
-  'sources/airtable',
-  'sources/bookmarks',
-  'sources/evm',
-  'sources/github',
-  'sources/github-stars',
-  'sources/hubspot',
-  'sources/kafka',
-  'sources/kraken',
-  'sources/linear',
-  'sources/odata',
-  'sources/salesforce',
-  'sources/servicenow',
-  'sources/stripe',
   'sources/kit/postgres',
-  'sources/sql',
-  'sources/postgres-cdc',
-  'sources/files',
+  // A source that starts a process needs its environment and timers.
+  ...Object.values<SourceDescriptor>(SOURCES).flatMap(({ name, packages = [] }) =>
+    packages.includes('node:child_process') ? [] : [`sources/${name}`],
+  ),
   'stores/kit',
   'runner',
   'feed',

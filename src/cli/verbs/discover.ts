@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { Command } from 'commander'
 import { defaultWorkerName } from '../../worker/load-worker.ts'
-import type { DiscoveredStream } from '../../config/manifest/connector.ts'
 import type { ManifestStream } from '../../config/manifest/manifest.ts'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
 import { createLog } from '../../platform/log.ts'
 import { callSource } from '../../runner/call-source.ts'
+import type { DiscoveredStream } from '../../sources/kit/define-source.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
@@ -56,9 +56,9 @@ export const discover: VerbAction<[DiscoverFlags]> = async (cli, flags) => {
     cursor: cursor ?? null,
     candidates,
     needs: key.length === 0 ? 'key' : null,
-    mode: source.followsChanges === true || cursor !== undefined ? 'incremental' : 'full_refresh',
+    mode: source.followsChanges || cursor !== undefined ? 'incremental' : 'full_refresh',
   }))
-  const drift = await compareWithLanded(cli, flags, declared, found, source.listsStreams !== false)
+  const drift = await compareWithLanded(cli, flags, declared, found, source.listsStreams)
   const { terminal } = cli
   if (terminal.json) {
     terminal.printDocument({ connector, streams, ...(declared.length > 0 && { drift }) })

@@ -33,7 +33,7 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
   const name =
     flags.source ??
     (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
-  const source: InitSource = INIT_SOURCES[name]
+  const source = INIT_SOURCES[name]
   const own = findPackage(folder)
   const files = readTemplate(
     name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`],
@@ -58,10 +58,7 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
 /** Imports the prompt library only on a terminal. */
 async function promptForSource(): Promise<InitSourceName> {
   const { isCancel, select } = await import('@clack/prompts')
-  const options = Object.entries<InitSource>(INIT_SOURCES).map(([value, { title }]) => ({
-    value: value as InitSourceName,
-    label: title,
-  }))
+  const options = Object.entries(INIT_SOURCES).map(([value, { label }]) => ({ value: value as InitSourceName, label }))
   const answer = await select({ message: 'What do you want a copy of?', options, maxItems: 12 })
   if (isCancel(answer)) throw new SyncError('CANCELLED', 'No source was chosen. Nothing was written.')
   return answer

@@ -1,63 +1,63 @@
-import type { Connector } from './connector.ts'
-import { evm } from './evm.ts'
-import { files } from './files.ts'
-import { kafka } from './kafka.ts'
-import { odata } from './odata.ts'
-import { postgresCdc } from './postgres-cdc.ts'
-import { rest } from './rest.ts'
-import { singer } from './singer.ts'
-import { sql } from './sql.ts'
-import {
-  airtable,
-  bookmarks,
-  github,
-  githubStars,
-  hubspot,
-  kraken,
-  linear,
-  salesforce,
-  servicenow,
-  stripe,
-} from './vendors.ts'
+import { join } from 'node:path'
+import { fileTokens } from '../../connector/file-token-store.ts'
+import type { JsonSchema } from '../../sources/kit/config-schema.ts'
+import type {
+  DiscoverContext,
+  DiscoveredStream,
+  SourceDescriptor,
+  SourceProject,
+  SourceStream,
+  StreamDeclaration,
+} from '../../sources/kit/define-source.ts'
+import { SOURCES, type SourceName } from '../../sources/registry.ts'
+
+/** A source, opened with the `config` and the folder of a manifest. */
+export interface Connector {
+  /** The schema of `config`. */
+  readonly config: JsonSchema
+  /** Additional schema of its streams. */
+  readonly stream: JsonSchema
+  readonly followsChanges: boolean
+  /** False if the manifest defines the streams, so that an unlisted stream is not gone. */
+  readonly listsStreams: boolean
+  open(config: unknown, folder: string): Promise<{ stream(declaration: StreamDeclaration): SourceStream }>
+  discover?(
+    config: unknown,
+    folder: string,
+    context: DiscoverContext,
+    declared?: readonly StreamDeclaration[],
+  ): Promise<readonly DiscoveredStream[]>
+}
+
+/** The folder for refresh tokens, next to the manifest. */
+const TOKENS_FOLDER = '.tidemark/tokens'
 
 /** The values of `connector` in a manifest. */
-export const CONNECTORS = {
-  airtable,
-  bookmarks,
-  evm,
-  files,
-  github,
-  'github-stars': githubStars,
-  hubspot,
-  kafka,
-  kraken,
-  linear,
-  odata,
-  'postgres-cdc': postgresCdc,
-  rest,
-  salesforce,
-  servicenow,
-  singer,
-  sql,
-  stripe,
-} as const satisfies Readonly<Record<string, Connector>> as Readonly<Record<ConnectorName, Connector>>
+export const CONNECTORS = Object.fromEntries(
+  Object.entries<SourceDescriptor>(SOURCES).map(([name, source]) => [name, createConnector(source)]),
+) as Readonly<Record<SourceName, Connector>>
 
-export type ConnectorName =
-  | 'airtable'
-  | 'bookmarks'
-  | 'evm'
-  | 'files'
-  | 'github'
-  | 'github-stars'
-  | 'hubspot'
-  | 'kafka'
-  | 'kraken'
-  | 'linear'
-  | 'odata'
-  | 'postgres-cdc'
-  | 'rest'
-  | 'salesforce'
-  | 'servicenow'
-  | 'singer'
-  | 'sql'
-  | 'stripe'
+function createConnector(source: SourceDescriptor): Connector {
+  const { config, streams } = source
+  return {
+    config,
+    stream: {
+      ...(streams.required !== undefined && { required: streams.required }),
+      properties: { options: streams.options, ...streams.fields },
+    },
+    followsChanges: streams.followsChanges ?? false,
+    listsStreams: streams.areListed ?? true,
+    async open(given, folder) {
+      const opened = await source.open(given, openProject(folder))
+      return { stream: (declaration) => source.stream(opened, declaration) }
+    },
+    ...(source.discover !== undefined && {
+      discover: async (given, folder, context, declared = []) =>
+        source.discover!(await source.open(given, openProject(folder)), context, declared),
+    }),
+  }
+}
+
+function openProject(folder: string): SourceProject {
+  return { folder, tokens: fileTokens({ folder: join(folder, TOKENS_FOLDER) }) }
+}

@@ -12,36 +12,30 @@ import type { ScheduleInput } from '../schedule.ts'
 import type { JsonSchema } from '../../worker/schema.ts'
 import { withEnvFile, type Environment } from '../settings.ts'
 import { Worker } from '../../worker/worker.ts'
-import type { ConnectorStream } from './connector.ts'
-import { CONNECTORS, type ConnectorName } from './connectors.ts'
+import type { SourceStream, StreamDeclaration } from '../../sources/kit/define-source.ts'
+import type { SourceName } from '../../sources/registry.ts'
+import { CONNECTORS } from './connectors.ts'
 import { MANIFEST_SCHEMA } from './schema.ts'
 import { selectStreams, type StreamSelection } from './select-streams.ts'
 
 /** A validated `tidemark.yaml`. */
 export interface ManifestFile {
   readonly name?: string
-  readonly connector: ConnectorName
+  readonly connector: SourceName
   readonly config: Readonly<Record<string, unknown>>
   readonly select?: StreamSelection
   readonly streams: readonly ManifestStream[]
 }
 
-export interface ManifestStream {
-  readonly id: string
-  readonly key?: readonly string[]
-  readonly cursor?: string
+export interface ManifestStream extends StreamDeclaration {
   readonly schema_strategy?: 'discovery' | 'declared'
   readonly schema?: JsonSchema | SchemaMode
   readonly schema_changes?: SchemaMode
   readonly history?: { readonly keep_days: number } | false
   readonly deletes?: DeleteMode
   readonly state_handling?: 'platform_registry'
-  readonly safety_window?: string
-  readonly mode?: 'incremental' | 'full_refresh'
   readonly schedule?: ScheduleInput
   readonly backfill_schedule?: ScheduleInput
-  readonly select?: readonly string[]
-  readonly options?: Readonly<Record<string, unknown>>
 }
 
 /** Creates the worker of a manifest: a database and a sync, or a tracked pair, for every selected stream. */
@@ -93,7 +87,7 @@ function declareStream(
     mode,
     safety_window: safetyWindow,
   }: ManifestStream,
-  source: ConnectorStream,
+  source: SourceStream,
 ): void {
   // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'

@@ -1,5 +1,5 @@
+import { whenEquals } from '../../sources/kit/config-schema.ts'
 import { CONNECTORS } from './connectors.ts'
-import { whenEquals } from './when-equals.ts'
 
 const NAME_SCHEMA = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
 const GLOBS_SCHEMA = { type: 'array', items: { type: 'string', minLength: 1 } } as const
@@ -132,7 +132,7 @@ export const MANIFEST_SCHEMA = {
   },
   allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) =>
     whenEquals('connector', name, {
-      properties: { config, streams: { items: { ...stream.required, properties: stream.properties } } },
+      properties: { config, streams: { items: stream } },
     }),
   ),
 } as const

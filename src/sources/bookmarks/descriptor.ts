@@ -1,0 +1,26 @@
+import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { selectFixedStreams } from '../kit/select-stream.ts'
+
+export default defineSource({
+  name: 'bookmarks',
+  title: 'X bookmarks',
+  config: objectSchema({ user_id: TEXT_SCHEMA, token: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['user_id', 'token']),
+  async open({ user_id: userId, token, base_url: baseUrl }) {
+    const { bookmarks } = await import('./source.ts')
+    return { bookmarks: bookmarks({ userId, token, ...omitUndefined({ baseUrl }) }) }
+  },
+  ...selectFixedStreams({ followsChanges: true }),
+  template: {
+    rank: 100,
+    settings: { X_TOKEN: 'a user access token; set the user in worker.ts' },
+    database: 'bookmarks',
+  },
+  advice: {
+    rank: 80,
+    facts: { changes: 'newest-first', deletes: 'ignore' },
+    stream: "bookmarks({ userId: '2244994945', token: 'X_TOKEN' })",
+    database: 'posts',
+  },
+})

@@ -1,0 +1,22 @@
+import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { selectFixedStreams } from '../kit/select-stream.ts'
+
+export default defineSource({
+  name: 'github-stars',
+  title: 'GitHub stars',
+  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, user: TEXT_SCHEMA }, ['token']),
+  async open({ token, base_url: baseUrl, user }) {
+    const { githubStars } = await import('./source.ts')
+    return { stars: githubStars({ token, ...omitUndefined({ baseUrl, user }) }) }
+  },
+  ...selectFixedStreams({ followsChanges: true }),
+  template: { rank: 70, settings: { GITHUB_TOKEN: 'a token of the user whose stars to read' }, database: 'stars' },
+  advice: {
+    rank: 90,
+    facts: { changes: 'newest-first', deletes: 'ignore' },
+    stream: "githubStars({ token: 'GITHUB_TOKEN' })",
+    database: 'stars',
+  },
+})

@@ -1,0 +1,34 @@
+import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
+import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
+
+export default defineSource({
+  name: 'hubspot',
+  title: 'HubSpot',
+  config: requireOneOf(
+    objectSchema({ access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, base_url: TEXT_SCHEMA }),
+    ['access_token'],
+    ['oauth'],
+  ),
+  async open({ access_token: accessToken, oauth, base_url: baseUrl }, { tokens }): Promise<NamedStreams> {
+    const { hubspot } = await import('./source.ts')
+    const options = { ...(await createOAuth(oauth, tokens)), ...omitUndefined({ accessToken, baseUrl }) }
+    return {
+      stream: (name, { select }) =>
+        hubspot({ ...options, ...(select !== undefined && { properties: { [name]: select } }) }).object(name),
+      discover: (context) => hubspot(options).discover(context),
+    }
+  },
+  ...selectNamedStreams('object', { followsChanges: true, supportsSelect: true, supportsSafetyWindow: false }),
+  template: { rank: 30, settings: { HUBSPOT_TOKEN: 'the access token of a private app' }, database: 'contacts' },
+  advice: {
+    rank: 30,
+    facts: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },
+    stream: "hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts",
+    database: 'contacts',
+    // The archive has no order and no time filter, so all of it is read every other cycle.
+    deletesBy: 'archive',
+  },
+})

@@ -1,0 +1,110 @@
+import { required } from '../../values/required.ts'
+import {
+  COUNT_SCHEMA,
+  objectSchema,
+  SECRET_SCHEMA,
+  SET_BY_CONNECTOR,
+  TEXT_SCHEMA,
+  type SchemaValue,
+} from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { applyMode } from '../kit/select-stream.ts'
+import type { KafkaOptions } from './source.ts'
+
+const BROKERS_SCHEMA = {
+  type: 'string',
+  pattern: '^(?:\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[^\\s,:@]+:\\d+(?:,\\s*[^\\s,:@]+:\\d+)*)$',
+  description: 'comma-separated host:port of brokers, or ${NAME} of a secret that contains them',
+} as const
+
+const SASL_SCHEMA = {
+  ...objectSchema(
+    {
+      mechanism: { enum: ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] },
+      username: SECRET_SCHEMA,
+      password: SECRET_SCHEMA,
+      token: SECRET_SCHEMA,
+    },
+    ['mechanism'],
+  ),
+  if: { properties: { mechanism: { const: 'oauthbearer' } } },
+  // oxlint-disable-next-line unicorn/no-thenable
+  then: { required: ['token'] },
+  else: { required: ['username', 'password'] },
+} as const
+
+/** Kafka topics. The key of a message is the key of the row. */
+export default defineSource({
+  name: 'kafka',
+  title: 'Kafka',
+  packages: ['kafkajs'],
+  config: objectSchema(
+    {
+      brokers: BROKERS_SCHEMA,
+      ssl: {
+        ...objectSchema({ ca: SECRET_SCHEMA, cert: SECRET_SCHEMA, key: SECRET_SCHEMA }),
+        type: ['boolean', 'object'],
+      },
+      sasl: SASL_SCHEMA,
+      client_id: TEXT_SCHEMA,
+    },
+    ['brokers'],
+  ),
+  streams: {
+    followsChanges: true,
+    options: objectSchema({
+      topic: TEXT_SCHEMA,
+      include: { type: 'array', items: { enum: ['partition', 'offset', 'timestamp', 'headers'] }, uniqueItems: true },
+      tombstones_ms: COUNT_SCHEMA,
+      page_size: COUNT_SCHEMA,
+      page_bytes: COUNT_SCHEMA,
+    }),
+    fields: {
+      key: SET_BY_CONNECTOR,
+      cursor: SET_BY_CONNECTOR,
+      select: SET_BY_CONNECTOR,
+      safety_window: {
+        not: {},
+        description: 'not supported by this connector: a log is ordered and continues at its offset',
+      },
+    },
+  },
+  async open({ brokers, ssl, sasl, client_id: clientId }) {
+    const { kafka, listTopics } = await import('./source.ts')
+    const options: KafkaOptions = { brokers, ...omitUndefined({ ssl, clientId, sasl: sasl && toSasl(sasl) }) }
+    return { options, source: kafka(options), listTopics }
+  },
+  stream({ source }, declaration) {
+    const {
+      topic = declaration.id,
+      include,
+      tombstones_ms: tombstonesMs,
+      page_size: pageSize,
+      page_bytes: pageBytes,
+    } = declaration.options ?? {}
+    return applyMode(source.topic(topic, omitUndefined({ include, tombstonesMs, pageSize, pageBytes })), declaration)
+  },
+  discover: async ({ options, listTopics }, context) =>
+    (await listTopics(options, context)).map((id) => ({ id, key: ['key'], candidates: [] })),
+  template: {
+    rank: 170,
+    label: 'Kafka topics',
+    settings: { KAFKA_BROKERS: 'comma-separated host:port of brokers' },
+    database: 'orders',
+    simulated: 'a simulated broker',
+    until: 'KAFKA_BROKERS is set in .env (see .env.example), then the real ones',
+    packages: { kafkajs: '^2' },
+  },
+})
+
+function toSasl({
+  mechanism,
+  username,
+  password,
+  token,
+}: SchemaValue<typeof SASL_SCHEMA>): NonNullable<KafkaOptions['sasl']> {
+  return mechanism === 'oauthbearer'
+    ? { mechanism, token: required(token, '`token`') }
+    : { mechanism, username: required(username, '`username`'), password: required(password, '`password`') }
+}

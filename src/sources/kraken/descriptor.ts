@@ -1,0 +1,29 @@
+import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { selectFixedStreams } from '../kit/select-stream.ts'
+
+export default defineSource({
+  name: 'kraken',
+  title: 'Kraken',
+  packages: ['node:crypto'],
+  config: objectSchema(
+    {
+      api_key: SECRET_SCHEMA,
+      api_secret: SECRET_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      tier: { enum: ['starter', 'intermediate', 'pro'] },
+    },
+    ['api_key', 'api_secret'],
+  ),
+  async open({ api_key: apiKey, api_secret: apiSecret, base_url: baseUrl, tier }) {
+    const { kraken } = await import('./source.ts')
+    return kraken({ apiKey, apiSecret, ...omitUndefined({ baseUrl, tier }) })
+  },
+  ...selectFixedStreams({ followsChanges: true }),
+  template: {
+    rank: 110,
+    settings: { KRAKEN_KEY: 'an API key with access to ledgers and trades', KRAKEN_SECRET: 'its private key' },
+    database: 'ledgers',
+  },
+})

@@ -1,0 +1,69 @@
+import { SyncError } from '../../contract/index.ts'
+import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
+import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { defineSource } from '../kit/define-source.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
+import { resolveStreamName } from '../kit/select-stream.ts'
+
+/** Entity sets of OData services. */
+export default defineSource({
+  name: 'odata',
+  title: 'OData',
+  config: objectSchema(
+    {
+      url: { ...TEXT_SCHEMA, description: 'the root URL of the service; ${NAME} is read from the environment' },
+      auth: AUTH_SCHEMA,
+      query: { type: 'object', additionalProperties: { type: 'string' } },
+    },
+    ['url'],
+  ),
+  streams: {
+    options: objectSchema({
+      entity_set: TEXT_SCHEMA,
+      filter: TEXT_SCHEMA,
+      deleted: TEXT_SCHEMA,
+      page_size: COUNT_SCHEMA,
+      lag_ms: { type: 'integer', minimum: 0 },
+      exact_cursor: { type: 'boolean' },
+      delta_links: { type: 'boolean' },
+    }),
+  },
+  async open({ url, auth, query }) {
+    const { odata, discover } = await import('./source.ts')
+    const options = { url, ...omitUndefined({ query }), ...(await createAuth(auth)) }
+    return { options, source: odata(options), discover }
+  },
+  stream({ source }, declaration) {
+    const { key, cursor, mode, select, safety_window: safetyWindow, options = {} } = declaration
+    const {
+      filter,
+      deleted,
+      page_size: pageSize,
+      lag_ms: lagMs,
+      exact_cursor: exactCursor,
+      delta_links: isTracked = false,
+    } = options
+    const name = resolveStreamName(declaration, 'entity_set')
+    const shared = omitUndefined({ key, select, filter, pageSize })
+    if (isTracked && (cursor ?? deleted ?? safetyWindow) !== undefined)
+      throw new SyncError(
+        'SYNC_INVALID',
+        'delta links exclude `cursor`, `deleted` and `safety_window`; remove these options',
+      )
+    if (isTracked && mode !== 'full_refresh') return source.tracked(name, shared)
+    if (mode === 'full_refresh' || cursor === undefined)
+      return source.listing(name, { ...shared, ...omitUndefined({ deleted }) })
+    return source.entitySet(name, {
+      ...shared,
+      cursor,
+      ...omitUndefined({ deleted, safetyWindow, lagMs, exactCursor }),
+    })
+  },
+  discover: ({ options, discover }, context) => discover(options, context),
+  template: {
+    rank: 160,
+    label: 'An OData service',
+    settings: { ODATA_USER: 'the user; set the service URL in worker.ts', ODATA_PASSWORD: 'the password' },
+    database: 'accounts',
+  },
+})
