@@ -12,6 +12,7 @@ import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
 import { eraseTenant } from './erase-tenant.ts'
 
+/** Options of `openPostgresStore`: the connection, and how records move to new tables. */
 export interface PostgresStoreOptions extends ConnectionOptions {
   readonly tenant?: string
   /** Called while records of an older store are moved to their tables. */

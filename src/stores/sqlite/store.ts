@@ -6,6 +6,7 @@ import { packCommit } from './packed-commit.ts'
 import type { ThreadReply, ThreadCall } from './thread.ts'
 import { required } from '../../values/required.ts'
 
+/** Options of `openSqliteStore`: the file, and where its statements run. */
 export interface SqliteStoreOptions extends ConnectionOptions {
   readonly tenant?: string
   /**

@@ -137,7 +137,10 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
   }
   // A lagging replica shows a late write later still. Both together stay within the lag that the source declares.
   const replicaBehindMs = Math.min(config.replicaBehindMs, stream.lagMaxMs - config.lag.maxMs)
-  return { ...config, replicaBehindMs, ...choice.overrides }
+  // A runner corrects its clock by the Date header. Where that is wrong too, the error of the clock adds to the lag.
+  const isDateWrong = config.dateSkewMs !== 0 || (config.rates['wrong-date'] ?? 0) > 0
+  const skewMaxMs = isDateWrong ? Math.max(0, stream.lagMaxMs - config.lag.maxMs - replicaBehindMs) : Infinity
+  return { ...config, replicaBehindMs, runnerSkewMs: Math.min(config.runnerSkewMs, skewMaxMs), ...choice.overrides }
 }
 
 function drawRates(chance: RandomStream): Partial<Record<FaultKind, number>> {
