@@ -175,8 +175,7 @@ test('N88 the table: for each of the five, how it is backfilled, how it is follo
 })
 
 test('N77 every lag that is advised lies between ten seconds and a minute unless more is known to be needed', () => {
-  for (const { facts } of KNOWN_APIS)
-    if (facts.lagSeconds !== undefined) expect([10, 15]).toContain(facts.lagSeconds)
+  for (const { facts } of KNOWN_APIS) if (facts.lagSeconds !== undefined) expect([10, 15]).toContain(facts.lagSeconds)
 })
 
 async function expectSwept(

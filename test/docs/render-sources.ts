@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../cli/package.ts'
-import { SOURCES, type OptionGroup, type SourceFacts } from './source-facts.ts'
+import type { OptionGroup } from '../../src/sources/kit/source-reference.ts'
+import { SOURCES, type SourceFacts } from './source-facts.ts'
 
-/** Renders docs/reference/sources.md: names and types from the interfaces, the rest from source-facts.ts. */
+/** Renders docs/reference/sources.md: names and types from the interfaces, the rest from `reference.ts` of each source. */
 export function renderSources(): string {
   return [
     '# The sources and their options',

@@ -1,0 +1,35 @@
+import { AUTH_OPTION, HTTP_PACE, lagOption, secretOption, type SourceReference } from '../kit/source-reference.ts'
+
+export default {
+  auth: 'The access token of a private app with read scopes of the objects.',
+  streams: [
+    ['hubspot(options).contacts', 'backfill and delta', 'contacts'],
+    ['hubspot(options).companies', 'backfill and delta', 'companies'],
+    ['hubspot(options).deals', 'backfill and delta', 'deals'],
+    ['hubspot(options).tickets', 'backfill and delta', 'tickets'],
+    ['hubspot(options).object(type)', 'backfill and delta', 'any other type of object, by its name or id'],
+  ],
+  lag: '`lagMs`, 10 seconds by default.',
+  retention: '90 days: archived objects are listed that long.',
+  deletions: 'By the delta, from the list of archived objects (`archivedEveryMs`), and by the backfill.',
+  pace: HTTP_PACE,
+  groups: [
+    {
+      title: 'hubspot(options)',
+      file: 'hubspot/source.ts',
+      name: 'HubspotOptions',
+      members: {
+        accessToken: secretOption('The token of a private app'),
+        auth: AUTH_OPTION,
+        baseUrl: ['`https://api.hubapi.com`', 'Base URL of the API.'],
+        properties: ['the usual ones of each type', 'Additional properties to read, by object type.'],
+        lagMs: lagOption('10000'),
+        limit: ['100', 'Objects of a page, 1 to 100.'],
+        archivedEveryMs: [
+          '300000',
+          'Minimum interval between listings of the archived objects; 0 for every cycle. The list can only be read whole, and the tidemark stays at the last one.',
+        ],
+      },
+    },
+  ],
+} satisfies SourceReference
