@@ -150,6 +150,7 @@ console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${name
         'parseNextLink',
         'path',
         'refreshToken',
+        'serializedUpsert',
       ],
       sources: names.map(() => true),
       testing: ['function', 'function'],

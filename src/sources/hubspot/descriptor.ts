@@ -28,7 +28,7 @@ export default defineSource({
     facts: { changes: 'timestamp', deletes: 'elsewhere', paging: 'token', order: 'one-field', lagSeconds: 10 },
     stream: "hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts",
     database: 'contacts',
-    // The archive has no order and no time filter, so all of it is read every other cycle.
+    // The archive has no order and no time filter, so all of it is read, at most every five minutes.
     deletesBy: 'archive',
   },
 })
