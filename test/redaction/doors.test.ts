@@ -124,7 +124,7 @@ test('XF16 the record of a cycle, of a quarantined record, and of an operator’
       'aside',
       async () =>
         ({
-          changes: [{ type: 'upsert', key: 'k', record: new Error(`unreadable ${secret}`) }],
+          changes: [{ type: 'invalid', key: 'k', reason: `unreadable ${secret}`, raw: null }],
           hasMore: false,
           nextState: {},
         }) as never,
