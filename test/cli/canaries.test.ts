@@ -68,7 +68,7 @@ worker.sync('vendor', { database: people, mode: 'incremental', schedule: 'manual
   throw Object.assign(new Error('refused: ' + (JSON.parse(await answer.text())).sent), { code: 'SOURCE_UNAVAILABLE' })
 } })
 worker.sync('faulty', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({
-  changes: [{ type: 'invalid', key: 'q', reason: quoting('unreadable'), raw: null }], hasMore: false, nextState: {},
+  changes: [{ type: 'upsert', key: 'q', record: new Error(quoting('unreadable')) }], hasMore: false, nextState: {},
 }) })
 /** Cannot be reached; its state does not move on. */
 worker.sync('unreachable', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async (state, { fetch, secrets }) => fetch('http://127.0.0.1:1/?token=${CANARIES.query}', { headers: { authorization: secrets.get('API_TOKEN') } }) })
