@@ -34,9 +34,9 @@ const MUTANTS: readonly { name: string; kind: WorldKind; file: string; find: str
     name: 'the time of a deletion moves the tidemark',
     kind: 'turns',
     file: 'engine/page-preparer.ts',
-    find: "if (change.type === 'upsert') {\n        const serialized",
+    find: "if (change.type === 'upsert') {\n        if (serialized === null)",
     replace:
-      "if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt\n      if (change.type === 'upsert') {\n        const serialized",
+      "if (prepared.upstreamAt !== null && (newest === null || prepared.upstreamAt > newest)) newest = prepared.upstreamAt\n      if (change.type === 'upsert') {\n        if (serialized === null)",
   },
   {
     name: 'the latest of the streams instead of the earliest',
