@@ -1,8 +1,11 @@
 import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/setup/longest-first.ts'
 
 export default defineConfig({
+  // The sources of the workspace, so that tests and the simulation share one copy of its modules.
+  resolve: { alias: { '@tidemark/simulators': fileURLToPath(new URL('simulators/src/index.ts', import.meta.url)) } },
   test: {
     include: ['test/**/*.test.ts'],
     // One private PostgreSQL for the run.

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { LaggingClock, serve } from 'tidemark/testing'
+import { LaggingClock, serve } from '@tidemark/simulators'
 import { SIMULATORS } from './simulators.mjs'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))

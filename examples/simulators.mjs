@@ -1,4 +1,4 @@
-import { ACCOUNTS, fillAccount, StripeSimulator } from 'tidemark/testing'
+import { ACCOUNTS, fillAccount, StripeSimulator } from '@tidemark/simulators'
 
 /**
  * A simulated account for each example: the environment of the worker, the initial records and the changes to them.

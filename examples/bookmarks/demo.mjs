@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { serve, XSimulator } from 'tidemark/testing'
+import { serve, XSimulator } from '@tidemark/simulators'
 
 /**
  * Runs the worker in this folder against a simulated X on this machine:

@@ -21,7 +21,7 @@ import {
   StripeSimulator,
   type SimulatorPorts,
   type VendorSimulator,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from '../sources/vendor-fixture.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { SharedPostgres } from '../../src/testing/simulators/postgres/shared-postgres.ts'
+import { SharedPostgres } from '../../simulators/src/postgres/shared-postgres.ts'
 import { EmbeddedPostgres } from '../simulators/postgres/embedded-postgres.ts'
 import { ROOT } from './package.ts'
 import { Project } from './project.ts'

@@ -127,7 +127,7 @@ describe('the packed package', () => {
       'names.mjs',
       `${names.map((name, n) => `import * as source${n} from 'tidemark/sources/${name}'`).join('\n')}
 import * as connector from 'tidemark/connector'
-import { serve, StripeSimulator } from 'tidemark/testing'
+import { serve, StripeSimulator } from '@tidemark/simulators'
 console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${names.map((_, n) => `Object.values(source${n}).some((value) => typeof value === 'function')`).join(', ')}], testing: [typeof serve, typeof StripeSimulator] }))\n`,
     )
     const exported = JSON.parse(

@@ -12,7 +12,7 @@ import {
   ServicenowSimulator,
   type Simulator,
   type SimulatorPorts,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { Project } from '../cli/project.ts'
 
 const ports: SimulatorPorts = {

@@ -24,7 +24,7 @@ import {
   XSimulator,
   type SimulatorPorts,
   type VendorSimulator,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
 import { KEY, people, TAP } from '../sources/singer/tap-fixture.ts'
 

@@ -22,7 +22,7 @@ import {
   StripeSimulator,
   type SimulatorPorts,
   type VendorSimulator,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
 

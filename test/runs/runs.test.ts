@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
-import { serve, type LoggedRequest, type VendorSimulator } from '../../src/testing/simulators/index.ts'
+import { serve, type LoggedRequest, type VendorSimulator } from '../../simulators/src/index.ts'
 import { buildPackage, type Build } from '../process/build.ts'
 import { Child, killChildren } from '../process/child.ts'
 import { createSqliteFixture, type ProcessStoreFixture } from '../process/process-store-fixture.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { openStore } from '../../src/stores/open-store.ts'
 import type { Clock } from '../../src/contract/index.ts'
-import type { Fields, VendorSimulator } from '../../src/testing/simulators/index.ts'
+import type { Fields, VendorSimulator } from '../../simulators/src/index.ts'
 import type { Counts, Vendor } from './vendors.ts'
 
 export function fill(vendor: Vendor, simulator: VendorSimulator, clock: RunClock, { records }: Counts): string[] {

@@ -10,7 +10,7 @@ import {
   type LoggedRequest,
   type SimulatorPorts,
   type VendorSimulator,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 
 export interface Cycle {
   readonly sync: string

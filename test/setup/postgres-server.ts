@@ -19,7 +19,7 @@ import {
   runAsAccount,
   findUnprivilegedAccount,
   type OsAccount,
-} from '../../src/testing/simulators/postgres/binaries.ts'
+} from '../../simulators/src/postgres/binaries.ts'
 
 export interface PostgresOptions {
   /** Off by default: a test's data need not survive a crash of the machine. */

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
+import { RandomStream } from '../../src/testing/index.ts'
 import {
   ACCOUNTS,
   fillAccount,
   ManualClock,
-  RandomStream,
   applyWrite,
   type AccountName,
   type VendorSimulator,
-} from '../../src/testing/index.ts'
+} from '../../simulators/src/index.ts'
 
 const WRITES = 2_000
 const STEP_MS = 1_000

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { AirtableSimulator, type AirtableOptions } from '../../src/testing/simulators/airtable/simulator.ts'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
+import { AirtableSimulator, type AirtableOptions } from '../../simulators/src/airtable/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
 import { portsOf } from './ports.ts'
 
 interface Page {

@@ -15,7 +15,7 @@ import {
   type SimulatorPorts,
   type VendorOptions,
   type VendorSimulator,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { portsOf } from './ports.ts'
 
 interface Vendor {

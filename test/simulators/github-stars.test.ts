@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { request } from '@octokit/request'
 import { describe, expect, test } from 'vitest'
-import { GithubStarsSimulator, type GithubStarsOptions } from '../../src/testing/simulators/github-stars/simulator.ts'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
+import { GithubStarsSimulator, type GithubStarsOptions } from '../../simulators/src/github-stars/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
 import { portsOf } from './ports.ts'
 
 interface Star {

@@ -1,12 +1,8 @@
 import { Client } from '@hubspot/api-client'
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import {
-  DOCUMENTED_LIMITS,
-  HubspotSimulator,
-  type HubspotOptions,
-} from '../../src/testing/simulators/hubspot/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { DOCUMENTED_LIMITS, HubspotSimulator, type HubspotOptions } from '../../simulators/src/hubspot/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface Results {

@@ -1,7 +1,7 @@
 import ccxt, { type Exchange } from 'ccxt'
 import { describe, expect, test } from 'vitest'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../simulators/src/kraken/simulator.ts'
 import { portsOf } from './ports.ts'
 
 // A separate file, because the library takes seconds to load.

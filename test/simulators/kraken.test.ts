@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import {
-  KRAKEN_CREDENTIALS,
-  KrakenSimulator,
-  type KrakenOptions,
-} from '../../src/testing/simulators/kraken/simulator.ts'
-import { krakenSignature } from '../../src/testing/simulators/kraken/signature.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { KRAKEN_CREDENTIALS, KrakenSimulator, type KrakenOptions } from '../../simulators/src/kraken/simulator.ts'
+import { krakenSignature } from '../../simulators/src/kraken/signature.ts'
 import { portsOf } from './ports.ts'
 
 interface Answer {

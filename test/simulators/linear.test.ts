@@ -1,8 +1,8 @@
 import { LinearClient } from '@linear/sdk'
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { LinearSimulator, type LinearOptions } from '../../src/testing/simulators/linear/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { LinearSimulator, type LinearOptions } from '../../simulators/src/linear/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface Page {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { openOdata, type ServedOdata } from './odata/open-odata.ts'
-import type { OdataOptions } from '../../src/testing/simulators/odata/simulator.ts'
+import type { OdataOptions } from '../../simulators/src/odata/simulator.ts'
 import { portsOf } from './ports.ts'
 
 const V4 = {

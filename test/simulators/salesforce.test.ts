@@ -1,10 +1,10 @@
 import jsforce from 'jsforce'
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { churn } from '../../src/testing/simulators/kit/churn.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { SalesforceSimulator, type SalesforceOptions } from '../../src/testing/simulators/salesforce/simulator.ts'
-import { parseSoql } from '../../src/testing/simulators/salesforce/soql.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { churn } from '../../simulators/src/kit/churn.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { SalesforceSimulator, type SalesforceOptions } from '../../simulators/src/salesforce/simulator.ts'
+import { parseSoql } from '../../simulators/src/salesforce/soql.ts'
 import { portsOf } from './ports.ts'
 
 interface Answer {

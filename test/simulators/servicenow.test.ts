@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { parseEncodedQuery } from '../../src/testing/simulators/servicenow/encoded-query.ts'
-import { ServicenowSimulator, type ServicenowOptions } from '../../src/testing/simulators/servicenow/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { parseEncodedQuery } from '../../simulators/src/servicenow/encoded-query.ts'
+import { ServicenowSimulator, type ServicenowOptions } from '../../simulators/src/servicenow/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface Answer {

@@ -1,9 +1,9 @@
 import { Stripe } from 'stripe'
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { churn } from '../../src/testing/simulators/kit/churn.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { StripeSimulator, type StripeOptions } from '../../src/testing/simulators/stripe/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { churn } from '../../simulators/src/kit/churn.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { StripeSimulator, type StripeOptions } from '../../simulators/src/stripe/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface List {

@@ -1,8 +1,8 @@
 import { ApiError, Client, PostPaginator } from '@xdevplatform/xdk'
 import { describe, expect, test } from 'vitest'
-import { createSimulatorFetch } from '../../src/testing/simulators/kit/simulator-fetch.ts'
-import { serve } from '../../src/testing/simulators/kit/serve.ts'
-import { XSimulator, type XOptions } from '../../src/testing/simulators/x/simulator.ts'
+import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
+import { serve } from '../../simulators/src/kit/serve.ts'
+import { XSimulator, type XOptions } from '../../simulators/src/x/simulator.ts'
 import { portsOf } from './ports.ts'
 
 interface Page {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { airtable } from '../../src/sources/airtable/source.ts'
-import { AirtableSimulator } from '../../src/testing/simulators/index.ts'
+import { AirtableSimulator } from '../../simulators/src/index.ts'
 import { VendorFixture } from './vendor-fixture.ts'
 
 let stage: VendorFixture<AirtableSimulator>

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { bookmarks } from '../../src/sources/bookmarks/source.ts'
-import { XSimulator, type XOptions } from '../../src/testing/simulators/index.ts'
+import { XSimulator, type XOptions } from '../../simulators/src/index.ts'
 import { HOUR, MINUTE } from '../engine/engine-fixture.ts'
 import { setState } from '../strategies/run-strategy.ts'
 import { VendorFixture } from './vendor-fixture.ts'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { githubStars } from '../../src/sources/github-stars/source.ts'
 import { overlapsCursor, chooseWindow } from '../../src/sources/github-stars/overlapping-pages.ts'
-import { GithubStarsSimulator, type GithubStarsOptions } from '../../src/testing/simulators/index.ts'
+import { GithubStarsSimulator, type GithubStarsOptions } from '../../simulators/src/index.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { HOUR, MINUTE, SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'

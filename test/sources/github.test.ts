@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { github } from '../../src/sources/github/source.ts'
-import { GithubSimulator } from '../../src/testing/simulators/index.ts'
+import { GithubSimulator } from '../../simulators/src/index.ts'
 import { VendorFixture } from './vendor-fixture.ts'
 
 let stage: VendorFixture<GithubSimulator>

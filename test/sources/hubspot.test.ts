@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hubspot } from '../../src/sources/hubspot/source.ts'
-import { churn, HubspotSimulator } from '../../src/testing/simulators/index.ts'
+import { churn, HubspotSimulator } from '../../simulators/src/index.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'

@@ -3,7 +3,7 @@ import type { FailoverState } from '../../src/strategies/index.ts'
 import { kraken, type KrakenOptions } from '../../src/sources/kraken/source.ts'
 import { signRequest } from '../../src/sources/kraken/sign-request.ts'
 import { Secret } from '../../src/redaction/secret.ts'
-import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../src/testing/simulators/kraken/simulator.ts'
+import { KRAKEN_CREDENTIALS, KrakenSimulator } from '../../simulators/src/kraken/simulator.ts'
 import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { linear } from '../../src/sources/linear/source.ts'
-import { LinearSimulator } from '../../src/testing/simulators/index.ts'
+import { LinearSimulator } from '../../simulators/src/index.ts'
 import { MINUTE } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'
 

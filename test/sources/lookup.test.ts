@@ -13,14 +13,14 @@ import { salesforce } from '../../src/sources/salesforce/source.ts'
 import { servicenow } from '../../src/sources/servicenow/source.ts'
 import { sql } from '../../src/sources/sql/source.ts'
 import { stripe } from '../../src/sources/stripe/source.ts'
+import { RandomStream } from '../../src/testing/index.ts'
 import {
   ACCOUNTS,
   createSimulatorFetch,
   fillAccount,
   ManualClock,
-  RandomStream,
   type AccountName,
-} from '../../src/testing/index.ts'
+} from '../../simulators/src/index.ts'
 
 type Asked = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { salesforce } from '../../src/sources/salesforce/source.ts'
-import { churn, SalesforceSimulator } from '../../src/testing/simulators/index.ts'
+import { churn, SalesforceSimulator } from '../../simulators/src/index.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { planOf, SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { stripe } from '../../src/sources/stripe/source.ts'
-import { churn, StripeSimulator } from '../../src/testing/simulators/index.ts'
+import { churn, StripeSimulator } from '../../simulators/src/index.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'

@@ -9,7 +9,7 @@ import {
   type Fields,
   type LoggedRequest,
   type SimulatorPorts,
-} from '../../src/testing/simulators/index.ts'
+} from '../../simulators/src/index.ts'
 import { toRequestError } from '../../src/platform/request-error.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import { DATABASE, MINUTE, ref, EngineFixture, WORKER } from '../engine/engine-fixture.ts'

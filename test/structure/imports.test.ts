@@ -200,23 +200,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'sources/servicenow',
       'sources/stripe',
     ],
-    packages: [],
-  },
-  'testing/simulators/postgres': {
-    folders: ['contract', 'testing', 'runner/restate'],
-    packages: [
-      'node:child_process',
-      'node:crypto',
-      'node:events',
-      'node:fs',
-      'node:module',
-      'node:os',
-      'node:path',
-      'node:timers/promises',
-      'node:url',
-      '@photostructure/sqlite',
-      'pg',
-    ],
+    packages: ['@tidemark/simulators'],
   },
   testing: {
     folders: [
@@ -231,7 +215,6 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'stores/kit',
       'runner',
       'testing/simulation/vendors',
-      'testing/simulators/postgres',
     ],
     packages: [
       '@photostructure/sqlite',
@@ -315,6 +298,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'node:util',
       'commander',
       'picocolors',
+      '@tidemark/simulators',
     ],
   },
   advisor: { folders: ['values', 'sources', 'sources/kit'], packages: [] },
@@ -402,6 +386,38 @@ describe('the import table', () => {
       '../postgres/store.ts',
       './y.ts',
       'pg',
+    ])
+  })
+})
+
+describe('the simulators', () => {
+  const source = resolve(root, '../simulators/src')
+  const PACKAGES = ['pg', '@photostructure/sqlite']
+  /** A simulator plays the documentation of its vendor. With code of the source it would share its mistakes. */
+  const offencesOf = (file: string, code: string): string[] =>
+    importsIn(code)
+      .filter((target) =>
+        target.startsWith('.')
+          ? !resolve(source, dirname(file), target).startsWith(`${source}/`)
+          : !target.startsWith('node:') && !PACKAGES.includes(target),
+      )
+      .map((target) => `${file} imports ${target}`)
+
+  test('import their packages and each other, and nothing of the engine or the sources', () => {
+    const found = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+    expect(found.length).toBeGreaterThan(60)
+    expect(found.flatMap((file) => offencesOf(file, readFileSync(join(source, file), 'utf8')))).toEqual([])
+  })
+
+  test('the check can fail', () => {
+    expect(
+      offencesOf(
+        'stripe/list.ts',
+        "import { SyncError } from '../../../src/contract/index.ts'\nimport { stripe } from 'tidemark/sources/stripe'\nimport { x } from '../kit/ids.ts'",
+      ),
+    ).toEqual([
+      'stripe/list.ts imports ../../../src/contract/index.ts',
+      'stripe/list.ts imports tidemark/sources/stripe',
     ])
   })
 })

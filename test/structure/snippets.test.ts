@@ -31,6 +31,8 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
           'tidemark/connector': [join(root, 'src/connector/index.ts')],
           'tidemark/store': [join(root, 'src/stores/index.ts')],
           'tidemark/testing': [join(root, 'src/testing/index.ts')],
+          'tidemark/testing/vendors': [join(root, 'src/testing/simulation/vendors/index.ts')],
+          '@tidemark/simulators': [join(root, 'simulators/src/index.ts')],
           'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
         },
         typeRoots: [join(root, 'node_modules/@types')],
@@ -48,7 +50,7 @@ test('every path in the documents exists', () => {
   const missing: string[] = []
   for (const page of pages()) {
     const text = readFileSync(join(root, page), 'utf8')
-    for (const [, path] of text.matchAll(/`((?:src|test|docs|bench|examples|scripts)\/[\w./-]*)`/g)) {
+    for (const [, path] of text.matchAll(/`((?:src|simulators|test|docs|bench|examples|scripts)\/[\w./-]*)`/g)) {
       if (!existsSync(join(root, path!))) missing.push(`${page}: ${path}`)
     }
   }

@@ -1,16 +1,16 @@
-import { required } from '../../values/required.ts'
-import { systemRandom } from '../../platform/random.ts'
 import {
   ACCOUNTS,
   LaggingClock,
+  applyWrite,
   fillAccount,
   serve,
-  applyWrite,
   type AccountName,
   type ApiFault,
   type SimulatorServer,
   type VendorSimulator,
-} from '../../testing/simulators/index.ts'
+} from '@tidemark/simulators'
+import { required } from '../../values/required.ts'
+import { systemRandom } from '../../platform/random.ts'
 
 const VENDOR_NAMES = ['stripe', 'hubspot', 'github'] as const satisfies AccountName[]
 

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SIMULATORS_PACKAGE } from './import-simulators.ts'
 
 /** The root of the running package, which contains this file under `src` or `dist`. */
 const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/[\\/]$/, '')
@@ -8,6 +9,8 @@ const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace
 export interface OwnPackage {
   /** The version specifier for `dependencies` of a project in the folder. */
   readonly dependency: string
+  /** The same for the simulators. */
+  readonly simulators: string
   /** The folder of the checkout; null when running from node_modules. */
   readonly checkout: string | null
   /** Whether `npx tidemark` already works in the folder. */
@@ -34,20 +37,22 @@ export function findPackage(folder: string): OwnPackage {
   if (!PACKAGE_ROOT.includes(modules))
     return {
       dependency: `file:${toPosixPath(relative(folder, PACKAGE_ROOT) || '.')}`,
+      simulators: `file:${toPosixPath(relative(folder, join(PACKAGE_ROOT, 'simulators')))}`,
       checkout: PACKAGE_ROOT,
       runsHere,
     }
   const project = PACKAGE_ROOT.slice(0, PACKAGE_ROOT.lastIndexOf(modules))
-  const given = dependencyOf(project)
-  const dependency =
-    given?.startsWith('file:') === true
+  const specifierOf = (name: string): string => {
+    const given = dependencyOf(project, name)
+    return given?.startsWith('file:') === true
       ? `file:${toPosixPath(relative(folder, resolve(project, given.slice('file:'.length))))}`
       : `^${ownVersion()}`
-  return { dependency, checkout: null, runsHere }
+  }
+  return { dependency: specifierOf('tidemark'), simulators: specifierOf(SIMULATORS_PACKAGE), checkout: null, runsHere }
 }
 
 /**
- * Links the package and its command as `npm install` does for a `file:` folder, so that the project runs without a
+ * Links the package, its command and the simulators as `npm install` does for a `file:` folder, so that the project runs without a
  * network. Does nothing if node_modules exists. Returns whether `npx tidemark` works in the folder.
  */
 export function linkPackage(checkout: string, folder: string): boolean {
@@ -59,17 +64,22 @@ export function linkPackage(checkout: string, folder: string): boolean {
   chmodSync(command, 0o755)
   mkdirSync(join(modules, '.bin'), { recursive: true })
   symlinkSync(relative(modules, checkout), join(modules, 'tidemark'))
+  mkdirSync(dirname(join(modules, SIMULATORS_PACKAGE)))
+  symlinkSync(
+    relative(dirname(join(modules, SIMULATORS_PACKAGE)), join(checkout, 'simulators')),
+    join(modules, SIMULATORS_PACKAGE),
+  )
   symlinkSync(join('..', 'tidemark', 'dist', 'cli', 'main.js'), join(modules, '.bin', 'tidemark'))
   return true
 }
 
-function dependencyOf(project: string): string | undefined {
+function dependencyOf(project: string, name: string): string | undefined {
   try {
     const { dependencies, devDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<
       string,
       Record<string, string> | undefined
     >
-    return dependencies?.['tidemark'] ?? devDependencies?.['tidemark']
+    return dependencies?.[name] ?? devDependencies?.[name]
   } catch {
     return undefined
   }

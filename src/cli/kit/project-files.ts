@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { SIMULATORS_PACKAGE } from './import-simulators.ts'
 import { templatesFolder } from './own-package.ts'
 
 export interface ProjectFile {
@@ -32,6 +33,11 @@ const TEMPLATE_FILES: Readonly<Record<string, readonly string[]>> = {
 
 export function listTemplateFiles(template: string): readonly string[] {
   return TEMPLATE_FILES[template] ?? ['worker.ts']
+}
+
+/** Whether the worker of the template reads simulated data until its settings are set. */
+export function usesSimulators(template: string): boolean {
+  return readFileSync(join(templatesFolder(), template, 'worker.ts'), 'utf8').includes(`'${SIMULATORS_PACKAGE}'`)
 }
 
 /** Files of later templates override files of the same name. */

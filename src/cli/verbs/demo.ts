@@ -16,6 +16,7 @@ import { formatNumber } from '../kit/counts.ts'
 import { DemoReceiver } from '../kit/demo-receiver.ts'
 import type { DemoVendors } from '../kit/demo-vendors.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
+import { importSimulators } from '../kit/import-simulators.ts'
 import { createDisplay } from '../kit/progress.ts'
 import { readTemplate } from '../kit/project-files.ts'
 import { DEFAULT_PORT } from '../kit/serve-api.ts'
@@ -65,7 +66,7 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
   try {
     // Imported here so that other commands start without the simulators.
-    const { DemoVendors: Vendors } = await import('../kit/demo-vendors.ts')
+    const { DemoVendors: Vendors } = await importSimulators(() => import('../kit/demo-vendors.ts'))
     const vendors = await Vendors.open()
     undo.push(() => vendors.close())
     const target = await makeWorker(cli, folder, vendors)

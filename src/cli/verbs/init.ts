@@ -4,10 +4,11 @@ import { toValidName } from '../../config/names.ts'
 import { SyncError } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { VerbAction, Cli } from '../cli.ts'
+import { SIMULATORS_PACKAGE } from '../kit/import-simulators.ts'
 import { INIT_SOURCES, type InitSource, type InitSourceName } from '../kit/init-sources.ts'
 import { isoTime } from '../kit/json-document.ts'
 import { findPackage, linkPackage } from '../kit/own-package.ts'
-import { readTemplate, writeProject } from '../kit/project-files.ts'
+import { readTemplate, usesSimulators, writeProject } from '../kit/project-files.ts'
 
 interface InitFlags {
   readonly source?: InitSourceName
@@ -35,9 +36,14 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
     (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
   const source = INIT_SOURCES[name]
   const own = findPackage(folder)
+  const templates = name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`]
+  const packages = {
+    ...source.packages,
+    ...(templates.some(usesSimulators) && { [SIMULATORS_PACKAGE]: own.simulators }),
+  }
   const files = readTemplate(
-    name === 'harbour' ? ['worker'] : ['worker', `sources/${name}`],
-    templateValues(source, toValidName(basename(folder)).toLowerCase(), own.dependency),
+    templates,
+    templateValues({ ...source, packages }, toValidName(basename(folder)).toLowerCase(), own.dependency),
   )
   const { written, kept, clashing } = writeProject(folder, files, flags.force === true)
   if (clashing.length > 0) {
@@ -47,9 +53,10 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
     )
   }
   const linked = own.checkout !== null && linkPackage(own.checkout, folder)
-  // A linked checkout already has the dev packages.
+  // A linked checkout already has the simulators and the dev packages.
   const needsInstall =
-    !(own.runsHere || linked) || source.packages !== undefined || (source.devPackages !== undefined && !linked)
+    source.packages !== undefined ||
+    (!linked && (!own.runsHere || Object.keys(packages).length > 0 || source.devPackages !== undefined))
   const { terminal } = cli
   if (terminal.json) terminal.printDocument({ folder, source: name, written, kept, dependency: own.dependency, linked })
   else printSummary(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })

@@ -9,6 +9,7 @@ import { formatNumber } from '../kit/counts.ts'
 import { EXIT_OK, exitCodeOf } from '../kit/exit-code.ts'
 import { RawJson } from '../kit/json-document.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
+import { importSimulators } from '../kit/import-simulators.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { loadWorkerTarget } from '../kit/target.ts'
 
@@ -42,10 +43,12 @@ export const sim: VerbAction<[string | undefined, SimFlags]> = async (cli, file,
 
 async function simWorlds(cli: Cli, flags: SimFlags): Promise<number> {
   // Imported here because no other command needs the simulation.
-  const { simulate } = await import('../../testing/simulation/simulate.ts')
-  const { simulateVendors } = await import('../../testing/simulation/vendors/simulate-vendors.ts')
+  const simulate =
+    flags.vendors === undefined
+      ? (await import('../../testing/simulation/simulate.ts')).simulate
+      : (await importSimulators(() => import('../../testing/simulation/vendors/simulate-vendors.ts'))).simulateVendors
   const vendors = typeof flags.vendors === 'string' ? await parseVendors(flags.vendors) : undefined
-  const report = await (flags.vendors === undefined ? simulate : simulateVendors)({
+  const report = await simulate({
     ...(vendors && { vendors }),
     seeds: flags.seeds,
     firstSeed: flags.firstSeed,

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { airtable } from 'tidemark/sources/airtable'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until AIRTABLE_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('airtable', { unless: 'AIRTABLE_TOKEN', since: '{{now}}' })

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { bookmarks } from 'tidemark/sources/bookmarks'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until X_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('bookmarks', { unless: 'X_TOKEN', since: '{{now}}' })

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { alchemy, etherscan, evm } from 'tidemark/sources/evm'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until ALCHEMY_URL is set in .env, the worker reads a simulated chain in this process.
 const simulated = realOrSimulated('evm', { unless: 'ALCHEMY_URL', since: '{{now}}' })

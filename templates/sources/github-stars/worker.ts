@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { githubStars } from 'tidemark/sources/github-stars'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until GITHUB_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('github-stars', { unless: 'GITHUB_TOKEN', since: '{{now}}' })

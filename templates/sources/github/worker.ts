@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { github } from 'tidemark/sources/github'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until GITHUB_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('github', { unless: 'GITHUB_TOKEN', since: '{{now}}' })

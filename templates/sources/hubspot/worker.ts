@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { hubspot } from 'tidemark/sources/hubspot'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until HUBSPOT_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('hubspot', { unless: 'HUBSPOT_TOKEN', since: '{{now}}' })

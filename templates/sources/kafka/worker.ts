@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { kafka } from 'tidemark/sources/kafka'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until KAFKA_BROKERS is set in .env, the worker reads a simulated broker with new orders in this process.
 const simulated = realOrSimulated('kafka', { unless: 'KAFKA_BROKERS', since: '{{now}}' })

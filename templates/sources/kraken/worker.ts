@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { kraken } from 'tidemark/sources/kraken'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until KRAKEN_SECRET is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('kraken', { unless: 'KRAKEN_SECRET', since: '{{now}}' })

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { linear } from 'tidemark/sources/linear'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until LINEAR_KEY is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('linear', { unless: 'LINEAR_KEY', since: '{{now}}' })

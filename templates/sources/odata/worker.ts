@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { basic, odata } from 'tidemark/sources/odata'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until ODATA_PASSWORD is set in .env, the worker reads a simulated service in this process, then the one at `url`.
 const simulated = realOrSimulated('odata', { unless: 'ODATA_PASSWORD', since: '{{now}}' })

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { postgresCdc } from 'tidemark/sources/postgres-cdc'
-import { realOrEmbeddedPostgres } from 'tidemark/testing'
+import { realOrEmbeddedPostgres } from '@tidemark/simulators'
 
 // Until SOURCE_URL is set in .env, a small PostgreSQL with simulated edits runs in postgres/ while this worker reads it.
 // Its URL is in postgres/url; you can write to it as well. Your own server needs wal_level = logical.

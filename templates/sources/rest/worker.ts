@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { bearer, rest } from 'tidemark/sources/rest'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until API_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('stripe', { unless: 'API_TOKEN', since: '{{now}}' })

@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { salesforce } from 'tidemark/sources/salesforce'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until SALESFORCE_TOKEN is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('salesforce', { unless: 'SALESFORCE_TOKEN', since: '{{now}}' })

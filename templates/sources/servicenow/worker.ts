@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { servicenow } from 'tidemark/sources/servicenow'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until SERVICENOW_PASSWORD is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('servicenow', { unless: 'SERVICENOW_PASSWORD', since: '{{now}}' })

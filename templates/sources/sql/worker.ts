@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { sql } from 'tidemark/sources/sql'
-import { realOrSampleShop } from 'tidemark/testing'
+import { realOrSampleShop } from '@tidemark/simulators'
 
 // Until SOURCE_URL is set in .env, the worker reads a small SQLite file with simulated edits in this folder; you can
 // write to it as well. Your own database: postgres://…, mysql://…, mariadb://… or sqlite:path.

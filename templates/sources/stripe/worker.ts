@@ -1,6 +1,6 @@
 import { Worker } from 'tidemark'
 import { stripe } from 'tidemark/sources/stripe'
-import { realOrSimulated } from 'tidemark/testing'
+import { realOrSimulated } from '@tidemark/simulators'
 
 // Until STRIPE_KEY is set in .env, the worker reads a simulated account in this process.
 const simulated = realOrSimulated('stripe', { unless: 'STRIPE_KEY', since: '{{now}}' })

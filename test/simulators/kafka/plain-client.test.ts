@@ -1,7 +1,7 @@
 import { Kafka, logLevel, Partitioners, type Producer } from 'kafkajs'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/platform/clock.ts'
-import { KafkaSimulator, type KafkaOptions } from '../../../src/testing/index.ts'
+import { KafkaSimulator, type KafkaOptions } from '../../../simulators/src/index.ts'
 
 async function open(options: KafkaOptions = {}) {
   const simulator = new KafkaSimulator({ clock: systemClock }, options)

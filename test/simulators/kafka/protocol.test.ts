@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import { describe, expect, test } from 'vitest'
-import { crc32c } from '../../../src/testing/simulators/kafka/crc32c.ts'
-import { decodeBatches, encodeBatch, type RecordBatch } from '../../../src/testing/simulators/kafka/record-batch.ts'
-import { KafkaSimulator, ManualClock, type KafkaMessage, type KafkaOptions } from '../../../src/testing/index.ts'
+import { crc32c } from '../../../simulators/src/kafka/crc32c.ts'
+import { decodeBatches, encodeBatch, type RecordBatch } from '../../../simulators/src/kafka/record-batch.ts'
+import { KafkaSimulator, ManualClock, type KafkaMessage, type KafkaOptions } from '../../../simulators/src/index.ts'
 import { WireClient } from './wire-client.ts'
 
 const require = createRequire(import.meta.url)

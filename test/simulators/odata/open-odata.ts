@@ -1,7 +1,7 @@
-import { serve } from '../../../src/testing/simulators/kit/serve.ts'
-import type { SimulatorPorts } from '../../../src/testing/simulators/kit/simulator.ts'
+import { serve } from '../../../simulators/src/kit/serve.ts'
+import type { SimulatorPorts } from '../../../simulators/src/kit/simulator.ts'
 import { portsOf } from '../ports.ts'
-import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { standardParser } from './standard-parser.ts'
 
 export interface ServedOdata extends AsyncDisposable {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { builtInParser } from '../../../src/testing/simulators/odata/parse-query.ts'
-import { compilePredicate, type Row } from '../../../src/testing/simulators/odata/query.ts'
+import { builtInParser } from '../../../simulators/src/odata/parse-query.ts'
+import { compilePredicate, type Row } from '../../../simulators/src/odata/query.ts'
 import { standardParser } from './standard-parser.ts'
 
 const GUIDS = ['0a0a0a0a-0000-0000-0000-000000000001', 'ffffffff-0000-0000-0000-00000000000f']

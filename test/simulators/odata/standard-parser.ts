@@ -5,8 +5,8 @@ import {
   type Operand,
   type Operator,
   type QueryParser,
-} from '../../../src/testing/simulators/odata/query.ts'
-import type { EdmClass } from '../../../src/testing/simulators/odata/values.ts'
+} from '../../../simulators/src/odata/query.ts'
+import type { EdmClass } from '../../../simulators/src/odata/values.ts'
 
 /** Parses queries with a third-party parser of the whole standard: its errors are those of a real service. */
 export const standardParser: QueryParser = {

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { findEmbeddedPostgres } from '../../../src/testing/simulators/postgres/binaries.ts'
-import { SharedPostgres } from '../../../src/testing/simulators/postgres/shared-postgres.ts'
+import { findEmbeddedPostgres } from '../../../simulators/src/postgres/binaries.ts'
+import { SharedPostgres } from '../../../simulators/src/postgres/shared-postgres.ts'
 import { EmbeddedPostgres } from './embedded-postgres.ts'
 
 const never = new AbortController().signal

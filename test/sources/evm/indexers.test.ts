@@ -3,10 +3,10 @@ import { alchemy, etherscan, evm, type EvmOptions } from '../../../src/sources/e
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
 import { Secret } from '../../../src/redaction/secret.ts'
 import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
-import { AlchemySimulator } from '../../../src/testing/simulators/indexers/alchemy-simulator.ts'
-import { EtherscanSimulator } from '../../../src/testing/simulators/indexers/etherscan-simulator.ts'
-import { FakeChain, type TransactionDraft } from '../../../src/testing/simulators/indexers/fake-chain.ts'
-import { createSimulatorFetch } from '../../../src/testing/simulators/kit/simulator-fetch.ts'
+import { AlchemySimulator } from '../../../simulators/src/indexers/alchemy-simulator.ts'
+import { EtherscanSimulator } from '../../../simulators/src/indexers/etherscan-simulator.ts'
+import { FakeChain, type TransactionDraft } from '../../../simulators/src/indexers/fake-chain.ts'
+import { createSimulatorFetch } from '../../../simulators/src/kit/simulator-fetch.ts'
 import { MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
 
 const ME = `0x${'aa'.repeat(20)}`

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/platform/clock.ts'
-import { ERROR_CODES, type KafkaErrorName } from '../../../src/testing/simulators/kafka/error-codes.ts'
-import { KafkaSimulator, type KafkaApiName, type KafkaFault } from '../../../src/testing/simulators/index.ts'
+import { ERROR_CODES, type KafkaErrorName } from '../../../simulators/src/kafka/error-codes.ts'
+import { KafkaSimulator, type KafkaApiName, type KafkaFault } from '../../../simulators/src/index.ts'
 import { FAILURES, type KafkaCluster, type KafkaFailure } from '../../setup/kafka-cluster.ts'
 
 /** Per partition, as the mock has it. */

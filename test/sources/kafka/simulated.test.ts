@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { kafka, type KafkaStream, type TopicOptions } from '../../../src/sources/kafka/source.ts'
-import { KafkaSimulator, realOrSimulated, RandomStream, type KafkaOptions } from '../../../src/testing/index.ts'
+import { RandomStream } from '../../../src/testing/index.ts'
+import { KafkaSimulator, realOrSimulated, type KafkaOptions } from '../../../simulators/src/index.ts'
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseFixture } from '../sql/database-fixture.ts'
 

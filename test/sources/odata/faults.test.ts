@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ApiFault } from '../../../src/testing/simulators/kit/api-faults.ts'
-import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import type { ApiFault } from '../../../simulators/src/kit/api-faults.ts'
+import type { OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { planOf } from '../../engine/engine-fixture.ts'
 import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import type { OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { ODataFixture } from './odata-fixture.ts'
 
 const opened: ODataFixture[] = []

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { discover } from '../../../src/sources/odata/source.ts'
 import { parseMetadata } from '../../../src/sources/odata/metadata.ts'
 import { parseTags } from '../../../src/sources/odata/xml-tags.ts'
-import { createSimulatorFetch } from '../../../src/testing/simulators/index.ts'
+import { createSimulatorFetch } from '../../../simulators/src/index.ts'
 import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
 const V4 = `<?xml version="1.0" encoding="utf-8"?>

@@ -1,5 +1,5 @@
 import { odata, type CursorOptions, type ODataSource } from '../../../src/sources/odata/source.ts'
-import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { standardParser } from '../../simulators/odata/standard-parser.ts'
 import { VendorFixture } from '../vendor-fixture.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { odata } from '../../../src/sources/odata/source.ts'
-import { OdataSimulator, SERVICE_PATH } from '../../../src/testing/simulators/odata/simulator.ts'
+import { OdataSimulator, SERVICE_PATH } from '../../../simulators/src/odata/simulator.ts'
 import { standardParser } from '../../simulators/odata/standard-parser.ts'
 import { VendorFixture } from '../vendor-fixture.ts'
 import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { planOf } from '../../engine/engine-fixture.ts'
-import type { OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+import type { OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
 const opened: ODataFixture[] = []

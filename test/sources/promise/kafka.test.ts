@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest'
 import { kafka } from '../../../src/sources/kafka/source.ts'
 import { describeSource } from '../../../src/testing/describe-source.ts'
-import { KafkaSimulator } from '../../../src/testing/simulators/index.ts'
+import { KafkaSimulator } from '../../../simulators/src/index.ts'
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 

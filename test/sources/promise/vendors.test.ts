@@ -3,7 +3,7 @@ import { describeSource } from '../../../src/testing/describe-source.ts'
 import { RandomStream } from '../../../src/testing/simulation/random-stream.ts'
 import { OPT_IN_STREAMS, VENDOR_STREAMS } from '../../../src/testing/simulation/vendors/vendor-streams.ts'
 import type { VendorStream } from '../../../src/testing/simulation/vendors/vendor-stream.ts'
-import { createSimulatorFetch } from '../../../src/testing/simulators/index.ts'
+import { createSimulatorFetch } from '../../../simulators/src/index.ts'
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 

@@ -6,7 +6,7 @@ import {
   ServicenowSimulator,
   type SimulatorPorts,
   type VendorSimulator,
-} from '../../../src/testing/simulators/index.ts'
+} from '../../../simulators/src/index.ts'
 import { DATABASE } from '../../engine/engine-fixture.ts'
 import { VendorFixture } from '../vendor-fixture.ts'
 

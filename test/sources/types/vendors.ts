@@ -11,8 +11,8 @@ import {
   type ApiSimulator,
   type Fields,
   type VendorSimulator,
-} from '../../../src/testing/simulators/index.ts'
-import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../src/testing/simulators/odata/simulator.ts'
+} from '../../../simulators/src/index.ts'
+import { OdataSimulator, SERVICE_PATH, type OdataOptions } from '../../../simulators/src/odata/simulator.ts'
 import { portsOf } from '../../simulators/ports.ts'
 import { DATABASE, type OpenCase, type TypeCase } from './type-case.ts'
 

@@ -1,5 +1,5 @@
+import { AirtableSimulator } from '@tidemark/simulators'
 import { airtable } from '../../../sources/airtable/source.ts'
-import { AirtableSimulator } from '../../simulators/airtable/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 

@@ -1,5 +1,5 @@
+import { GithubSimulator } from '@tidemark/simulators'
 import { github } from '../../../sources/github/source.ts'
-import { GithubSimulator } from '../../simulators/github/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 

@@ -1,5 +1,5 @@
+import { HUBSPOT_DOCUMENTED_LIMITS, HubspotSimulator } from '@tidemark/simulators'
 import { hubspot } from '../../../sources/hubspot/source.ts'
-import { DOCUMENTED_LIMITS, HubspotSimulator } from '../../simulators/hubspot/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
@@ -13,7 +13,7 @@ const stream = (type: 'contacts' | 'companies', property: string): VendorStream 
   hasReplicas: true,
   readsWindows: true,
   retentionMs: 90 * 24 * 3_600_000,
-  open: (ports, { lag, limited }) => new HubspotSimulator(ports, { lag, ...(limited && DOCUMENTED_LIMITS) }),
+  open: (ports, { lag, limited }) => new HubspotSimulator(ports, { lag, ...(limited && HUBSPOT_DOCUMENTED_LIMITS) }),
   source: ({ pageSize }) => ({
     // Every cycle lists the archive, so deletions can be expected of each.
     ...hubspot({ accessToken: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize, archivedEveryMs: 0 })[type],

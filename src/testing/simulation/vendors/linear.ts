@@ -1,5 +1,5 @@
+import { LinearSimulator } from '@tidemark/simulators'
 import { linear } from '../../../sources/linear/source.ts'
-import { LinearSimulator } from '../../simulators/linear/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 import { required } from '../../../values/required.ts'

@@ -1,13 +1,19 @@
-import type { ApiFault } from '../../simulators/kit/api-faults.ts'
-import type { Fields, SimulatorPorts } from '../../simulators/kit/simulator.ts'
-import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
-import { VendorSimulator, type ApiCall, type VendorOptions } from '../../simulators/kit/vendor-simulator.ts'
-import type { Row } from '../../simulators/odata/query.ts'
-import { OdataSimulator, SERVICE_PATH } from '../../simulators/odata/simulator.ts'
+import {
+  OdataSimulator,
+  ODATA_SERVICE_PATH,
+  VendorSimulator,
+  type ApiCall,
+  type ApiFault,
+  type Fields,
+  type RecordVersion,
+  type OdataRow,
+  type SimulatorPorts,
+  type VendorOptions,
+} from '@tidemark/simulators'
 import { required } from '../../../values/required.ts'
 
 export const ORDERS = 'Orders'
-export const ODATA_URL = `https://vendor.test${SERVICE_PATH}`
+export const ODATA_URL = `https://vendor.test${ODATA_SERVICE_PATH}`
 
 export interface OdataServiceOptions extends VendorOptions {
   readonly version: 2 | 4
@@ -88,8 +94,8 @@ export class OdataService extends VendorSimulator {
     }
   }
 
-  #row(version: RecordVersion): Row {
-    const { At, ...row } = this.render(version) as Row
+  #row(version: RecordVersion): OdataRow {
+    const { At, ...row } = this.render(version) as OdataRow
     return { ...row, At: this.#options.version === 4 ? required(At, 'At') : String(At).slice(0, -1) }
   }
 }

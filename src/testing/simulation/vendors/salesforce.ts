@@ -1,5 +1,5 @@
+import { SalesforceSimulator } from '@tidemark/simulators'
 import { salesforce } from '../../../sources/salesforce/source.ts'
-import { SalesforceSimulator } from '../../simulators/salesforce/simulator.ts'
 import type { ResponseFault, VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 

@@ -1,5 +1,5 @@
+import { ServicenowSimulator } from '@tidemark/simulators'
 import { servicenow } from '../../../sources/servicenow/source.ts'
-import { ServicenowSimulator } from '../../simulators/servicenow/simulator.ts'
 import type { ResponseFault, VendorConditions, VendorSource, VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 

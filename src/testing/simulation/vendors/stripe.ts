@@ -1,6 +1,5 @@
+import { StripeSimulator, type Fields } from '@tidemark/simulators'
 import { stripe } from '../../../sources/stripe/source.ts'
-import type { Fields } from '../../simulators/kit/simulator.ts'
-import { StripeSimulator } from '../../simulators/stripe/simulator.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 import { required } from '../../../values/required.ts'

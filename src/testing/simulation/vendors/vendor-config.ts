@@ -1,4 +1,4 @@
-import type { IndexLag } from '../../simulators/kit/versioned-records.ts'
+import type { IndexLag } from '@tidemark/simulators'
 import type { FleetConditions } from '../fleet.ts'
 import { RESPONSE_FAULT_KINDS, type FaultKind } from '../fault-injector.ts'
 import { RandomStream } from '../random-stream.ts'

@@ -1,6 +1,5 @@
+import type { Fields, VendorSimulator } from '@tidemark/simulators'
 import type { Commit, JsonObject, LogEntry, SyncSignal, StateText, SyncRef } from '../../../contract/index.ts'
-import type { Fields } from '../../simulators/kit/simulator.ts'
-import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
 import type { Health } from '../../../runner/health.ts'
 import type { StoreMethod } from '../faulty-store.ts'
 import { isSameRecord } from '../same-record.ts'

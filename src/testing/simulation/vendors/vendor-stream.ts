@@ -1,8 +1,6 @@
+import type { Fields, IndexLag, SimulatorPorts, VendorSimulator } from '@tidemark/simulators'
 import type { Execute, JsonObject, SyncContext } from '../../../contract/index.ts'
 import type { PacerOptions } from '../../../worker/worker.ts'
-import type { Fields, SimulatorPorts } from '../../simulators/kit/simulator.ts'
-import type { IndexLag } from '../../simulators/kit/versioned-records.ts'
-import type { VendorSimulator } from '../../simulators/kit/vendor-simulator.ts'
 import type { RandomStream } from '../random-stream.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { RecordVersion } from '../../simulators/kit/versioned-records.ts'
+import type { RecordVersion } from '@tidemark/simulators'
 
 /** One write at the vendor, numbered in the true order of all writes. */
 export interface VendorWrite extends Pick<RecordVersion, 'id' | 'deleted' | 'modifiedAtMs' | 'visibleAtMs'> {

@@ -1,0 +1,2 @@
+export { simulateVendors } from './simulate-vendors.ts'
+export type { SimulateVendorsOptions } from './simulate-vendors.ts'
