@@ -16,6 +16,7 @@ export interface EntryPoint {
 }
 
 export const PAGES_FOLDER: string
+export const SIMULATORS_FOLDER: string
 export function readEntryPoints(packageFolder: string): EntryPoint[]
 export function listUndocumented(entryPoints: readonly EntryPoint[]): string[]
 export function renderPages(entryPoints: readonly EntryPoint[]): Map<string, string>

@@ -9,6 +9,8 @@ import { API, SymbolFlags } from 'typescript/unstable/sync'
 export const PAGES_FOLDER = 'docs/reference/api'
 
 const ROOT = resolve(import.meta.dirname, '..')
+/** The package of the simulators, built by `npm run build`. */
+export const SIMULATORS_FOLDER = join(ROOT, 'simulators')
 const CONFIG_NAME = 'tsconfig.api-reference.json'
 
 /**
@@ -190,11 +192,11 @@ function renderIndex(entryPoints) {
 }
 
 function pageName({ name }) {
-  return `${name.replaceAll('/', '-')}.md`
+  return `${name.replace('@', '').replaceAll('/', '-')}.md`
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const entryPoints = readEntryPoints(ROOT)
+  const entryPoints = [...readEntryPoints(ROOT), ...readEntryPoints(SIMULATORS_FOLDER)]
   const folder = join(ROOT, PAGES_FOLDER)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { basename, extname, join, relative, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { SyncError } from '../contract/index.ts'
@@ -114,7 +115,7 @@ async function loadNamedModules(
   return Object.fromEntries(modules.flat())
 }
 
-/** Maps `tidemark/sources/stripe` to its file, as in the package's exports. */
+/** Maps `tidemark/sources/stripe` to its file, as in the package's exports, and the simulators to theirs. */
 function listSubpaths(): Record<string, string> {
   const extension = extname(import.meta.url)
   const aliases: Record<string, string> = {}
@@ -136,7 +137,17 @@ function listSubpaths(): Record<string, string> {
     const file = join(PACKAGE_ROOT, folder, `index${extension}`)
     if (existsSync(file)) aliases[`tidemark/${name}`] = file
   }
-  return aliases
+  const simulators = findSimulators()
+  return simulators === null ? aliases : { ...aliases, '@tidemark/simulators': simulators }
+}
+
+/** The simulators installed beside the running package. Null without them; the worker then needs them itself. */
+function findSimulators(): string | null {
+  try {
+    return createRequire(import.meta.url).resolve('@tidemark/simulators')
+  } catch {
+    return null
+  }
 }
 
 function readDefaultExport(module: unknown, shownFile: string): WorkerLike {

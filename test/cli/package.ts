@@ -24,17 +24,14 @@ export function buildPackage(): string {
   const place = join(tmpdir(), `tidemark-cli-${fingerprint()}`)
   if (existsSync(place)) return place
   forgetOld()
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  if (!existsSync(join(ROOT, 'simulators/dist')))
+    execFileSync(process.execPath, [compiler, '-p', join(ROOT, 'simulators')], { stdio: 'pipe' })
   const making = mkdtempSync(join(tmpdir(), 'tidemark-cli-making-'))
   try {
     execFileSync(
       process.execPath,
-      [
-        join(ROOT, 'node_modules/typescript/bin/tsc'),
-        '-p',
-        join(ROOT, 'tsconfig.build.json'),
-        '--outDir',
-        join(making, 'dist'),
-      ],
+      [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(making, 'dist')],
       { stdio: 'pipe' },
     )
   } catch (error) {

@@ -6,6 +6,7 @@ import {
   PAGES_FOLDER,
   readEntryPoints,
   renderPages,
+  SIMULATORS_FOLDER,
   type EntryPoint,
 } from '../../scripts/api-reference.mjs'
 import { buildPackage, ROOT } from '../cli/package.ts'
@@ -17,7 +18,7 @@ const GENERIC_NAMES = ['Failure', 'Info', 'Item', 'Options', 'Pass', 'Place', 'P
 
 let entryPoints: EntryPoint[]
 beforeAll(() => {
-  entryPoints = readEntryPoints(buildPackage())
+  entryPoints = [...readEntryPoints(buildPackage()), ...readEntryPoints(SIMULATORS_FOLDER)]
 })
 
 describe('the API reference', () => {

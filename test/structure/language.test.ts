@@ -48,13 +48,17 @@ const EXCEPTIONS: readonly string[] = [
 
 describe('language', () => {
   test('texts and names use the plain words of the field', () => {
-    const findings = filesIn('src', 'console/src', 'docs', 'README.md').flatMap((path) => inspect(path))
+    const findings = filesIn('src', 'simulators/src', 'console/src', 'docs', 'README.md').flatMap((path) =>
+      inspect(path),
+    )
     expect(findings).toEqual([])
   })
 
   test('there are at most ten exceptions, and each is still needed', () => {
     expect(EXCEPTIONS.length).toBeLessThanOrEqual(10)
-    const texts = filesIn('src', 'console/src', 'docs', 'README.md').map((path) => readFileSync(path, 'utf8'))
+    const texts = filesIn('src', 'simulators/src', 'console/src', 'docs', 'README.md').map((path) =>
+      readFileSync(path, 'utf8'),
+    )
     expect(EXCEPTIONS.filter((exception) => !texts.some((text) => text.includes(exception)))).toEqual([])
   })
 

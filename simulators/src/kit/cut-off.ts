@@ -6,6 +6,7 @@ export function markCutOff(response: Response): Response {
   return response
 }
 
+/** Whether the connection breaks after the body of this response. */
 export function isCutOff(response: Response): boolean {
   return cutOffResponses.has(response)
 }

@@ -9,6 +9,7 @@ import {
 } from './values.ts'
 import { required } from '../kit/required.ts'
 
+/** An entity of the simulated service, as it is sent. */
 export type Row = Readonly<Record<string, EdmValue>>
 export type Properties = Readonly<Record<string, EdmType>>
 

@@ -56,6 +56,7 @@ export interface OdataOptions {
   readonly parser?: QueryParser
 }
 
+/** The path of the simulated service below its origin. */
 export const SERVICE_PATH = '/odata'
 
 interface StoredRow {

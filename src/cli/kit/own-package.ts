@@ -64,11 +64,9 @@ export function linkPackage(checkout: string, folder: string): boolean {
   chmodSync(command, 0o755)
   mkdirSync(join(modules, '.bin'), { recursive: true })
   symlinkSync(relative(modules, checkout), join(modules, 'tidemark'))
-  mkdirSync(dirname(join(modules, SIMULATORS_PACKAGE)))
-  symlinkSync(
-    relative(dirname(join(modules, SIMULATORS_PACKAGE)), join(checkout, 'simulators')),
-    join(modules, SIMULATORS_PACKAGE),
-  )
+  const simulators = join(modules, SIMULATORS_PACKAGE)
+  mkdirSync(dirname(simulators))
+  symlinkSync(relative(dirname(simulators), join(checkout, 'simulators')), simulators)
   symlinkSync(join('..', 'tidemark', 'dist', 'cli', 'main.js'), join(modules, '.bin', 'tidemark'))
   return true
 }
