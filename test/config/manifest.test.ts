@@ -188,8 +188,9 @@ describe('a manifest', () => {
     [
       'no connector of that name',
       MANIFEST.replace('connector: sql', 'connector: sqll'),
-      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\.$/,
+      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\. Did you mean "sql"\?$/,
     ],
+    ['an empty manifest', '', 'tidemark.yaml:1:1: it must be an object.'],
     [
       'a window that is no duration',
       MANIFEST.replace('PT5M', '5m'),
