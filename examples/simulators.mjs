@@ -37,8 +37,7 @@ export const SIMULATORS = {
     env: (url) => ({ HUBSPOT_URL: url, HUBSPOT_TOKEN: 'simulated' }),
     databases: { contacts: 'contacts', companies: 'companies' },
     change: (vendor) => someOf(vendor, 'contacts', { lastname: 'Renamed' }),
-    // A cycle reads the archive only every other time.
-    syncs: ['contacts', 'contacts'],
+    syncs: ['contacts'],
   },
   servicenow: {
     ...account('servicenow'),
@@ -46,7 +45,7 @@ export const SIMULATORS = {
     databases: { incidents: 'incident' },
     key: 'sys_id',
     change: (vendor) => someOf(vendor, 'incident', { state: '6' }),
-    syncs: ['incidents', 'incidents'],
+    syncs: ['incidents'],
   },
   github: {
     ...account('github'),

@@ -56,8 +56,14 @@ function findWorkerFile(file: string | undefined, folder: string): string {
   if (found !== undefined) return found
   throw new SyncError(
     'WORKER_NOT_FOUND',
-    file === undefined ? `No worker.ts found in ${folder}.` : `The file ${resolve(folder, file)} does not exist.`,
+    file === undefined ? `No worker.ts found in ${folder}.` : describeMissing(resolve(folder, file)),
   )
+}
+
+function describeMissing(path: string): string {
+  return statSync(path, { throwIfNoEntry: false }) === undefined
+    ? `The file ${path} does not exist.`
+    : `${path} is not a file.`
 }
 
 export function isManifest(path: string): boolean {

@@ -1,6 +1,6 @@
 import { SyncError, type Execute, type Lookup, type Mode } from '../contract/index.ts'
 import { DEFAULT_LIMITS, type SyncLimits, type PairPlan, type SweepPlan } from '../engine/sync-plan.ts'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../values/did-you-mean.ts'
 import { describeValue } from '../config/names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
 import type { DatabaseHandle, PacerHandle } from './worker.ts'

@@ -1,7 +1,7 @@
 import { SyncError } from '../contract/index.ts'
 import type { ExecuteWebhook, WebhookEvent } from '../webhooks/inbound-webhooks.ts'
 import type { WebhookVerifier } from '../webhooks/verify/verify.ts'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../values/did-you-mean.ts'
 import { describeValue } from '../config/names.ts'
 import type { DatabaseHandle } from './worker.ts'
 

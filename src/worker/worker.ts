@@ -3,7 +3,7 @@ import { SyncError, type DeleteMode, type Execute, type SchemaMode } from '../co
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../values/did-you-mean.ts'
 import { checkDatabaseName, checkName, describeValue } from '../config/names.ts'
 import { resolveOwner } from './owner.ts'
 import type { Schedule } from '../config/schedule.ts'

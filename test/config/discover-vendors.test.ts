@@ -62,7 +62,7 @@ test('RX2 Salesforce lists its objects that can be queried and followed, with th
   expect(invoice!.columns).toEqual(['Id', 'IsDeleted', 'CreatedDate', 'LastModifiedDate', 'SystemModstamp', 'Total__c'])
 })
 
-test('RX2 ServiceNow tells its tables, with the columns of those they extend; what has no stamp of its last change is left out', async () => {
+test('RX2 ServiceNow lists its tables with inherited columns; a table without a time of its last change is omitted', async () => {
   const vendor = new ServicenowSimulator(ports, {
     tables: { task: ['number'], incident: ['severity'], lost: [] },
     extends: { incident: 'task', lost: 'nowhere' },
@@ -101,7 +101,7 @@ test('RX2 Airtable lists the tables of the base', async () => {
   )
 })
 
-test('RX2 HubSpot tells the usual types and the account’s own; a token that may not see those reads the usual ones', async () => {
+test('RX2 HubSpot lists the standard types and those of the account; a token without access lists the standard ones', async () => {
   const types = { contacts: ['email'], p7_cars: ['colour'] }
   const vendor = new HubspotSimulator(ports, { types })
   const found = await ask('hubspot', { access_token: 'T' }, vendor)
@@ -116,7 +116,7 @@ test('RX2 HubSpot tells the usual types and the account’s own; a token that ma
   expect(await ask('hubspot', { access_token: 'T' }, forbidden)).toHaveLength(4)
 })
 
-test('RX7 what is called by another of its names, or is what the manifest makes it, is not told to be gone', async () => {
+test('RX7 a stream with an alias, or one that the manifest defines, is not reported as gone', async () => {
   await using served = await serve(new AirtableSimulator(ports, { baseId: 'appX', tables: ['Tasks'] }))
   const project = new Project()
   const drift = async (manifest: string): Promise<unknown> => {
@@ -134,7 +134,7 @@ test('RX7 what is called by another of its names, or is what the manifest makes 
   expect(await drift('connector: files\nconfig: { folder: . }\nstreams: [{ id: drop.people }]\n')).toEqual([])
 })
 
-test('RX2 RX7 the command asks with the manifest’s credentials, lists objects with keys and cursors, and tells what differs from what has landed', async () => {
+test('RX2 RX7 the command uses the credentials of the manifest, lists objects with keys and cursors, and shows the differences from the stored columns', async () => {
   const vendor = new SalesforceSimulator(
     { clock: { now: Date.now, sleep: async () => {} }, random: new RandomStream(1, 'vendor') },
     { token: 'open-sesame', objects: { Account: { Name: 'string', Colour__c: 'string' } } },

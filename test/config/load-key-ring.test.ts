@@ -59,7 +59,7 @@ describe('the encryption keys', () => {
     await right.close()
   })
 
-  test('are refused from a file that others can read, that is missing or damaged, without showing what is in it', () => {
+  test('are refused from a file that others can read, that is missing or damaged, without showing its contents', () => {
     writeFileSync(join(folder, 'ring'), KEY, { mode: 0o600 })
     for (const mode of [0o644, 0o640, 0o604, 0o620]) {
       chmodSync(join(folder, 'ring'), mode)
@@ -73,7 +73,7 @@ describe('the encryption keys', () => {
     expect(readFileSync(join(folder, 'app.db.key'), 'utf8')).toBe('not a key at all')
   })
 
-  test('Z5 a key file that went missing is not made anew over what it sealed: the error names it, and with it all is as it was', async () => {
+  test('Z5 a missing key file is not replaced while sealed data needs it: the error names it, and restoring it restores everything', async () => {
     const url = `sqlite:${join(folder, 'app.db')}`
     const store = await openStore(url, { environment: {} })
     const driver = await SyncDriver.acquire(store)

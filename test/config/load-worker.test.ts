@@ -139,6 +139,10 @@ describe('a worker file that cannot be used', () => {
     })
     mkdirSync(join(folder, 'worker.ts'))
     await expect(load()).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND' })
+    await expect(load('worker.ts')).rejects.toMatchObject({
+      code: 'WORKER_NOT_FOUND',
+      message: `${join(folder, 'worker.ts')} is not a file.`,
+    })
   })
 
   test.each([

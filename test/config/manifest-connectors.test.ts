@@ -174,6 +174,13 @@ describe('a manifest alone', () => {
     },
   )
 
+  test('a stream is named by the last part of its id', async () => {
+    const { config } = VENDORS['stripe']!
+    const path = manifest(`connector: stripe\nconfig: ${config}\nstreams:\n  - id: eu.stripe.customers\n`)
+    const { manifest: built } = await buildWorker(path, 'tidemark.yaml', {})
+    expect(built.syncs.map(({ name }) => name)).toEqual(['eu.stripe.customers-backfill', 'eu.stripe.customers'])
+  })
+
   test('a full refresh of an incremental stream reads everything each time', async () => {
     const { config, vendor: make, fill } = VENDORS['stripe']!
     const stream = '{ id: stripe.customers, mode: full_refresh }'
@@ -384,6 +391,11 @@ describe('invalid manifests', () => {
       'a stream that is not there',
       'connector: kraken\nconfig: { api_key: "${A}", api_secret: "${B}" }\nstreams:\n  - id: kraken.orders\n',
       /^tidemark\.yaml:4:5: kraken\.orders: Unknown stream "orders"\. The streams are ledgers, trades\.$/,
+    ],
+    [
+      'a misspelt stream',
+      'connector: kraken\nconfig: { api_key: "${A}", api_secret: "${B}" }\nstreams:\n  - id: kraken.ledger\n',
+      /^tidemark\.yaml:4:5: kraken\.ledger: Unknown stream "ledger"\. Did you mean "ledgers"\?$/,
     ],
     [
       'a name that is no table',

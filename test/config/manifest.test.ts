@@ -101,7 +101,7 @@ describe('a manifest', () => {
     expect((await loadWorker('tidemark.yaml', { folder })).worker.name).toBe('shop')
   })
 
-  test('R7 R8 its streams run on the engine, and their positions are in the registry, one for each', async () => {
+  test('R7 R8 its streams run on the engine, and each has a checkpoint in the registry', async () => {
     const shop = new DatabaseSync(join(folder, 'shop.db'))
     shop.exec(
       `CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, updated_at TEXT NOT NULL); CREATE TABLE countries (code TEXT PRIMARY KEY NOT NULL, name TEXT)`,
@@ -134,7 +134,7 @@ describe('a manifest', () => {
     }
   })
 
-  test('RX1 a stream keeps its rows and its position under its id, also when the table behind it is renamed', async () => {
+  test('RX1 a stream keeps its rows and its checkpoint under its id, also when the table behind it is renamed', async () => {
     const shop = new DatabaseSync(join(folder, 'shop.db'))
     shop.exec(
       `CREATE TABLE customers (id INTEGER PRIMARY KEY, updated_at TEXT NOT NULL); INSERT INTO customers VALUES (1, '2020-01-01T00:00:00Z')`,
@@ -188,8 +188,9 @@ describe('a manifest', () => {
     [
       'no connector of that name',
       MANIFEST.replace('connector: sql', 'connector: sqll'),
-      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\.$/,
+      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\. Did you mean "sql"\?$/,
     ],
+    ['an empty manifest', '', 'tidemark.yaml:1:1: it must be an object.'],
     [
       'a window that is no duration',
       MANIFEST.replace('PT5M', '5m'),
@@ -273,7 +274,7 @@ describe('a manifest', () => {
     else expect(message).toMatch(expected)
   })
 
-  test('`deletes` of a stream is that of its database; another value is refused where it stands, with the two there are', async () => {
+  test('`deletes` of a stream is that of its database; another value is refused with its line and the two allowed values', async () => {
     const deletesOf = async (value: string): Promise<unknown> => {
       const worker = await buildWorker(
         write(MANIFEST.replace('schema_strategy: discovery', `schema_strategy: discovery\n    deletes: ${value}`)),

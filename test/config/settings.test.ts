@@ -49,7 +49,7 @@ describe('settings', () => {
     expect(process.env['API_KEY']).toBeUndefined()
   })
 
-  test('tell vendors the trace only when they say so in the one word', () => {
+  test('send the trace to vendors only if the setting has the exact value', () => {
     expect(
       ['send', 'no', '', undefined].map(
         (TIDEMARK_TRACEPARENT) => resolveSettings({ environment: { TIDEMARK_TRACEPARENT }, folder }).sendTraceparent,
@@ -115,7 +115,7 @@ describe('a store URL', () => {
     await expect(openStore(url)).rejects.not.toThrow(/hunter2/)
   })
 
-  test('a bare path is told how to be written', () => {
+  test('a bare path is refused with the correct form', () => {
     expect(() => locateStore('data/app.db', '/base')).toThrow('sqlite:data/app.db')
   })
 

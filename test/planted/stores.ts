@@ -1,6 +1,6 @@
 import { inFile, type PlantedBug } from './planted-bug.ts'
 
-const RESOLVE = ['test/values/judge.test.ts', 'test/stores/sqlite.test.ts']
+const RESOLVE = ['test/values/resolve-landing.test.ts', 'test/stores/sqlite.test.ts']
 const SQLITE = ['test/stores/sqlite.test.ts']
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
 const SHAPES = ['test/stores/tables/shapes.pg.test.ts']

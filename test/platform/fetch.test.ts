@@ -99,7 +99,7 @@ describe('fetch', () => {
     expect(await (await createFetch({ bodyBytesMax: 1_800 })(`${url}/streamed`)).text()).toHaveLength(1_800)
   })
 
-  test('XD10: counts a compressed body as what it unfolds to', async () => {
+  test('XD10: counts a compressed body by its decompressed size', async () => {
     const bomb = gzipSync(Buffer.alloc(5_000_000))
     expect(bomb.length).toBeLessThan(10_000)
     const url = await serve((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb))
@@ -126,7 +126,7 @@ describe('fetch', () => {
     })
   })
 
-  test('XD7: a body that is cut off is an error, not an end, whatever told its length', async () => {
+  test('XD7: a body that is cut off is an error, not an end, however its length is declared', async () => {
     const whole = gzipSync('{"a":1}')
     const { url } = await serveBytes((socket, request) => {
       if (request.startsWith('GET /declared')) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf')

@@ -52,7 +52,7 @@ describe('the log', () => {
     expect((JSON.parse(line!) as { message: string }).message).toBe(hostile)
   })
 
-  test('Z18 XF17 caps what is long and what is many', () => {
+  test('Z18 XF17 truncates long values and long lists', () => {
     const fields = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, 'y'.repeat(100_000)]))
     const [line] = logged('debug', (log) => log.debug('x'.repeat(1_000_000), fields))
     expect(line!.length).toBeLessThan(100_000)

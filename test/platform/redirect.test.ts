@@ -12,7 +12,7 @@ const hopOf = (more: Partial<Hop> = {}): Hop => ({
 const to = (location: string, status = 302): Response => new Response(null, { status, headers: { location } })
 
 describe('the next request after a redirect', () => {
-  test('keeps its headers within the origin, and loses all that say who is asking elsewhere', () => {
+  test('keeps its headers within the origin, and drops the credentials for another origin', () => {
     expect([...resolveRedirect(to('/b'), hopOf())!.headers.keys()]).toEqual(['accept', 'x-api-key'])
     expect([...resolveRedirect(to('https://files.example.com/b'), hopOf())!.headers.keys()]).toEqual(['accept'])
   })

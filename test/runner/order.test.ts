@@ -116,7 +116,7 @@ describe('the due queue', () => {
     )
   })
 
-  test('of those who came at once each process reaches for another first', () => {
+  test('processes that start together each begin with a different sync', () => {
     const line = [
       { ...entry('a', 0, 0), tieBreaker: 0.9 },
       { ...entry('b', 500, 0), tieBreaker: 0.1 },

@@ -9,7 +9,7 @@ import {
   type Answers,
   type Question,
 } from '../../advisor/index.ts'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError } from '../../contract/index.ts'
 import type { Cli } from '../cli.ts'

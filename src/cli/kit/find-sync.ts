@@ -1,4 +1,4 @@
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError, type Store, type SyncRef } from '../../contract/index.ts'
 import type { WorkerTarget } from './target.ts'

@@ -1,6 +1,6 @@
 import { required } from '../../values/required.ts'
 import { SyncError, type ColumnChange, type SchemaColumn, type SchemaInfo } from '../../contract/index.ts'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 
 export interface ChangeFlags {

@@ -120,7 +120,7 @@ function printSummary({ terminal }: Cli, source: InitSource, { cd, written, kept
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
       ...(needsInstall ? ['npm install'] : []),
-      'npx tidemark run                                     # run it twice: the second run finds changes',
+      'npx tidemark run                                     # run it again later: it finds the changes since',
       `npx tidemark query "select * from ${source.database} limit 5"`,
       'npx tidemark status',
     ].map((line) => `  ${line}`),

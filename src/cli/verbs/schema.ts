@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError, type SchemaChangeState, type SchemaInfo, type Store } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError } from '../../contract/index.ts'
 import { explainAbsence, type AbsenceFacts } from '../../runner/absence.ts'

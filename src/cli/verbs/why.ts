@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError, type LogEntry, type Store } from '../../contract/index.ts'
 import { listChangedMembers } from '../../values/changed-members.ts'

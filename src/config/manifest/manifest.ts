@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
 import { isSyncError, SyncError, type DeleteMode, type SchemaMode } from '../../contract/index.ts'
 import { registerNamedSecret } from '../../redaction/known-secrets.ts'
-import { didYouMean } from '../did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../names.ts'
 import type { ScheduleInput } from '../schedule.ts'
 import type { JsonSchema } from '../../worker/schema.ts'
@@ -177,7 +177,7 @@ class ManifestDocument {
     return this.#errorAt(0, what, code)
   }
 
-  #toManifestError({ instancePath, keyword, message, params, parentSchema }: ErrorObject): SyncError {
+  #toManifestError({ instancePath, keyword, message, params, parentSchema, data }: ErrorObject): SyncError {
     const path = instancePath
       .split('/')
       .slice(1)
@@ -191,16 +191,24 @@ class ManifestDocument {
       const what = `${where}unknown field ${describeValue(name)}.${didYouMean(name, known) || ` The fields are ${known.join(', ')}.`}`
       return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
     }
-    // The value is not shown, because it may be a secret.
+    // The value is not shown, because it may be a secret. The suggestion is one of the allowed values.
+    if (keyword === 'enum') {
+      const allowed = (params['allowedValues'] as unknown[]).map(String)
+      const suggestion = typeof data === 'string' ? didYouMean(data, allowed) : ''
+      return this.error(
+        path,
+        `${where}it must be one of ${allowed.join(', ')}${suggestion === '' ? '' : `.${suggestion}`}`,
+      )
+    }
     const problem =
       keyword === 'required'
         ? `\`${String(params['missingProperty'])}\` is missing`
-        : keyword === 'enum'
-          ? `it must be one of ${(params['allowedValues'] as string[]).join(', ')}`
-          : keyword === 'const'
-            ? `it must be ${JSON.stringify(params['allowedValue'])}`
-            : keyword === 'not' || keyword === 'pattern'
-              ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
+        : keyword === 'const'
+          ? `it must be ${JSON.stringify(params['allowedValue'])}`
+          : keyword === 'not' || keyword === 'pattern'
+            ? `it is ${(parentSchema as { description?: string } | undefined)?.description ?? 'not allowed'}`
+            : keyword === 'type' && params['type'] === 'object'
+              ? 'it must be an object'
               : (message ?? 'it is not valid')
     return this.error(path, `${where}${problem}`)
   }

@@ -1,4 +1,5 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA, type ObjectSchema } from './config-schema.ts'
 import type {
   DiscoverContext,
@@ -88,11 +89,13 @@ function selectStream(
 ): SourceStream {
   const name = resolveStreamName(declaration, 'stream')
   const found = Object.hasOwn(streams, name) ? streams[name] : undefined
-  if (found === undefined)
+  if (found === undefined) {
+    const names = Object.keys(streams)
     throw new SyncError(
       'SOURCE_NOT_FOUND',
-      `Unknown stream "${name}". The streams are ${Object.keys(streams).join(', ')}.`,
+      `Unknown stream "${name}".${didYouMean(name, names) || ` The streams are ${names.join(', ')}.`}`,
     )
+  }
   return applyMode(found, declaration)
 }
 
