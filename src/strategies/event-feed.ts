@@ -3,18 +3,22 @@ import {
   isSyncError,
   SyncError,
   type Change,
-  type Execute,
+  type Page,
   type Remedy,
   type SyncContext,
 } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
 import { requireInstant, msToInstant, subtractMicrosecond } from './kit/instants.ts'
 import { sourceInvalidError, requireMode, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
-/** Describes how to read an event log. */
-export interface EventFeedOptions<Event> {
+/** Describes how to read an event log, and how its events become changes: one by one, or a page at a time. */
+export type EventFeedOptions<Event, Extra = never> = EventFeedReader<Event, Extra> &
+  (EventConversion<Event> | EventPageConversion<Event, Extra>)
+
+export interface EventFeedReader<Event, Extra = never> {
   /**
    * Returns the newest event, or nothing when the log is empty: then every later event is new. An event younger than
    * `lagMs` delays the anchor, so prefer an older one.
@@ -24,12 +28,13 @@ export interface EventFeedOptions<Event> {
    * Reads the events directly after the given one, in a page of the source's own size. An empty `after` means from the
    * start of the log: the log was empty when the anchor was captured.
    */
-  read(query: { readonly after: string }, context: SyncContext): Promise<EventFeedAnswer<Event>>
+  read(
+    query: { readonly after: string } & ExtraState<Extra>,
+    context: SyncContext,
+  ): Promise<EventFeedAnswer<Event, Extra>>
   /** When the event happened, RFC 3339 with a zone. */
   time(event: Event): string
   id(event: Event): string
-  /** Converts an event to any number of changes. Changes without `upstreamUpdatedAt` get the event's time. */
-  toChanges(event: Event): readonly Change[]
   /** Events younger than this may still get older neighbours, so they are left for the next cycle. */
   lagMs: number
   /** How the source orders the events of one page. */
@@ -38,15 +43,52 @@ export interface EventFeedOptions<Event> {
   retentionMs?: number
 }
 
+/** Converts each event by itself. */
+export interface EventConversion<Event> {
+  /** Converts an event to any number of changes. Changes without `upstreamUpdatedAt` get the event's time. */
+  toChanges(event: Event): readonly Change[]
+  toPage?: never
+}
+
+/** Converts a page of events at once, for a source that needs its neighbours, its state or further requests. */
+export interface EventPageConversion<Event, Extra = never> {
+  toPage(events: EventPage<Event, Extra>, context: SyncContext): Promise<Page<EventFeedState<Extra>>>
+  toChanges?: never
+}
+
+/** The events of one answer, in the order of the log. */
+export interface EventPage<Event, Extra = never> {
+  /** The events to convert, oldest first. */
+  readonly events: readonly Event[]
+  /** Events that are too young, and those after them: they are left for the next cycle. */
+  readonly left: readonly Event[]
+  /** Whether the source has newer events after those of the answer. */
+  readonly hasMore: boolean
+  /** The local clock before the request. */
+  readonly requestedAt: number
+  /** The state that the answer belongs to, with the extra state after the answer. */
+  readonly state: EventFeedState<Extra>
+  /** The page without its changes, if only the first `count` events are converted now. */
+  end(count: number): EventPageEnd<Extra>
+}
+
+/** A page up to one of its events. */
+export interface EventPageEnd<Extra = never> {
+  readonly hasMore: boolean
+  readonly nextState: EventFeedState<Extra>
+  /** Absent if some of the events are not converted. */
+  readonly tidemark?: string | null
+}
+
 /** A page of events. */
-export interface EventFeedAnswer<Event> extends ServerClock {
+export interface EventFeedAnswer<Event, Extra = never> extends ServerClock, ExtraAnswer<Extra> {
   readonly events: readonly Event[]
   /** Newer events follow after this page. */
   readonly hasMore: boolean
 }
 
 /** `cursor` is null while the log has never held an event. It is a valid cursor: every later event is new. */
-export type EventFeedState = EventFeedCursor | { readonly cursor: null }
+export type EventFeedState<Extra = never> = FeedCursorState & ExtraState<Extra>
 
 export interface EventFeedCursor {
   /** Id of the newest applied event, or of the anchor. */
@@ -81,19 +123,24 @@ export interface EventFeedCursor {
  * })
  * ```
  */
-export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExecute<EventFeedState> {
+export function eventFeed<Event, Extra = never>(
+  options: EventFeedOptions<Event, Extra>,
+): AnchoredExecute<EventFeedState<Extra>> {
   requireNumber('eventFeed', 'lagMs', options.lagMs, 0)
   if (options.retentionMs !== undefined) requireNumber('eventFeed', 'retentionMs', options.retentionMs, 1)
 
-  const read: Execute<EventFeedState> = async (state, context) => {
+  const execute = carryExtra<EventFeedState<Extra>, Extra>(async (state, context, extra) => {
     requireMode('eventFeed', 'incremental', context, 'a log of events does not list everything there is')
     if (state === undefined) return { changes: [], hasMore: false, nextState: await anchor(context) }
     checkState(state)
     if (state.cursor === null && isMissing(await options.anchor(context)))
       return { changes: [], hasMore: false, nextState: state }
     const after = isCursorExpired(state, options, context) ? null : state.cursor
+    const requestedAt = context.clock.now()
     const { answer, tookMs } = await measureRequest(context, () =>
-      after === null ? readFromStart(options, context) : options.read({ after }, context),
+      extra.read((carried) =>
+        after === null ? readFromStart(options, carried, context) : options.read({ after, ...carried }, context),
+      ),
     )
     const untilMs = lowerHorizon(
       pinHorizon('eventFeed', context.cycle, options.lagMs, undefined),
@@ -106,18 +153,33 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
     const unsafe = events.findIndex(({ instant }) => instant >= msToInstant(untilMs))
     // Stop at the first event that is too young, even if older ones follow it: the cursor would pass it.
     const safe = unsafe === -1 ? events : events.slice(0, unsafe)
-    const last = safe.at(-1)
-    const hasMore = answer.hasMore && safe.length === events.length && safe.length > 0
-    return {
-      tidemark: computeTidemark(safe, events, state, untilMs, answer.hasMore),
-      changes: safe.flatMap(({ event, instant, rank }) =>
-        options.toChanges(event).map((change) => stampUpdatedAt(change, instant, rank)),
-      ),
-      hasMore,
-      nextState: last === undefined ? state : toEventFeedCursor(last),
+    const end = (count: number): EventPageEnd<Extra> => {
+      const last = safe[count - 1]
+      const nextState = { ...(last === undefined ? state : toEventFeedCursor(last)), ...extra.state }
+      if (count < safe.length) return { hasMore: true, nextState }
+      return {
+        tidemark: computeTidemark(safe, events, state, untilMs, answer.hasMore),
+        hasMore: answer.hasMore && safe.length === events.length && safe.length > 0,
+        nextState,
+      }
     }
-  }
-  const anchor = async (context: SyncContext): Promise<EventFeedState> => {
+    if (options.toPage === undefined) return { changes: toStampedChanges(safe, options), ...end(safe.length) }
+    const page = await options.toPage(
+      {
+        events: safe.map(({ event }) => event),
+        left: events.slice(safe.length).map(({ event }) => event),
+        hasMore: answer.hasMore,
+        requestedAt,
+        state: { ...state, ...extra.state },
+        end,
+      },
+      context,
+    )
+    const converted = page.nextState?.extra
+    extra.state = converted === undefined ? {} : { extra: converted }
+    return page
+  })
+  const anchor = async (context: SyncContext): Promise<EventFeedState<Extra>> => {
     const event = await options.anchor(context)
     if (isMissing(event)) return { cursor: null }
     const newest = toRankedEvent(event, 0, options)
@@ -127,20 +189,22 @@ export function eventFeed<Event>(options: EventFeedOptions<Event>): AnchoredExec
     if (youngMs > 1) await context.clock.sleep(youngMs, context.signal)
     return toEventFeedCursor(newest)
   }
-  return Object.assign(read, {
+  return Object.assign(execute, {
     anchor,
     startsAtEnd: true,
     ...(options.retentionMs !== undefined && { retentionMs: Math.max(1, options.retentionMs - options.lagMs) }),
   })
 }
 
+type FeedCursorState = EventFeedCursor | { readonly cursor: null }
+
 /**
  * In a quiet log the source drops the cursor's event although no cycle was missed: the engine has checked that (see
  * Execute.retentionMs). Then every event still in the log is newer.
  */
-function isCursorExpired<Event>(
-  state: EventFeedState,
-  { retentionMs = Infinity }: EventFeedOptions<Event>,
+function isCursorExpired(
+  state: FeedCursorState,
+  { retentionMs = Infinity }: Pick<EventFeedReader<never>, 'retentionMs'>,
   { cycle }: SyncContext,
 ): boolean {
   return (
@@ -153,13 +217,14 @@ function isCursorExpired<Event>(
  * The log was empty when it was last read, so everything in it is new. Newest first, a page with more behind it is the
  * end of the log, not its start: only a backfill can recover the earlier events.
  */
-async function readFromStart<Event>(
-  options: EventFeedOptions<Event>,
+async function readFromStart<Event, Extra>(
+  options: Pick<EventFeedReader<Event, Extra>, 'read' | 'order'>,
+  extra: ExtraState<Extra>,
   context: SyncContext,
-): Promise<EventFeedAnswer<Event>> {
+): Promise<EventFeedAnswer<Event, Extra>> {
   const lost = (why: string, cause?: unknown): SyncError =>
     new SyncError('HISTORY_LOST', `The event log was empty at the last read, and ${why}.`, { cause })
-  const answer = await options.read({ after: '' }, context).catch((error: unknown) => {
+  const answer = await options.read({ after: '', ...extra }, context).catch((error: unknown) => {
     // A source that does not support this request rejects it with an error of its own. Transient errors are retried.
     const mayPass =
       context.signal.aborted || (isSyncError(error) && RETRYABLE_REMEDIES.has(ERROR_CODES[error.code].remedy))
@@ -182,7 +247,7 @@ function isMissing(event: unknown): event is undefined | null {
 function computeTidemark<Event>(
   safe: readonly RankedEvent<Event>[],
   events: readonly RankedEvent<Event>[],
-  state: EventFeedState,
+  state: FeedCursorState,
   untilMs: number,
   hasMore: boolean,
 ): string | null {
@@ -202,7 +267,9 @@ interface RankedEvent<Event> {
   readonly rank: number
 }
 
-function toRankedEvent<Event>(event: Event, rank: number, options: EventFeedOptions<Event>): RankedEvent<Event> {
+type EventFacts<Event> = Pick<EventFeedReader<Event>, 'id' | 'time'>
+
+function toRankedEvent<Event>(event: Event, rank: number, options: EventFacts<Event>): RankedEvent<Event> {
   const id = options.id(event)
   if (typeof id !== 'string' || id === '') throw sourceInvalidError('An event has no id.')
   const time = options.time(event)
@@ -212,8 +279,8 @@ function toRankedEvent<Event>(event: Event, rank: number, options: EventFeedOpti
 /** Sorts a page into log order and drops the cursor's own event, which is already applied. */
 function sortOldestFirst<Event>(
   events: readonly Event[],
-  state: EventFeedState,
-  options: EventFeedOptions<Event>,
+  state: FeedCursorState,
+  options: EventFacts<Event> & Pick<EventFeedReader<Event>, 'order' | 'lagMs'>,
 ): RankedEvent<Event>[] {
   const ordered = options.order === 'newest-first' ? events.toReversed() : events
   const ranked: RankedEvent<Event>[] = []
@@ -246,6 +313,12 @@ function toEventFeedCursor<Event>({ id, time, rank }: RankedEvent<Event>): Event
   return { cursor: id, cursorTime: time, ...(rank > 0 && { cursorRank: rank }) }
 }
 
+function toStampedChanges<Event>(safe: readonly RankedEvent<Event>[], options: EventConversion<Event>): Change[] {
+  return safe.flatMap(({ event, instant, rank }) =>
+    options.toChanges(event).map((change) => stampUpdatedAt(change, instant, rank)),
+  )
+}
+
 /**
  * Events with the same timestamp are ordered by the log. Their rank goes into the microseconds, so a key that was
  * deleted and recreated within one second keeps its newer version.
@@ -256,7 +329,7 @@ function stampUpdatedAt(change: Change, instant: string, rank: number): Change {
   return { ...change, upstreamUpdatedAt: `${instant.slice(0, 20)}${String(micros).padStart(6, '0')}Z` }
 }
 
-function checkState(state: EventFeedState): void {
+function checkState(state: FeedCursorState): void {
   if (state.cursor === null) return
   const { cursor, cursorTime } = state
   if (typeof cursor !== 'string' || cursor === '') throw stateRejectedError('eventFeed', '`cursor` is not an id')

@@ -12,13 +12,14 @@ import {
   type ItemFingerprint,
   type AnchorSearch,
 } from './kit/frontier-anchors.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { countEndClaim, isEndConfirmed, type EndClaim } from './kit/end-claim.ts'
 import { formatIso } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import type { ItemChanges } from './kit/to-changes.ts'
 
 /** The sync context and the page to read. A source may use only `cursor`. */
-export interface FetchContext extends SyncContext {
+export interface FetchContext<Extra = never> extends SyncContext, ExtraState<Extra> {
   /** Null: read from the newest item. */
   readonly cursor: string | null
   /** The newest item when the last forward pass ended; null without one, and always null in backfill. */
@@ -27,7 +28,7 @@ export interface FetchContext extends SyncContext {
 }
 
 /** A page of a list that is sorted newest first. */
-export interface FrontierPage<Item> {
+export interface FrontierPage<Item, Extra = never> extends ExtraAnswer<Extra> {
   /** Newest first. */
   readonly items: readonly Item[]
   /** Null only at the end of the list. The page is requested again before the end is accepted. */
@@ -55,7 +56,7 @@ export interface FrontierOptions<Item> {
 }
 
 /** Head and tail are independent: a forward pass never moves the tail, backfill never moves the head. */
-export interface FrontierState {
+export interface FrontierState<Extra = never> extends ExtraState<Extra> {
   /** The phase of the next page. */
   readonly phase: 'forward' | 'backfill'
   /** The newest item when the last forward pass ended, and its order. */
@@ -124,18 +125,22 @@ interface OrderedItem {
  * )
  * ```
  */
-export function frontier<Item>(
-  fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>,
+export function frontier<Item, Extra = never>(
+  fetchPage: (context: FetchContext<Extra>) => Promise<FrontierPage<Item, Extra>>,
   options: FrontierOptions<Item>,
-): Execute<FrontierState> {
+): Execute<FrontierState<Extra>> {
   if (typeof fetchPage !== 'function')
     throw new SyncError('SYNC_INVALID', `frontier: \`fetchPage\` is ${typeof fetchPage}, not a function.`)
   const { refreshMs = 15 * 60_000, anchorsMax = 500 } = options
   requireNumber('frontier', 'refreshMs', refreshMs, 0)
   requireNumber('frontier', 'anchorsMax', anchorsMax, ANCHOR_COUNT)
-  const list = new FrontierList(fetchPage, options, anchorsMax)
 
-  return async (state, context) => {
+  return carryExtra<FrontierState<Extra>, Extra>(async (state, context, extra) => {
+    const list = new FrontierList<Item>(
+      (query) => extra.read((carried) => fetchPage({ ...query, ...carried })),
+      options,
+      anchorsMax,
+    )
     if (state === undefined) return readFirstPage(list, context)
     checkState(state)
     switch (state.phase) {
@@ -147,11 +152,13 @@ export function frontier<Item>(
         state.phase satisfies never
         throw stateRejectedError('frontier', '`phase` is neither "forward" nor "backfill"')
     }
-  }
+  })
 }
 
+type FrontierPassState = Omit<FrontierState, 'extra'>
+
 /** The first page has no anchors to reach: it defines the head, and backfill continues where it ends. */
-async function readFirstPage<Item>(list: FrontierList<Item>, context: SyncContext): Promise<Page<FrontierState>> {
+async function readFirstPage<Item>(list: FrontierList<Item>, context: SyncContext): Promise<Page<FrontierPassState>> {
   const checkedAt = context.clock.now()
   const query = { cursor: null, sinceItemId: null, phase: 'forward' } as const
   const { newest, fingerprints, changes, nextCursor } = await list.read(query, context)
@@ -180,10 +187,10 @@ function getLastFingerprint(fingerprints: readonly ItemFingerprint[]): string {
 }
 
 async function readForward<Item>(
-  { pass, ending: claimed, ...state }: FrontierState,
+  { pass, ending: claimed, ...state }: FrontierPassState,
   list: FrontierList<Item>,
   context: SyncContext,
-): Promise<Page<FrontierState>> {
+): Promise<Page<FrontierPassState>> {
   const now = context.clock.now()
   const query = { cursor: pass?.headCursor ?? null, sinceItemId: state.headItemId ?? null, phase: 'forward' } as const
   const { newest, fingerprints, changes, nextCursor, reachedSince, restart } = await list.read(query, context, state)
@@ -230,7 +237,7 @@ async function readForward<Item>(
     headItemId === undefined ? undefined : { id: headItemId, ...(headOrder !== undefined && { order: headOrder }) }
   // At the end of the list without enough known items, the items of this pass replace the anchors.
   const isMet = reason !== 'end_of_data'
-  const settled: FrontierState = {
+  const settled: FrontierPassState = {
     ...rest,
     ...restart,
     phase: state.tailComplete ? 'forward' : 'backfill',
@@ -245,11 +252,11 @@ async function readForward<Item>(
 }
 
 async function readBackfill<Item>(
-  { tailCursor, ending: claimed, ...state }: FrontierState,
+  { tailCursor, ending: claimed, ...state }: FrontierPassState,
   list: FrontierList<Item>,
   refreshMs: number,
   context: SyncContext,
-): Promise<Page<FrontierState>> {
+): Promise<Page<FrontierPassState>> {
   const query = { cursor: tailCursor ?? null, sinceItemId: null, phase: 'backfill' } as const
   const { fingerprints, changes, nextCursor, restart } = await list.read(query, context, state)
   const anchors = list.mergeAnchors(state.anchors, fingerprints)
@@ -282,7 +289,7 @@ async function readBackfill<Item>(
   })
 }
 
-function buildPage(changes: Change[], endReason: string | null, nextState: FrontierState): Page<FrontierState> {
+function buildPage(changes: Change[], endReason: string | null, nextState: FrontierPassState): Page<FrontierPassState> {
   // At the end of a cycle, every item listed when the last complete pass began has been read.
   return {
     changes,
@@ -292,11 +299,11 @@ function buildPage(changes: Change[], endReason: string | null, nextState: Front
   }
 }
 
-function toTailState(nextCursor: string | null): Pick<FrontierState, 'tailCursor' | 'tailComplete'> {
+function toTailState(nextCursor: string | null): Pick<FrontierPassState, 'tailCursor' | 'tailComplete'> {
   return nextCursor === null ? { tailComplete: true } : { tailCursor: nextCursor, tailComplete: false }
 }
 
-function toHeadState(head: OrderedItem | undefined): Pick<FrontierState, 'headItemId' | 'headOrder'> {
+function toHeadState(head: OrderedItem | undefined): Pick<FrontierPassState, 'headItemId' | 'headOrder'> {
   return head === undefined ? {} : { headItemId: head.id, ...(head.order !== undefined && { headOrder: head.order }) }
 }
 
@@ -335,12 +342,12 @@ interface FrontierRead {
 
 /** Reads and validates pages of the source's list. */
 class FrontierList<Item> {
-  readonly #fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>
+  readonly #fetchPage: (context: FetchContext) => Promise<Omit<FrontierPage<Item>, 'extra'>>
   readonly #options: FrontierOptions<Item>
   readonly #anchorsMax: number
 
   constructor(
-    fetchPage: (context: FetchContext) => Promise<FrontierPage<Item>>,
+    fetchPage: (context: FetchContext) => Promise<Omit<FrontierPage<Item>, 'extra'>>,
     options: FrontierOptions<Item>,
     anchorsMax: number,
   ) {
@@ -352,7 +359,7 @@ class FrontierList<Item> {
   async read(
     query: Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>,
     context: SyncContext,
-    { restartedAt, headOrder }: Partial<FrontierState> = {},
+    { restartedAt, headOrder }: Partial<FrontierPassState> = {},
   ): Promise<FrontierRead> {
     try {
       return this.#parsePage(await this.#fetchPage({ ...context, ...query }), headOrder)
@@ -379,7 +386,7 @@ class FrontierList<Item> {
   }
 
   #parsePage(
-    { items, nextCursor, reachedSince = false }: FrontierPage<Item>,
+    { items, nextCursor, reachedSince = false }: Omit<FrontierPage<Item>, 'extra'>,
     headOrder: OrderedItem['order'],
   ): FrontierRead {
     if (!Array.isArray(items)) throw sourceInvalidError('A list page has no `items` array.')
@@ -418,7 +425,7 @@ function serializeAnchors(anchors: Anchors | readonly ItemFingerprint[]): Anchor
   return typeof anchors === 'string' ? anchors : anchors.map(({ fingerprint }) => fingerprint).join('')
 }
 
-function checkState(state: FrontierState): void {
+function checkState(state: FrontierPassState): void {
   const { anchors, checkedAt, pass, tailCursor, tailComplete } = state
   if (!isAnchors(anchors) || (pass !== undefined && !isAnchors(pass.anchors)))
     throw stateRejectedError('frontier', '`anchors` are not item fingerprints')

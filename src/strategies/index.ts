@@ -1,5 +1,15 @@
 export { eventFeed } from './event-feed.ts'
-export type { EventFeedAnswer, EventFeedCursor, EventFeedOptions, EventFeedState } from './event-feed.ts'
+export type {
+  EventConversion,
+  EventFeedAnswer,
+  EventFeedCursor,
+  EventFeedOptions,
+  EventFeedReader,
+  EventFeedState,
+  EventPage,
+  EventPageConversion,
+  EventPageEnd,
+} from './event-feed.ts'
 export { failover } from './failover/failover.ts'
 export type { Failover, FailoverOptions, ImportBatch, HistoryRepair } from './failover/failover.ts'
 export { pagedProvider } from './failover/paged-provider.ts'
@@ -76,6 +86,7 @@ export type { ListedFile, QueryTarget, SqlQuery } from './kit/cursor-queries.ts'
 export type { CursorKind, CursorValue } from './kit/cursor-values.ts'
 export { toEnvelope, toRegistryRecord } from './kit/envelope.ts'
 export type { Envelope, RegistryRecord } from './kit/envelope.ts'
+export type { ExtraAnswer, ExtraState } from './kit/extra.ts'
 export type { ServerClock } from './kit/horizon.ts'
 export type { PageInfo } from './kit/page-info.ts'
 export type { ListAnswer, ListPass } from './kit/list-pass.ts'

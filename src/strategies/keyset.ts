@@ -1,6 +1,7 @@
 import type { Change, SyncContext } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { countEndClaim, type EndClaimCount } from './kit/end-claim.ts'
 import { binaryIds, type CompareIds } from './kit/compare-ids.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
@@ -9,9 +10,9 @@ import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/str
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
 /** Describes how to read a list that is sorted by time and id. */
-export interface KeysetOptions<Item> {
+export interface KeysetOptions<Item, Extra = never> {
   /** Reads items strictly after `after`, up to and including `until`, sorted by (timestamp, id). */
-  read(query: KeysetQuery, context: SyncContext): Promise<KeysetAnswer<Item>>
+  read(query: KeysetQuery<Extra>, context: SyncContext): Promise<KeysetAnswer<Item, Extra>>
   /**
    * RFC 3339 with a zone. Kept as the source wrote it, compared to the microsecond. For a list that is swept, use a
    * timestamp that no write sets back, such as the creation time: a row that moves before the cursor is not seen, and
@@ -41,7 +42,7 @@ export interface KeysetOptions<Item> {
 }
 
 /** The bounds of one page. */
-export interface KeysetQuery {
+export interface KeysetQuery<Extra = never> extends ExtraState<Extra> {
   /** After it means: a later timestamp, or the same timestamp and a greater id. The id '' sorts before every other. */
   readonly after: KeysetCursor | undefined
   /** Inclusive upper bound; undefined in replace mode. Items above it are left for the next cycle. */
@@ -60,7 +61,7 @@ export interface KeysetCursor {
 }
 
 /** A page of items, in ascending order. */
-export interface KeysetAnswer<Item> extends ServerClock {
+export interface KeysetAnswer<Item, Extra = never> extends ServerClock, ExtraAnswer<Extra> {
   readonly items: readonly Item[]
   /** True when nothing follows, by the source's own combination of flags and lengths. */
   readonly end: boolean
@@ -71,7 +72,7 @@ export interface KeysetAnswer<Item> extends ServerClock {
 }
 
 /** Between cycles only the cursor is kept; the other fields belong to one cycle. */
-export interface KeysetState {
+export interface KeysetState<Extra = never> extends ExtraState<Extra> {
   /** As the source wrote it; null when nothing has been read yet. */
   readonly cursorTimestamp: string | null
   readonly cursorId: string | null
@@ -117,7 +118,7 @@ export interface KeysetState {
  * })
  * ```
  */
-export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<KeysetState> {
+export function keyset<Item, Extra = never>(options: KeysetOptions<Item, Extra>): AnchoredExecute<KeysetState<Extra>> {
   requireNumber('keyset', 'lagMs', options.lagMs, 0)
   requireNumber('keyset', 'limit', options.limit, 1)
   if (options.overlapMs !== undefined) requireNumber('keyset', 'overlapMs', options.overlapMs, 0)
@@ -130,7 +131,7 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
       ({ cursor }) => cursor.timestamp,
     )
 
-  const execute: AnchoredExecute<KeysetState> = async (state, context) => {
+  const execute = carryExtra<KeysetState<Extra>, Extra>(async (state, context, extra) => {
     const bounded = context.cycle.mode === 'incremental'
     const pinnedMs = bounded ? pinHorizon('keyset', context.cycle, lagMs, state?.untilMs) : Number.POSITIVE_INFINITY
     const { after, frontier } =
@@ -143,7 +144,9 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
       locator: state?.locator,
       left: state?.left,
     }
-    const { answer, tookMs } = await measureRequest(context, () => options.read(query, context))
+    const { answer, tookMs } = await measureRequest(context, () =>
+      extra.read((carried) => options.read({ ...query, ...carried }, context)),
+    )
     const now = context.clock.now()
     const untilMs = bounded ? lowerHorizon(pinnedMs, lagMs, answer, tookMs) : pinnedMs
 
@@ -214,8 +217,8 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
             ...(answer.left !== undefined && first === undefined && { left: answer.left }),
           },
     }
-  }
-  execute.anchor = async (context) => {
+  })
+  const anchor = async (context: SyncContext): Promise<KeysetState<Extra>> => {
     const pinnedMs = pinHorizon('keyset', context.cycle, lagMs, undefined)
     // One request, only to read the source's clock.
     const query = {
@@ -228,18 +231,20 @@ export function keyset<Item>(options: KeysetOptions<Item>): AnchoredExecute<Keys
     const { timestamp, id } = makeSyntheticCursor(lowerHorizon(pinnedMs, lagMs, answer, tookMs))
     return { cursorTimestamp: timestamp, cursorId: id }
   }
-  return execute
+  return Object.assign(execute, { anchor })
 }
+
+type KeysetCursorState = Pick<KeysetState, 'cursorTimestamp' | 'cursorId' | 'frontier'>
 
 interface KeysetStart {
   readonly after: KeysetCursor | undefined
   readonly frontier: KeysetCursor | undefined
 }
 
-function beginCycle<Item>(
-  state: KeysetState | undefined,
+function beginCycle(
+  state: KeysetCursorState | undefined,
   untilMs: number,
-  { since, overlapMs }: KeysetOptions<Item>,
+  { since, overlapMs }: Pick<KeysetOptions<unknown>, 'since' | 'overlapMs'>,
   context: SyncContext,
 ): KeysetStart {
   let stored = readStoredCursor(state)
@@ -271,11 +276,11 @@ function makeSyntheticCursor(ms: number): KeysetCursor {
   return { timestamp: formatIso(Math.floor(ms / 1_000) * 1_000), id: '' }
 }
 
-function resumeCycle(state: KeysetState | undefined): KeysetStart {
+function resumeCycle(state: KeysetCursorState | undefined): KeysetStart {
   return { after: readStoredCursor(state), frontier: state?.frontier }
 }
 
-function readStoredCursor(state: KeysetState | undefined): KeysetCursor | undefined {
+function readStoredCursor(state: KeysetCursorState | undefined): KeysetCursor | undefined {
   if (state === undefined || state.cursorTimestamp === null) return undefined
   const { cursorTimestamp, cursorId } = state
   if (typeof cursorTimestamp !== 'string' || canonicalizeInstant(cursorTimestamp) === null)
@@ -296,7 +301,7 @@ interface KeysetItem<Item> {
 function checkOrder<Item>(
   items: readonly Item[],
   after: KeysetCursor | undefined,
-  options: KeysetOptions<Item>,
+  options: Pick<KeysetOptions<Item>, 'timestamp' | 'id'>,
   compareIds: CompareIds,
 ): KeysetItem<Item>[] {
   let previous = after
@@ -349,10 +354,10 @@ function laterKeysetCursor(
 
 /** A replace cycle always starts from the beginning, so it leaves no state. */
 function buildEndState(
-  state: KeysetState | undefined,
+  state: KeysetCursorState | undefined,
   cursor: KeysetCursor | undefined,
   bounded: boolean,
-): KeysetState | undefined {
+): KeysetCursorState | undefined {
   if (!bounded || (state === undefined && cursor === undefined)) return undefined
   // Written without a cursor too: the horizon and the locator of this cycle must not remain in the state.
   return { cursorTimestamp: cursor?.timestamp ?? null, cursorId: cursor?.id ?? null }

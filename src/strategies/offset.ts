@@ -1,4 +1,5 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import {
   addPageToPass,
   FIRST_PASS,
@@ -11,13 +12,16 @@ import {
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes how to read a list by offset and limit. */
-export interface OffsetOptions {
-  read(query: { readonly offset: number; readonly limit: number }, context: SyncContext): Promise<ListAnswer>
+export interface OffsetOptions<Extra = never> {
+  read(
+    query: { readonly offset: number; readonly limit: number } & ExtraState<Extra>,
+    context: SyncContext,
+  ): Promise<ListAnswer & ExtraAnswer<Extra>>
   limit: number
 }
 
 /** The next offset, and the progress of the listing. */
-export interface OffsetState {
+export interface OffsetState<Extra = never> extends ExtraState<Extra> {
   readonly offset: number
   readonly pass: ListPass
 }
@@ -43,14 +47,14 @@ export interface OffsetState {
  * })
  * ```
  */
-export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
+export function offset<Extra = never>({ read, limit }: OffsetOptions<Extra>): Execute<OffsetState<Extra>> {
   requireNumber('offset', 'limit', limit, 1)
-  return async (state, context) => {
+  return carryExtra<OffsetState<Extra>, Extra>(async (state, context, extra) => {
     requireReplaceMode('offset', context)
     const { offset, pass } = state ?? { offset: 0, pass: FIRST_PASS }
     if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(pass?.count))
       throw stateRejectedError('offset', '`offset` or `pass` is missing')
-    const answer = await read({ offset, limit }, context)
+    const answer = await extra.read((carried) => read({ offset, limit, ...carried }, context))
     const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
     if (!isLastPage(answer, after.count))
@@ -59,5 +63,5 @@ export function offset({ read, limit }: OffsetOptions): Execute<OffsetState> {
     return again === null
       ? { changes, hasMore: false }
       : { changes, hasMore: true, nextState: { offset: 0, pass: again } }
-  }
+  })
 }

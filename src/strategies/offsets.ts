@@ -1,5 +1,6 @@
 import { isSyncError, SyncError, type Page, type SyncContext } from '../contract/index.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { carryExtra, type ExtraAnswer, type ExtraCarrier, type ExtraState } from './kit/extra.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
@@ -7,14 +8,14 @@ import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 export type PartitionOffsets = Readonly<Record<string, string>>
 
 /** Describes how to read the partitions of a log. */
-export interface OffsetsOptions<Message> {
+export interface OffsetsOptions<Message, Extra = never> {
   /** The current bounds of each partition: the oldest retained offset, and the one after the last. */
   bounds(context: SyncContext): Promise<Readonly<Record<string, { readonly low: string; readonly end: string }>>>
   /**
    * Reads messages of the partitions in `from`, each from its offset and before `until`, in offset order within a
    * partition. An offset that is no longer retained is a HISTORY_LOST error.
    */
-  read(query: OffsetsQuery, context: SyncContext): Promise<OffsetsAnswer<Message>>
+  read(query: OffsetsQuery<Extra>, context: SyncContext): Promise<OffsetsAnswer<Message, Extra>>
   /** The message's cursor, such as `3:1207`. */
   cursor(message: Message): string
   toChanges(message: Message): ItemChanges
@@ -23,7 +24,7 @@ export interface OffsetsOptions<Message> {
 }
 
 /** The range of offsets to read, by partition. */
-export interface OffsetsQuery {
+export interface OffsetsQuery<Extra = never> extends ExtraState<Extra> {
   readonly from: PartitionOffsets
   readonly until: PartitionOffsets
   /** As returned by the last answer. */
@@ -34,7 +35,7 @@ export interface OffsetsQuery {
 export type PartitionMarks = Readonly<Record<string, string>>
 
 /** Messages of a log, with the offsets that follow them. */
-export interface OffsetsAnswer<Message> {
+export interface OffsetsAnswer<Message, Extra = never> extends ExtraAnswer<Extra> {
   readonly messages: readonly Message[]
   /** The next offset of each partition; partitions that are not listed do not move. */
   readonly next: PartitionOffsets
@@ -43,7 +44,7 @@ export interface OffsetsAnswer<Message> {
 }
 
 /** Between cycles only `offsets` and `readAt` are kept; the other fields belong to one cycle. */
-export interface OffsetsState {
+export interface OffsetsState<Extra = never> extends ExtraState<Extra> {
   /** Everything below these offsets is committed. */
   readonly offsets: PartitionOffsets
   /** Start of the cycle that read them, RFC 3339. */
@@ -76,17 +77,19 @@ export interface OffsetsState {
  * })
  * ```
  */
-export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExecute<OffsetsState> {
+export function offsets<Message, Extra = never>(
+  options: OffsetsOptions<Message, Extra>,
+): AnchoredExecute<OffsetsState<Extra>> {
   if (options.tombstonesMs !== undefined) requireNumber('offsets', 'tombstonesMs', options.tombstonesMs, 1)
 
-  const execute: AnchoredExecute<OffsetsState> = async (state, context) => {
+  const execute = carryExtra<OffsetsState<Extra>, Extra>(async (state, context, extra) => {
     if (state !== undefined) checkState(state)
     const cycle = state?.until === undefined ? await beginCycle(state, options, context) : (state as OffsetsCycleState)
     const { readAt, until, added = {} } = cycle
     // New partitions are read last: a key that moved into one has its older messages in the others.
     const mustWait = hasUnread(cycle.offsets, until) && Object.keys(added).length > 0
     const from = mustWait ? cycle.offsets : { ...cycle.offsets, ...added }
-    const { messages, next, marks } = await readUnread(from, cycle, options, context)
+    const { messages, next, marks } = await readUnread(from, cycle, options, extra, context)
     const reached = { ...from, ...next }
     const hasMore = mustWait || hasUnread(reached, until)
     return {
@@ -107,20 +110,20 @@ export function offsets<Message>(options: OffsetsOptions<Message>): AnchoredExec
       // The bounds were read after this time, so every message in the log by then is below them.
       ...(!hasMore && { tidemark: readAt }),
       left: countUnread({ ...added, ...reached }, until),
-    } satisfies Page<OffsetsState>
-  }
-  execute.anchor = async (context) => {
+    } satisfies Page<OffsetsState<Extra>>
+  })
+  const anchor = async (context: SyncContext): Promise<OffsetsState<Extra>> => {
     const bounds = await options.bounds(context)
     return { offsets: mapPartitions(bounds, ({ end }) => end), readAt: formatCycleStart(context) }
   }
-  return Object.assign(execute, options.tombstonesMs !== undefined && { retentionMs: options.tombstonesMs })
+  return Object.assign(execute, { anchor }, options.tombstonesMs !== undefined && { retentionMs: options.tombstonesMs })
 }
 
-type OffsetsCycleState = OffsetsState & { readonly until: PartitionOffsets }
+type OffsetsCycleState = Omit<OffsetsState, 'extra'> & { readonly until: PartitionOffsets }
 
-async function beginCycle<Message>(
-  state: OffsetsState | undefined,
-  { bounds: boundsNow }: OffsetsOptions<Message>,
+async function beginCycle(
+  state: Pick<OffsetsState, 'offsets' | 'marks'> | undefined,
+  { bounds: boundsNow }: Pick<OffsetsOptions<never>, 'bounds'>,
   context: SyncContext,
 ): Promise<OffsetsCycleState> {
   const bounds = await boundsNow(context)
@@ -151,17 +154,20 @@ function checkOffset(
     throw lost(`but now ends at ${bounds.end}: the log was recreated or truncated`)
 }
 
-async function readUnread<Message>(
+async function readUnread<Message, Extra>(
   offsets: PartitionOffsets,
   { until, marks }: OffsetsCycleState,
-  options: OffsetsOptions<Message>,
+  options: OffsetsOptions<Message, Extra>,
+  extra: ExtraCarrier<Extra>,
   context: SyncContext,
-): Promise<OffsetsAnswer<Message>> {
+): Promise<OffsetsAnswer<Message, Extra>> {
   const unread = selectUnread(offsets, until)
   if (Object.keys(unread).length === 0) return { messages: [], next: {} }
   try {
     return checkAnswer(
-      await options.read({ from: unread, until, ...(marks !== undefined && { marks }) }, context),
+      await extra.read((carried) =>
+        options.read({ from: unread, until, ...(marks !== undefined && { marks }), ...carried }, context),
+      ),
       unread,
       until,
     )
@@ -183,11 +189,11 @@ async function readUnread<Message>(
   }
 }
 
-function checkAnswer<Message>(
-  answer: OffsetsAnswer<Message>,
+function checkAnswer<Answer extends Pick<OffsetsAnswer<unknown>, 'next'>>(
+  answer: Answer,
   from: PartitionOffsets,
   until: PartitionOffsets,
-): OffsetsAnswer<Message> {
+): Answer {
   for (const [partition, offset] of Object.entries(answer.next)) {
     const first = from[partition]
     const limit = until[partition]
@@ -255,7 +261,7 @@ function isOffset(value: unknown): value is string {
   return typeof value === 'string' && /^\d{1,19}$/.test(value)
 }
 
-function checkState({ offsets, until, added, marks = {}, readAt }: OffsetsState): void {
+function checkState({ offsets, until, added, marks = {}, readAt }: Omit<OffsetsState, 'extra'>): void {
   for (const [name, map] of Object.entries({ offsets, until: until ?? {}, added: added ?? {} })) {
     if (typeof map !== 'object' || map === null || !Object.values(map).every(isOffset))
       throw stateRejectedError('offsets', `\`${name}\` is not a map of offsets`)

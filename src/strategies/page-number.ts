@@ -1,4 +1,5 @@
 import type { Execute, SyncContext } from '../contract/index.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import {
   addPageToPass,
   FIRST_PASS,
@@ -11,14 +12,17 @@ import {
 import { requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes how to read a list by page number. */
-export interface PageNumberOptions {
-  read(query: { readonly page: number }, context: SyncContext): Promise<ListAnswer>
+export interface PageNumberOptions<Extra = never> {
+  read(
+    query: { readonly page: number } & ExtraState<Extra>,
+    context: SyncContext,
+  ): Promise<ListAnswer & ExtraAnswer<Extra>>
   /** The number of the first page; 1 by default. */
   firstPage?: number
 }
 
 /** The next page number, and the progress of the listing. */
-export interface PageNumberState {
+export interface PageNumberState<Extra = never> extends ExtraState<Extra> {
   readonly page: number
   readonly pass: ListPass
 }
@@ -40,14 +44,17 @@ export interface PageNumberState {
  * })
  * ```
  */
-export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<PageNumberState> {
+export function pageNumber<Extra = never>({
+  read,
+  firstPage = 1,
+}: PageNumberOptions<Extra>): Execute<PageNumberState<Extra>> {
   requireNumber('pageNumber', 'firstPage', firstPage, 0)
-  return async (state, context) => {
+  return carryExtra<PageNumberState<Extra>, Extra>(async (state, context, extra) => {
     requireReplaceMode('pageNumber', context)
     const { page, pass } = state ?? { page: firstPage, pass: FIRST_PASS }
     if (!Number.isSafeInteger(page) || !Number.isSafeInteger(pass?.count))
       throw stateRejectedError('pageNumber', '`page` or `pass` is missing')
-    const answer = await read({ page }, context)
+    const answer = await extra.read((carried) => read({ page, ...carried }, context))
     const after = addPageToPass(pass, answer)
     const changes = [...answer.changes]
     if (!isLastPage(answer, after.count)) return { changes, hasMore: true, nextState: { page: page + 1, pass: after } }
@@ -55,5 +62,5 @@ export function pageNumber({ read, firstPage = 1 }: PageNumberOptions): Execute<
     return again === null
       ? { changes, hasMore: false }
       : { changes, hasMore: true, nextState: { page: firstPage, pass: again } }
-  }
+  })
 }

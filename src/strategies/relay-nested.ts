@@ -1,18 +1,22 @@
 import { SyncError, type Change, type Execute, type SyncContext } from '../contract/index.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { waitForPace, computePace, type RateBudget, type RequestPace } from './kit/request-pace.ts'
 import { INITIAL_TALLY, decideListStep, type ListTally } from './kit/list-end.ts'
 import { readNextCursor, type PageInfo } from './kit/page-info.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes how to read a GraphQL connection whose nodes have a connection each. */
-export interface RelayNestedOptions {
+export interface RelayNestedOptions<Extra = never> {
   /** Reads one page of parents, each with the first page of its children. */
-  readOuter(query: { readonly after: string | null }, context: SyncContext): Promise<OuterAnswer>
+  readOuter(
+    query: { readonly after: string | null } & ExtraState<Extra>,
+    context: SyncContext,
+  ): Promise<OuterAnswer<Extra>>
   /** Reads the next page of exactly these parents. */
   readInner(
-    query: { readonly parents: readonly { readonly id: string; readonly after: string }[] },
+    query: { readonly parents: readonly { readonly id: string; readonly after: string }[] } & ExtraState<Extra>,
     context: SyncContext,
-  ): Promise<InnerAnswer>
+  ): Promise<InnerAnswer<Extra>>
   /** Parents per request. */
   parentsPerRequest?: number
   /** Maximum number of unfinished parents, which is at most one page of parents. */
@@ -20,7 +24,7 @@ export interface RelayNestedOptions {
 }
 
 /** A page of children of several parents. */
-export interface InnerAnswer {
+export interface InnerAnswer<Extra = never> extends ExtraAnswer<Extra> {
   readonly changes: readonly Change[]
   /** One entry per requested parent; `pageInfo` is null for a parent that no longer exists. */
   readonly parents: readonly NestedPage[]
@@ -40,7 +44,7 @@ export interface NestedPage {
 }
 
 /** A page of parents, with the first page of their children. */
-export interface OuterAnswer extends InnerAnswer {
+export interface OuterAnswer<Extra = never> extends InnerAnswer<Extra> {
   readonly pageInfo: PageInfo
   /** Parents on this page and in total, with the same effect. */
   readonly count?: number
@@ -48,7 +52,7 @@ export interface OuterAnswer extends InnerAnswer {
 }
 
 /** The cursors of the parents and of every unfinished parent. */
-export interface RelayNestedState {
+export interface RelayNestedState<Extra = never> extends ExtraState<Extra> {
   /** Cursor of the next page of parents. */
   readonly cursor: string | null
   /** There are no more pages of parents. */
@@ -88,28 +92,29 @@ export interface RelayNestedState {
  * })
  * ```
  */
-export function relayNested({
+export function relayNested<Extra = never>({
   readOuter,
   readInner,
   parentsPerRequest = 20,
   parentsMax = 500,
-}: RelayNestedOptions): Execute<RelayNestedState> {
+}: RelayNestedOptions<Extra>): Execute<RelayNestedState<Extra>> {
   requireNumber('relayNested', 'parentsPerRequest', parentsPerRequest, 1)
   requireNumber('relayNested', 'parentsMax', parentsMax, 1)
 
-  return async (state, context) => {
+  return carryExtra<RelayNestedState<Extra>, Extra>(async (state, context, extra) => {
     const nested = readUnfinishedParents(state)
     const isListing = context.cycle.mode === 'replace'
     await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
     let { cursor, outerDone = false, tally } = state ?? { cursor: null }
-    let answer: InnerAnswer
+    let answer: InnerAnswer<Extra>
     if (nested.size > 0) {
       const parents = [...nested].slice(0, parentsPerRequest).map(([id, { after }]) => ({ id, after }))
-      answer = await readInner({ parents }, context)
+      answer = await extra.read((carried) => readInner({ parents, ...carried }, context))
       updateParents(nested, answer, new Set(parents.map(({ id }) => id)), isListing, askedAt)
     } else {
-      const outer = await readOuter({ after: cursor }, context)
+      const after = cursor
+      const outer = await extra.read((carried) => readOuter({ after, ...carried }, context))
       const next = readNextCursor(outer.pageInfo, 'The outer connection')
       updateParents(nested, outer, null, isListing, askedAt)
       const count = outer.count ?? outer.parents.length
@@ -143,7 +148,7 @@ export function relayNested({
       hasMore,
       nextState: nextState && { ...nextState, ...(pace !== undefined && { pace }) },
     }
-  }
+  })
 }
 
 interface UnfinishedParent {
@@ -154,7 +159,7 @@ interface UnfinishedParent {
 /** Removes parents that are finished or gone. */
 function updateParents(
   nested: Map<string, UnfinishedParent>,
-  { parents }: InnerAnswer,
+  { parents }: Pick<InnerAnswer, 'parents'>,
   requested: Set<string> | null,
   isListing: boolean,
   now: number,
@@ -202,7 +207,7 @@ function toNestedState(
   }
 }
 
-function readUnfinishedParents(state: RelayNestedState | undefined): Map<string, UnfinishedParent> {
+function readUnfinishedParents(state: Omit<RelayNestedState, 'extra'> | undefined): Map<string, UnfinishedParent> {
   if (state === undefined) return new Map()
   if (state.cursor !== null && typeof state.cursor !== 'string')
     throw stateRejectedError('relayNested', '`cursor` is not a string')

@@ -1,18 +1,19 @@
 import type { Change, Execute, SyncContext } from '../contract/index.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { waitForPace, computePace, type RateBudget, type RequestPace } from './kit/request-pace.ts'
 import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from './kit/list-end.ts'
 import { readNextCursor, type PageInfo } from './kit/page-info.ts'
 import { stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes how to read a GraphQL connection. */
-export interface RelayOptions {
-  read(query: { readonly after: string | null }, context: SyncContext): Promise<RelayAnswer>
+export interface RelayOptions<Extra = never> {
+  read(query: { readonly after: string | null } & ExtraState<Extra>, context: SyncContext): Promise<RelayAnswer<Extra>>
   /** The value of `first`. A full page that claims to be the last is requested again before it is accepted. */
   limit?: number
 }
 
 /** A page of a GraphQL connection. */
-export interface RelayAnswer {
+export interface RelayAnswer<Extra = never> extends ExtraAnswer<Extra> {
   readonly changes: readonly Change[]
   readonly pageInfo: PageInfo
   /** The connection's `totalCount`, if it has one. A replace cycle that read fewer nodes does not end. */
@@ -22,7 +23,7 @@ export interface RelayAnswer {
 }
 
 /** The cursor of the next page, and the progress of the listing. */
-export interface RelayState {
+export interface RelayState<Extra = never> extends ExtraState<Extra> {
   readonly cursor: string | null
   readonly pace?: RequestPace
   /** Progress of a listing in replace mode. */
@@ -47,8 +48,8 @@ export interface RelayState {
  * })
  * ```
  */
-export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
-  return async (state, context) => {
+export function relay<Extra = never>({ read, limit }: RelayOptions<Extra>): Execute<RelayState<Extra>> {
+  return carryExtra<RelayState<Extra>, Extra>(async (state, context, extra) => {
     if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string')
       throw stateRejectedError('relay', '`cursor` is not a string')
     if (state?.tally !== undefined && !isListTally(state.tally))
@@ -56,7 +57,9 @@ export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
     await waitForPace(state?.pace, context)
     const askedAt = context.clock.now()
     const requested = state?.cursor ?? null
-    const { changes, pageInfo, total, budget } = await read({ after: requested }, context)
+    const { changes, pageInfo, total, budget } = await extra.read((carried) =>
+      read({ after: requested, ...carried }, context),
+    )
     const cursor = readNextCursor(pageInfo, 'The connection')
     const pace = computePace(budget, state?.pace, askedAt)
     const paced = pace !== undefined && { pace }
@@ -71,5 +74,5 @@ export function relay({ read, limit }: RelayOptions): Execute<RelayState> {
       hasMore: true,
       nextState: { cursor: step.kind === 'again' ? requested : cursor, ...paced, tally: step.tally },
     }
-  }
+  })
 }

@@ -1,14 +1,15 @@
 import type { Page, SyncContext } from '../contract/index.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
 import { numericIds, parseWholeNumber } from './kit/compare-ids.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
 import { formatIso } from './kit/instants.ts'
 import { sourceInvalidError, requireMode, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
 
 /** Describes how to read changes from a search with a limited number of results. */
-export interface SearchOptions<Item> {
-  read(query: SearchQuery, context: SyncContext): Promise<SearchAnswer<Item>>
+export interface SearchOptions<Item, Extra = never> {
+  read(query: SearchQuery<Extra>, context: SyncContext): Promise<SearchAnswer<Item, Extra>>
   /** Time of the last modification, in milliseconds. */
   modifiedMs(item: Item): number
   /** A positive whole number, as text. */
@@ -25,7 +26,7 @@ export interface SearchOptions<Item> {
 }
 
 /** Both bounds are inclusive, and only the first page of the answer is used. */
-export interface SearchQuery {
+export interface SearchQuery<Extra = never> extends ExtraState<Extra> {
   readonly fromMs: number
   readonly untilMs: number
   /** By `id` within one millisecond, with `id > afterId`; otherwise by `modified`. Always ascending. */
@@ -37,7 +38,7 @@ export interface SearchQuery {
 }
 
 /** A page of search results. */
-export interface SearchAnswer<Item> extends ServerClock {
+export interface SearchAnswer<Item, Extra = never> extends ServerClock, ExtraAnswer<Extra> {
   readonly items: readonly Item[]
   /**
    * Total matches, if the source reports them. A page with fewer items than this requires is rejected and read again.
@@ -46,7 +47,7 @@ export interface SearchAnswer<Item> extends ServerClock {
 }
 
 /** Between cycles only `cursorMs` is kept. */
-export type SearchState = SearchDeltaState | SearchDeadlockState
+export type SearchState<Extra = never> = (SearchDeltaState | SearchDeadlockState) & ExtraState<Extra>
 
 interface SearchDeltaState {
   readonly phase: 'delta'
@@ -112,19 +113,21 @@ interface SearchDeadlockState {
  * })
  * ```
  */
-export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<SearchState> {
+export function search<Item, Extra = never>(options: SearchOptions<Item, Extra>): AnchoredExecute<SearchState<Extra>> {
   const { limit, lagMs, lookBackMs, windowMax = 10_000 } = options
   requireNumber('search', 'lagMs', lagMs, 0)
   requireNumber('search', 'lookBackMs', lookBackMs, 0)
   requireNumber('search', 'limit', limit, 1)
   requireNumber('search', 'windowMax', windowMax, limit)
 
-  const execute: AnchoredExecute<SearchState> = async (state, context) => {
+  const execute = carryExtra<SearchState<Extra>, Extra>(async (state, context, extra) => {
     requireMode('search', 'incremental', context, 'a search from a point in time does not list all records')
     checkState(state)
     const untilMs = pinHorizon('search', context.cycle, lagMs, state?.untilMs)
     const runSearch = async (query: Omit<SearchQuery, 'limit'>): Promise<CheckedSearchPage<Item>> => {
-      const { answer, tookMs } = await measureRequest(context, () => options.read({ ...query, limit }, context))
+      const { answer, tookMs } = await measureRequest(context, () =>
+        extra.read((carried) => options.read({ ...query, limit, ...carried }, context)),
+      )
       const { items, total } = answer
       const isTooMany = total !== undefined && total > windowMax
       if (!isTooMany && total !== undefined && items.length < Math.min(total, limit)) {
@@ -159,8 +162,8 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
     if (state !== undefined) return readDelta({ ...beginCycle(state, untilMs, context), untilMs }, runSearch)
     const cursorMs = Math.min(context.cycle.startedAt - lookBackMs, untilMs)
     return readDelta({ phase: 'delta', cursorMs, untilMs, isFirst: true }, runSearch)
-  }
-  execute.anchor = async (context) => {
+  })
+  const anchor = async (context: SyncContext): Promise<SearchState<Extra>> => {
     const pinnedMs = pinHorizon('search', context.cycle, lagMs, undefined)
     // One request, only to read the source's clock.
     const query: SearchQuery = {
@@ -175,7 +178,7 @@ export function search<Item>(options: SearchOptions<Item>): AnchoredExecute<Sear
     const aheadMs = pinnedMs - lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     return { phase: 'delta', cursorMs: context.cycle.startedAt - lookBackMs - aheadMs }
   }
-  return Object.assign(execute, { startsAtEnd: true })
+  return Object.assign(execute, { anchor, startsAtEnd: true })
 }
 
 /** The time below which nothing is missing. A page's range is complete once the next page has matched its count. */
@@ -462,7 +465,11 @@ function halveIdSpan(low: bigint, throughId: string | undefined, idSpan: string 
       : parseWholeNumber(idSpan) * 2n
 }
 
-function toSearchItem<Item>(item: Item, index: number, options: SearchOptions<Item>): SearchItem<Item> {
+function toSearchItem<Item>(
+  item: Item,
+  index: number,
+  options: Pick<SearchOptions<Item>, 'modifiedMs' | 'id'>,
+): SearchItem<Item> {
   const modifiedMs = options.modifiedMs(item)
   if (!Number.isSafeInteger(modifiedMs) || modifiedMs < 0 || modifiedMs > YEAR_9999_MS)
     throw sourceInvalidError(`\`modifiedMs\` of item ${index + 1} on the page is not a time in milliseconds.`)
@@ -481,7 +488,7 @@ function beginCycle(state: SearchDeltaState, untilMs: number, { log }: SyncConte
   return { phase: 'delta', cursorMs: untilMs }
 }
 
-function checkState(state: SearchState | undefined): void {
+function checkState(state: SearchDeltaState | SearchDeadlockState | undefined): void {
   if (state === undefined) return
   switch (state.phase) {
     case 'delta':

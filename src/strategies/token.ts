@@ -1,11 +1,15 @@
 import { isSyncError, type Change, type Execute, type SyncContext } from '../contract/index.ts'
+import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { INITIAL_TALLY, isListTally, fingerprintLastRow, decideListStep, type ListTally } from './kit/list-end.ts'
 import { sourceInvalidError, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes how to read a list by page tokens. */
-export interface TokenOptions {
+export interface TokenOptions<Extra = never> {
   /** `token` is undefined on the first page. */
-  read(query: { readonly token: string | undefined }, context: SyncContext): Promise<TokenAnswer>
+  read(
+    query: { readonly token: string | undefined } & ExtraState<Extra>,
+    context: SyncContext,
+  ): Promise<TokenAnswer<Extra>>
   /** Rows on a full page. A full page that claims to be the last is requested again before it is accepted. */
   limit?: number
   /** In replace mode, request a single-page list twice: the page may be the last page of another read. */
@@ -13,7 +17,7 @@ export interface TokenOptions {
 }
 
 /** A page with the token of the next one. */
-export interface TokenAnswer {
+export interface TokenAnswer<Extra = never> extends ExtraAnswer<Extra> {
   readonly changes: readonly Change[]
   /** Opaque; null or absent on the last page. The empty string is a valid token. */
   readonly next?: string | null | undefined
@@ -27,7 +31,7 @@ export interface TokenAnswer {
 }
 
 /** The token of the next page, and the progress of the listing. */
-export interface TokenState {
+export interface TokenState<Extra = never> extends ExtraState<Extra> {
   readonly cursor: string | null
   /** Progress of a listing in replace mode. */
   readonly tally?: ListTally
@@ -55,14 +59,17 @@ export interface TokenState {
  * })
  * ```
  */
-export function token({ read, limit, confirms }: TokenOptions): Execute<TokenState> {
-  return async (state, context) => {
+export function token<Extra = never>({ read, limit, confirms }: TokenOptions<Extra>): Execute<TokenState<Extra>> {
+  return carryExtra<TokenState<Extra>, Extra>(async (state, context, extra) => {
     if (state !== undefined && state.cursor !== null && typeof state.cursor !== 'string')
       throw stateRejectedError('token', '`cursor` is not a string')
     if (state?.tally !== undefined && !isListTally(state.tally))
       throw stateRejectedError('token', '`tally` is not a count of rows')
     const requested = state?.cursor ?? null
-    const answer = await readOrEnd(read({ token: requested ?? undefined }, context), state)
+    const answer = await readOrEnd(
+      extra.read((carried) => read({ token: requested ?? undefined, ...carried }, context)),
+      state,
+    )
     if (answer === null) return { changes: [], hasMore: false }
     const changes = [...answer.changes]
     const { next, resume } = answer
@@ -99,11 +106,14 @@ export function token({ read, limit, confirms }: TokenOptions): Execute<TokenSta
     // One of the two empty answers may be wrong. Both agree up to the token of the first.
     const isAgreed = !hasMore && cursor !== null && changes.length === 0
     return { changes, hasMore, nextState: { cursor: isAgreed ? (state?.resume ?? cursor) : cursor } }
-  }
+  })
 }
 
 /** Some sources discard a listing with its last page. Their refusal to return that page again confirms the end. */
-async function readOrEnd(answer: Promise<TokenAnswer>, state: TokenState | undefined): Promise<TokenAnswer | null> {
+async function readOrEnd<Extra>(
+  answer: Promise<TokenAnswer<Extra>>,
+  state: TokenState<Extra> | undefined,
+): Promise<TokenAnswer<Extra> | null> {
   try {
     return await answer
   } catch (error) {

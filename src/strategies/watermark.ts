@@ -16,22 +16,23 @@ import {
   type CursorKind,
   type CursorValue,
 } from './kit/cursor-values.ts'
+import { carryExtra, type ExtraAnswer, type ExtraCarrier, type ExtraState } from './kit/extra.ts'
 import { lowerHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
 import { msToInstant, formatIso, requireInstant } from './kit/instants.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 
 /** Describes a stream with a field that every change increases. */
-export interface WatermarkOptions {
+export interface WatermarkOptions<Extra = never> {
   /** `<namespace>.<entity>`; it does not change when the table is renamed. */
   streamId: string
   /** The field that every change to a record increases. */
   cursorField: string
   /** The ordering of its values; instants by default. */
   cursorKind?: CursorKind
-  /** The fields that identify a record. */
-  key: readonly string[]
+  /** The fields that identify a record; a function reads them from the source's metadata. */
+  key: readonly string[] | ((context: SyncContext) => Promise<readonly string[]>)
   /** Reads one page. `sqlQuery`, `soqlQuery`, `odataQuery` and `newerFiles` build the query. */
-  read(query: WatermarkQuery, context: SyncContext): Promise<WatermarkAnswer>
+  read(query: WatermarkQuery<Extra>, context: SyncContext): Promise<WatermarkAnswer<Extra>>
   limit: number
   /**
    * Every cycle re-reads this much, as an ISO 8601 duration such as `PT5M`: for clock skew and rows that appear late.
@@ -57,7 +58,7 @@ export interface WatermarkOutput extends WatermarkInput {
 }
 
 /** The bounds and order of one page. `sqlQuery`, `soqlQuery` and `odataQuery` write it as a query. */
-export interface WatermarkQuery {
+export interface WatermarkQuery<Extra = never> extends ExtraState<Extra> {
   readonly input: WatermarkInput
   /** The lower bound of the cycle; null to read everything. */
   readonly from: { readonly cursor: CursorValue; readonly bound: '>' | '>=' } | null
@@ -71,7 +72,7 @@ export interface WatermarkQuery {
 }
 
 /** A page of records. */
-export interface WatermarkAnswer extends ServerClock {
+export interface WatermarkAnswer<Extra = never> extends ServerClock, ExtraAnswer<Extra> {
   readonly items: readonly JsonObject[]
   readonly end: boolean
   /** The source's own link to the next page. Linked pages need no order. */
@@ -79,7 +80,7 @@ export interface WatermarkAnswer extends ServerClock {
 }
 
 /** Between cycles this is the output of the last cycle; `run` exists only within one. */
-export interface WatermarkState extends WatermarkInput {
+export interface WatermarkState<Extra = never> extends WatermarkInput, ExtraState<Extra> {
   readonly records_emitted?: number
   readonly run?: WatermarkRun
 }
@@ -123,15 +124,15 @@ interface WatermarkRun {
  * })
  * ```
  */
-export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
+export function watermark<Extra = never>(options: WatermarkOptions<Extra>): Execute<WatermarkState<Extra>> {
   const { cursorKind: kind = 'instant' } = options
   const windowMs = checkOptions(options, kind)
 
-  return async (state, context) => {
+  return carryExtra<WatermarkState<Extra>, Extra>(async (state, context, extra) => {
     const isReplace = context.cycle.mode === 'replace'
     const input = buildInput(state, options, kind)
     const run = state?.run ?? (isReplace ? createFullRun(options.limit) : beginRun(state, options, windowMs))
-    const { answer, limit, tookMs } = await readPage(buildQuery(input, run), options, context)
+    const { answer, limit, tookMs } = await readPage(buildQuery(input, run), options, extra, context)
     const { items, end, page } = answer
     if (!end && items.length === 0 && typeof page !== 'string')
       throw sourceInvalidError(
@@ -157,7 +158,8 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
       ? null
       : cursors.reduce<CursorValue | null>((top, cursor) => laterCursor(kind, top, cursor as CursorValue), run.max)
     const emitted = run.emitted + items.length
-    const changes = items.map((item) => toChange(item, options, kind, run.full))
+    const fields = { key: await readKey(options, context), cursorField: options.cursorField }
+    const changes = items.map((item) => toChange(item, fields, kind, run.full))
     // Without a window nothing bounds how late a row may appear, so the engine derives the tidemark.
     const tidemark = windowMs === 0 ? undefined : formatIso(Math.min(untilMs, context.cycle.startedAt) - windowMs)
     if (end)
@@ -170,7 +172,7 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
         }),
       }
     const next =
-      typeof page === 'string' ? { page } : { after: toPageCursor(required(items.at(-1), 'the last record'), options) }
+      typeof page === 'string' ? { page } : { after: toPageCursor(required(items.at(-1), 'the last record'), fields) }
     return {
       changes,
       hasMore: true,
@@ -189,19 +191,16 @@ export function watermark(options: WatermarkOptions): Execute<WatermarkState> {
         },
       },
     }
-  }
+  })
 }
 
 function checkOptions(
-  { streamId, cursorField, key, limit, safetyWindow, since, strict }: WatermarkOptions,
+  { streamId, cursorField, key, limit, safetyWindow, since, strict }: Omit<WatermarkOptions, 'read'>,
   kind: CursorKind,
 ): number {
-  const refuse = (what: string): never => {
-    throw new SyncError('SYNC_INVALID', `watermark: ${what}.`)
-  }
   requireNumber('watermark', 'limit', limit, 1)
   if (!streamId || !cursorField) refuse('`streamId` and `cursorField` must name the stream and its cursor')
-  if (key.length === 0) refuse('`key` must name at least one field')
+  if (typeof key !== 'function') checkKey(key)
   if (since !== undefined && !isCursorValue(kind, since)) refuse('`since` is not a valid cursor value')
   if (safetyWindow === undefined) return 0
   const windowMs = parseDurationMs(safetyWindow)
@@ -211,10 +210,22 @@ function checkOptions(
   return windowMs
 }
 
+async function readKey({ key }: Pick<WatermarkOptions, 'key'>, context: SyncContext): Promise<readonly string[]> {
+  return typeof key === 'function' ? checkKey(await key(context)) : key
+}
+
+function checkKey(key: readonly string[]): readonly string[] {
+  return key.length === 0 ? refuse('`key` must name at least one field') : key
+}
+
+function refuse(what: string): never {
+  throw new SyncError('SYNC_INVALID', `watermark: ${what}.`)
+}
+
 /** A state may have been edited by hand, and the cursor field may have changed since. */
 function buildInput(
-  state: WatermarkState | undefined,
-  { streamId, cursorField }: WatermarkOptions,
+  state: WatermarkInput | undefined,
+  { streamId, cursorField }: Pick<WatermarkOptions, 'streamId' | 'cursorField'>,
   kind: CursorKind,
 ): WatermarkInput {
   if (state !== undefined) {
@@ -228,8 +239,8 @@ function buildInput(
 }
 
 function beginRun(
-  state: WatermarkState | undefined,
-  { since, strict, limit }: WatermarkOptions,
+  state: WatermarkInput | undefined,
+  { since, strict, limit }: Pick<WatermarkOptions, 'since' | 'strict' | 'limit'>,
   windowMs: number,
 ): WatermarkRun {
   // Stored by the first cycle, even if it finds nothing. A stored null means: read everything.
@@ -257,14 +268,17 @@ const PAGE_SHRINKS_MAX = 3
 const SHRINKABLE_CODES = ['SOURCE_TIMEOUT', 'SOURCE_UNAVAILABLE', 'SOURCE_INVALID']
 
 /** A failed page is requested again with fewer records; if that fails too, the engine backs off. */
-async function readPage(
+async function readPage<Extra>(
   query: WatermarkQuery,
-  options: WatermarkOptions,
+  options: Pick<WatermarkOptions<Extra>, 'read' | 'streamId'>,
+  extra: ExtraCarrier<Extra>,
   context: SyncContext,
-): Promise<{ answer: WatermarkAnswer; tookMs: number; limit: number }> {
+): Promise<{ answer: WatermarkAnswer<Extra>; tookMs: number; limit: number }> {
   for (let limit = query.limit, shrinks = 0; ; limit = Math.ceil(limit / 2), shrinks++) {
     try {
-      return { ...(await measureRequest(context, () => options.read({ ...query, limit }, context))), limit }
+      const request = (): Promise<WatermarkAnswer<Extra>> =>
+        extra.read((carried) => options.read({ ...query, limit, ...carried }, context))
+      return { ...(await measureRequest(context, request)), limit }
     } catch (error) {
       // A page link has a fixed page size.
       const canShrink = isSyncError(error) && SHRINKABLE_CODES.includes(error.code) && query.page === undefined
@@ -298,7 +312,12 @@ function findCursorFault(
   return null
 }
 
-function toChange(item: JsonObject, { key, cursorField }: WatermarkOptions, kind: CursorKind, full: boolean): Change {
+interface RecordFields {
+  readonly key: readonly string[]
+  readonly cursorField: string
+}
+
+function toChange(item: JsonObject, { key, cursorField }: RecordFields, kind: CursorKind, full: boolean): Change {
   const parts = key.map((field) => item[field])
   // The engine quarantines records without a key. Serializing as a list keeps composite keys unambiguous.
   const text = parts.some((part) => part === null || part === undefined || typeof part === 'object')
@@ -318,7 +337,7 @@ function toChange(item: JsonObject, { key, cursorField }: WatermarkOptions, kind
   }
 }
 
-function toPageCursor(item: JsonObject, { key, cursorField }: WatermarkOptions): NonNullable<WatermarkRun['after']> {
+function toPageCursor(item: JsonObject, { key, cursorField }: RecordFields): NonNullable<WatermarkRun['after']> {
   const cursor = item[cursorField]
   return {
     cursor: typeof cursor === 'string' || typeof cursor === 'number' ? cursor : null,

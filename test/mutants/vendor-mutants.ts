@@ -84,7 +84,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
   {
     name: 'D4 Stripe: events are applied in list order, the newest first, and without their time',
     patches: [
-      { file: EVENTS, find: 'changes: safe.flatMap(', replace: 'changes: safe.toReversed().flatMap(' },
+      { file: EVENTS, find: 'events: safe.map(', replace: 'events: safe.toReversed().map(' },
       {
         file: 'sources/stripe/event-scan.js',
         find: 'upstreamUpdatedAt: formatOrderedTime(created, kind), asOf',

@@ -346,3 +346,33 @@ describe('objects inside objects', () => {
     expect(await landed()).toEqual([25, 'canceled', 26, prices, 240])
   })
 })
+
+describe('a state of version 0.2.0, with its progress beside the cursor', () => {
+  test('is continued: the pending objects are read and the wait is kept', async () => {
+    const [id] = fill(1)
+    customers()
+    await stage.backfill()
+    const { cursor, cursorTime } = await stage.state()
+    const second = Math.floor(Date.parse(cursorTime as string) / 1_000)
+    const waiting = { second: second + 100, atMs: 0 }
+    const reading = { since: second, hasMore: false }
+    await stage.setState({ cursor, cursorTime, pending: { customer: [id] }, reading, waiting })
+    stage.asked()
+    await stage.delta()
+    expect(queries()).toContain(`/v1/customers/${id}?`)
+    const state = await stage.state()
+    expect(state).toMatchObject({ cursor, extra: { waiting, read: [{ since: second }] } })
+    expect(Object.keys(state).toSorted()).toEqual(['cursor', 'cursorTime', 'extra'])
+  })
+
+  test('that waits for the first event is continued', async () => {
+    customers()
+    await stage.backfill()
+    await stage.setState({ cursor: null, waiting: { second: 1, atMs: 0 } })
+    await stage.delta()
+    expect(await stage.state()).toEqual({ cursor: null })
+    fill(1)
+    await stage.delta()
+    expect(await stage.rows()).toEqual(stage.truth('customer'))
+  })
+})

@@ -1,7 +1,8 @@
 import type { Clock } from '../../src/contract/index.ts'
 import {
   eventFeed,
-  type EventFeedOptions,
+  type EventConversion,
+  type EventFeedReader,
   type EventFeedState,
   type AnchoredExecute,
 } from '../../src/strategies/index.ts'
@@ -96,7 +97,7 @@ export class EventLog {
 /** A connector of the log, as an author would write it. */
 export function feedOf(
   log: EventLog,
-  options: Partial<EventFeedOptions<LogEvent>> & { limit?: number } = {},
+  options: Partial<EventFeedReader<LogEvent> & Pick<EventConversion<LogEvent>, 'toChanges'>> & { limit?: number } = {},
 ): AnchoredExecute<EventFeedState> {
   const { limit = 100, ...rest } = options
   return eventFeed<LogEvent>({

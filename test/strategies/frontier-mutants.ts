@@ -245,7 +245,7 @@ const OPTIONS = {
 async function onList(
   play: (
     list: NewestFirst,
-    run: (execute: ReturnType<Frontier>, pagesMax?: number) => ReturnType<typeof runOn>,
+    run: (execute: ReturnType<typeof frontier<Entry>>, pagesMax?: number) => ReturnType<typeof runOn>,
     state: () => Promise<{ headItemId?: string; tailCursor?: string }>,
   ) => Promise<string | null>,
 ): Promise<Finding | null> {

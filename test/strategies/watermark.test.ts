@@ -457,7 +457,7 @@ describe('the documented examples', () => {
   /** Runs a stream from an input to its output, and gives the text of the first question. */
   async function run(
     input: WatermarkInput,
-    options: Omit<WatermarkOptions, 'streamId' | 'cursorField' | 'read'>,
+    options: Omit<WatermarkOptions, 'streamId' | 'cursorField' | 'read'> & { key: readonly string[] },
     top: string,
     records: number,
     write: (query: WatermarkQuery) => string,

@@ -16,28 +16,25 @@ export function createAfterCursorDelta(
       'SYNC_INVALID',
       '`strict` reads only newer entities: remove `deleted` and `safetyWindow`, or `strict`.',
     )
-  return async (state, context) => {
-    const plan = await entitySet.loadPlan(context)
-    const execute = watermark({
-      streamId: entitySet.name,
-      cursorField: cursor,
-      key: plan.key.map(({ name }) => name),
-      strict: true,
-      limit: entitySet.limit,
-      ...(since !== undefined && { since }),
-      async read(query) {
-        const answer = await readPage(entitySet, plan, query, context)
-        const { rows, nextLink, page, isTruncated } = answer
-        return {
-          items: rows.map(({ record }) => record),
-          end: nextLink === null && isTruncated !== true,
-          page: entitySet.getLocator(answer, context),
-          serverTime: page.answer.serverTime,
-        }
-      },
-    })
-    return execute(state, context)
-  }
+  return watermark({
+    streamId: entitySet.name,
+    cursorField: cursor,
+    key: async (context) => (await entitySet.loadPlan(context)).key.map(({ name }) => name),
+    strict: true,
+    limit: entitySet.limit,
+    ...(since !== undefined && { since }),
+    async read(query, context) {
+      const plan = await entitySet.loadPlan(context)
+      const answer = await readPage(entitySet, plan, query, context)
+      const { rows, nextLink, page, isTruncated } = answer
+      return {
+        items: rows.map(({ record }) => record),
+        end: nextLink === null && isTruncated !== true,
+        page: entitySet.getLocator(answer, context),
+        serverTime: page.answer.serverTime,
+      }
+    },
+  })
 }
 
 async function readPage(

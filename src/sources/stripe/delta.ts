@@ -1,19 +1,25 @@
 import { SyncError, type Change, type Page, type SyncContext } from '../../contract/index.ts'
-import { eventFeed, type AnchoredExecute, type EventFeedCursor, type EventFeedState } from '../../strategies/index.ts'
-import { PAGE_SIZE_MAX, type EventsPage, type StripeApi } from './api.ts'
+import {
+  eventFeed,
+  type AnchoredExecute,
+  type EventFeedState,
+  type EventFeedAnswer,
+  type EventPage,
+  type EventPageEnd,
+} from '../../strategies/index.ts'
+import { PAGE_SIZE_MAX, type StripeApi } from './api.ts'
 import { toUpserts, type StreamDatabases } from './changes.ts'
 import { EventScan } from './event-scan.ts'
 import { secondToIso, formatOrderedTime, type StripeEvent } from './events.ts'
 import { PageBudget } from './page-budget.ts'
-import { required } from '../../values/required.ts'
 import { PendingObjects } from './pending-objects.ts'
 import { addReads, canSettle, ObjectReads, settleReads, SETTLE_AFTER_MS, type ObjectReadBatch } from './object-reads.ts'
 import type { StripeResource } from './resources.ts'
 
 /** The state of a Stripe delta: a cursor in the event log, and objects that are still to be read. */
-export type StripeDeltaState =
-  | (EventFeedCursor & DeltaProgress)
-  | ({ readonly cursor: null } & Pick<DeltaProgress, 'waiting'>)
+export type StripeDeltaState = EventFeedState<DeltaProgress>
+
+type CursorState = Extract<StripeDeltaState, { readonly cursor: string }>
 
 interface DeltaProgress {
   readonly waiting?: EventWait
@@ -64,67 +70,88 @@ export class StripeDelta {
   readonly #stream: StripeResource
   readonly #databases: StreamDatabases
   readonly #requestsMax: number
+  readonly #feed: AnchoredExecute<StripeDeltaState>
 
   constructor(api: StripeApi, stream: StripeResource, databases: StreamDatabases, requestsMax: number) {
     this.#api = api
     this.#stream = stream
     this.#databases = databases
     this.#requestsMax = requestsMax
+    this.#feed = eventFeed<StripeEvent, DeltaProgress>({
+      anchor: (context) => this.#readNewestSafeEvent(context),
+      read: ({ after, extra }, context) => this.#readEvents(after, extra?.waiting, context),
+      id: ({ id }) => id,
+      time: ({ created }) => secondToIso(created),
+      toPage: (events, context) => this.#scanEvents(events, context),
+      lagMs: EVENT_LAG_MS,
+      order: 'newest-first',
+      retentionMs: EVENT_RETENTION_MS,
+    })
   }
 
   async anchor(context: SyncContext): Promise<StripeDeltaState> {
-    const { feed } = this.#createFeed(undefined)
-    return (await feed.anchor(context)) ?? { cursor: null }
+    return (await this.#feed.anchor(context)) ?? { cursor: null }
   }
 
-  async readPage(state: StripeDeltaState | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
-    if (state === undefined) return { changes: [], hasMore: false, nextState: await this.anchor(context) }
-    if (state.cursor === null) return this.#startFromFirstEvent(state, context)
-    return state.reading === undefined
-      ? this.#scanEvents(state, context)
-      : this.#readPending(state, state.reading, context)
+  async readPage(stored: StripeDeltaState | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
+    const state = stored === undefined ? undefined : readState(stored)
+    if (state === undefined) return this.#feed(undefined, context)
+    if (state.cursor === null) return this.#startFromFirstEvent(state.extra?.waiting, context)
+    return state.extra?.reading === undefined
+      ? this.#feed(state, context)
+      : this.#readPending(state, state.extra, state.extra.reading, context)
   }
 
-  async #scanEvents(state: EventFeedCursor & DeltaProgress, context: SyncContext): Promise<Page<StripeDeltaState>> {
-    const { cursor, cursorTime, waiting } = state
-    const { feed, safeEvents, getPage } = this.#createFeed(waiting)
+  async #readEvents(
+    after: string,
+    waiting: EventWait | undefined,
+    context: SyncContext,
+  ): Promise<EventFeedAnswer<StripeEvent>> {
     const requestedAt = context.clock.now()
-    const page = await feed({ cursor, cursorTime }, context)
-    const { events, hasMore } = getPage()
-    const tooYoung = events.filter((event) => event.id !== cursor && !safeEvents.includes(event))
-    const isBlocked = tooYoung.some(({ created }) => created * 1_000 < context.cycle.startedAt - EVENT_LAG_MS)
-    const isNewWait = isBlocked && (waiting === undefined || isWaitOver(waiting, requestedAt))
-    const isSettled = canSettle(state.read ?? [], requestedAt)
-    let newest = Math.max(toSecond(cursorTime), ...events.map(({ created }) => created))
-    if (hasMore && (isNewWait || isSettled)) newest = await this.#readNewestSecond(newest, context)
-    const read = settleReads(state.read ?? [], requestedAt, newest)
+    const page = await this.#api.listEvents(
+      { ...(after !== '' && { ending_before: after }), limit: this.#api.limit },
+      context,
+    )
+    if (waiting === undefined || !isWaitOver(waiting, requestedAt)) return page
+    const tookMs = Math.max(0, context.clock.now() - requestedAt)
+    return {
+      ...page,
+      serverTime: Math.max(page.serverTime ?? 0, (waiting.second + 1) * 1_000 + EVENT_LAG_MS + tookMs),
+    }
+  }
 
-    const scan = this.#createScan(state, read, context)
-    const taken = safeEvents.findIndex((event) => !scan.tryProcess(event))
-    const isCut = taken !== -1
-    const next = isCut
-      ? toCursor(required(safeEvents[taken - 1], 'The last scanned event'))
-      : (page.nextState as EventFeedCursor)
+  async #scanEvents(
+    { events, left, hasMore, requestedAt, state, end }: EventPage<StripeEvent, DeltaProgress>,
+    context: SyncContext,
+  ): Promise<Page<StripeDeltaState>> {
+    const { waiting, read: reads = [], pending } = state.extra ?? {}
+    const second = state.cursor === null ? null : toSecond(state.cursorTime)
+    const isBlocked = left.some(({ created }) => created * 1_000 < context.cycle.startedAt - EVENT_LAG_MS)
+    const isNewWait = isBlocked && (waiting === undefined || isWaitOver(waiting, requestedAt))
+    let newest = Math.max(second ?? 0, ...[...events, ...left].map(({ created }) => created))
+    if (hasMore && (isNewWait || canSettle(reads, requestedAt))) newest = await this.#readNewestSecond(newest, context)
+    const read = settleReads(reads, requestedAt, newest)
+
+    const scan = this.#createScan(pending, read, second, context)
+    const firstLeft = events.findIndex((event) => !scan.tryProcess(event))
     // A later newest event means that more of the log is known to be older than the objects read now.
     if (hasMore && scan.pending.isFull) newest = await this.#readNewestSecond(newest, context)
     const wait = isNewWait ? { second: newest, atMs: requestedAt } : waiting
-    return this.#buildPage(
+    return buildPage(
       scan,
-      { ...next, read, ...(wait !== undefined && { waiting: wait }) },
-      {
-        since: newest,
-        hasMore: isCut || page.hasMore,
-        ...(page.tidemark !== undefined && !isCut && { tidemark: page.tidemark }),
-      },
+      { read, ...(wait !== undefined && { waiting: wait }) },
+      newest,
+      end(firstLeft === -1 ? events.length : firstLeft),
     )
   }
 
   async #readPending(
-    state: EventFeedCursor & DeltaProgress,
+    state: CursorState,
+    progress: DeltaProgress,
     reading: PendingRead,
     context: SyncContext,
   ): Promise<Page<StripeDeltaState>> {
-    const pending = new PendingObjects(state.pending)
+    const pending = new PendingObjects(progress.pending)
     const budget = new PageBudget(this.#requestsMax, context)
     const changes: Change[] = []
     const assembled: Change[] = []
@@ -138,38 +165,16 @@ export class StripeDelta {
       if (complete?.isAssembled === true) assembled.push(...found)
       pending.delete(type, id)
     })
-    const read = this.#recordReads(state.read ?? [], changes, assembled, reading.since, context.clock.now())
-    if (pending.size > 0) return { changes, hasMore: true, nextState: buildState({ ...state, read, reading }, pending) }
+    const read = recordReads(progress.read ?? [], changes, assembled, reading.since, context.clock.now())
+    const { waiting } = progress
+    const nextState = buildState(state, { read, ...(waiting !== undefined && { waiting }) }, pending, reading)
+    if (pending.size > 0) return { changes, hasMore: true, nextState }
     const { hasMore, tidemark } = reading
-    return {
-      changes,
-      hasMore,
-      nextState: buildState({ ...state, read, reading: undefined }, pending),
-      ...(tidemark !== undefined && { tidemark }),
-    }
-  }
-
-  /** Events of the last seconds before the read may be newer than the cached pages that an object was assembled from. */
-  #recordReads(
-    read: readonly ObjectReadBatch[],
-    changes: readonly Change[],
-    assembled: readonly Change[],
-    since: number,
-    atMs: number,
-  ): ObjectReadBatch[] {
-    const getChangeKeys = (found: readonly Change[]): string[] => found.flatMap(({ key }) => key ?? [])
-    const plain = changes.filter((change) => !assembled.includes(change))
-    const added = plain.length === 0 ? read : addReads(read, getChangeKeys(plain), since, atMs)
-    return assembled.length === 0
-      ? [...added]
-      : addReads(added, getChangeKeys(assembled), since - EVENT_LAG_MS / 1_000, atMs)
+    return { changes, hasMore, nextState, ...(tidemark !== undefined && { tidemark }) }
   }
 
   /** The log was empty when the sync began, so all of its events are new. */
-  async #startFromFirstEvent(
-    { waiting }: { readonly waiting?: EventWait },
-    context: SyncContext,
-  ): Promise<Page<StripeDeltaState>> {
+  async #startFromFirstEvent(waiting: EventWait | undefined, context: SyncContext): Promise<Page<StripeDeltaState>> {
     const requestedAt = context.clock.now()
     const { first, newest, serverTime } = await this.#findFirstEvent(context)
     if (first === undefined) return { changes: [], hasMore: false, nextState: { cursor: null } }
@@ -182,89 +187,31 @@ export class StripeDelta {
       return {
         changes: [],
         hasMore: false,
-        nextState: { cursor: null, waiting: isNewWait ? { second: newest, atMs: requestedAt } : waiting },
+        nextState: { cursor: null, extra: { waiting: isNewWait ? { second: newest, atMs: requestedAt } : waiting } },
       }
     }
-    const scan = this.#createScan(undefined, [], context)
+    const scan = this.#createScan(undefined, [], null, context)
     scan.tryProcess(first)
-    return this.#buildPage(
-      scan,
-      { ...toCursor(first), ...(waiting !== undefined && { waiting }) },
-      { since: newest, hasMore: true },
-    )
+    return buildPage(scan, { ...(waiting !== undefined && { waiting }) }, newest, {
+      hasMore: true,
+      nextState: { cursor: first.id, cursorTime: secondToIso(first.created) },
+    })
   }
 
   #createScan(
-    state: (EventFeedCursor & DeltaProgress) | undefined,
+    pending: DeltaProgress['pending'],
     read: readonly ObjectReadBatch[],
+    previousPageSecond: number | null,
     { unordered }: SyncContext,
   ): EventScan {
     return new EventScan({
       databases: this.#databases,
       expand: this.#api.expand,
-      pending: new PendingObjects(state?.pending),
+      pending: new PendingObjects(pending),
       objectReads: new ObjectReads(read),
       unordered: new Set(unordered),
-      previousPageSecond: state === undefined ? null : toSecond(state.cursorTime),
+      previousPageSecond,
     })
-  }
-
-  #buildPage(
-    { changes, pending }: EventScan,
-    { waiting, ...scannedTo }: EventFeedCursor & DeltaProgress,
-    scanned: PendingRead,
-  ): Page<StripeDeltaState> {
-    const { hasMore, tidemark } = scanned
-    const second = toSecond(scannedTo.cursorTime)
-    const isPassed = (until: number): boolean => second > until || (second === until && !hasMore)
-    // A batch is dropped when no ambiguous event can follow.
-    const read = (scannedTo.read ?? []).filter(({ until }) => until === undefined || !isPassed(until))
-    const state = { ...scannedTo, read, ...(waiting !== undefined && !isPassed(waiting.second) && { waiting }) }
-    const isReading = pending.size > 0 && (!hasMore || pending.isFull)
-    if (isReading) return { changes, hasMore: true, nextState: buildState({ ...state, reading: scanned }, pending) }
-    const hasTidemark = tidemark !== undefined && pending.size === 0
-    return {
-      changes,
-      hasMore,
-      nextState: buildState({ ...state, reading: undefined }, pending),
-      ...(hasTidemark && { tidemark }),
-    }
-  }
-
-  /** Creates a reader for one page of the log. `safeEvents` receives the events that are old enough, oldest first. */
-  #createFeed(waiting: EventWait | undefined): {
-    feed: AnchoredExecute<EventFeedState>
-    safeEvents: StripeEvent[]
-    getPage: () => EventsPage
-  } {
-    const safeEvents: StripeEvent[] = []
-    let page: EventsPage | undefined
-    const feed = eventFeed<StripeEvent>({
-      anchor: (context) => this.#readNewestSafeEvent(context),
-      read: async ({ after }, context) => {
-        const requestedAt = context.clock.now()
-        page = await this.#api.listEvents(
-          { ...(after !== '' && { ending_before: after }), limit: this.#api.limit },
-          context,
-        )
-        if (waiting === undefined || !isWaitOver(waiting, requestedAt)) return page
-        const tookMs = Math.max(0, context.clock.now() - requestedAt)
-        return {
-          ...page,
-          serverTime: Math.max(page.serverTime ?? 0, (waiting.second + 1) * 1_000 + EVENT_LAG_MS + tookMs),
-        }
-      },
-      id: ({ id }) => id,
-      time: ({ created }) => secondToIso(created),
-      toChanges: (event) => {
-        safeEvents.push(event)
-        return []
-      },
-      lagMs: EVENT_LAG_MS,
-      order: 'newest-first',
-      retentionMs: EVENT_RETENTION_MS,
-    })
-    return { feed, safeEvents, getPage: () => required(page, 'The page of events') }
   }
 
   async #readNewestSecond(atLeast: number, context: SyncContext): Promise<number> {
@@ -320,22 +267,73 @@ function isWaitOver({ atMs }: EventWait, nowMs: number): boolean {
   return nowMs - atMs >= SETTLE_AFTER_MS
 }
 
-/** Omits empty fields: an idle state is the cursor alone. */
-function buildState(
-  state: EventFeedCursor & Omit<DeltaProgress, 'reading'> & { reading: PendingRead | undefined },
-  pending: PendingObjects,
-): StripeDeltaState {
-  const { pending: _, reading, read = [], ...rest } = state
+/** Events of the last seconds before the read may be newer than the cached pages that an object was assembled from. */
+function recordReads(
+  read: readonly ObjectReadBatch[],
+  changes: readonly Change[],
+  assembled: readonly Change[],
+  since: number,
+  atMs: number,
+): ObjectReadBatch[] {
+  const getChangeKeys = (found: readonly Change[]): string[] => found.flatMap(({ key }) => key ?? [])
+  const plain = changes.filter((change) => !assembled.includes(change))
+  const added = plain.length === 0 ? read : addReads(read, getChangeKeys(plain), since, atMs)
+  return assembled.length === 0
+    ? [...added]
+    : addReads(added, getChangeKeys(assembled), since - EVENT_LAG_MS / 1_000, atMs)
+}
+
+/** The page up to `end` of the log. Pending objects are read at the end of the log, or when there are many. */
+function buildPage(
+  { changes, pending }: EventScan,
+  { waiting, read = [] }: Pick<DeltaProgress, 'waiting' | 'read'>,
+  since: number,
+  { hasMore, tidemark, nextState }: EventPageEnd<DeltaProgress>,
+): Page<StripeDeltaState> {
+  const second = nextState.cursor === null ? 0 : toSecond(nextState.cursorTime)
+  const isPassed = (until: number): boolean => second > until || (second === until && !hasMore)
+  const progress = {
+    // A batch is dropped when no ambiguous event can follow.
+    read: read.filter(({ until }) => until === undefined || !isPassed(until)),
+    ...(waiting !== undefined && !isPassed(waiting.second) && { waiting }),
+  }
+  const isReading = pending.size > 0 && (!hasMore || pending.isFull)
+  const reading = { since, hasMore, ...(tidemark !== undefined && { tidemark }) }
   return {
-    ...rest,
-    ...(pending.size > 0 && { pending: pending.toState() }),
-    ...(reading !== undefined && { reading }),
-    ...(read.length > 0 && { read }),
+    changes,
+    hasMore: hasMore || isReading,
+    nextState: buildState(nextState, progress, pending, isReading ? reading : undefined),
+    ...(tidemark !== undefined && pending.size === 0 && { tidemark }),
   }
 }
 
-function toCursor({ id, created }: StripeEvent): EventFeedCursor {
-  return { cursor: id, cursorTime: secondToIso(created) }
+/** Omits empty fields: an idle state is the cursor alone. */
+function buildState(
+  state: StripeDeltaState,
+  { waiting, read = [] }: Pick<DeltaProgress, 'waiting' | 'read'>,
+  pending: PendingObjects,
+  reading: PendingRead | undefined,
+): StripeDeltaState {
+  const { extra: _, ...cursor } = state
+  const extra: DeltaProgress = {
+    ...(waiting !== undefined && { waiting }),
+    ...(pending.size > 0 && { pending: pending.toState() }),
+    ...(pending.size > 0 && reading !== undefined && { reading }),
+    ...(read.length > 0 && { read }),
+  }
+  return Object.keys(extra).length > 0 ? { ...cursor, extra } : cursor
+}
+
+/** Version 0.2.0 stored the progress beside the cursor. */
+function readState(stored: StripeDeltaState & DeltaProgress): StripeDeltaState {
+  const { waiting, pending, reading, read, ...state } = stored
+  const extra: DeltaProgress = {
+    ...(waiting !== undefined && { waiting }),
+    ...(pending !== undefined && { pending }),
+    ...(reading !== undefined && { reading }),
+    ...(read !== undefined && { read }),
+  }
+  return Object.keys(extra).length > 0 ? { ...state, extra } : state
 }
 
 function toSecond(time: string): number {
