@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { SyncError } from '../contract/index.ts'
 import { AccountPauses } from './account-pauses.ts'
 import type { CycleContext } from './cycle-context.ts'
@@ -27,6 +28,8 @@ export function openCycleResources({
   const { store, ports, signal, pauses: pauseStore = store } = options
   const { worker, sync, limits, pacers } = plan
   const cycleAbort = new AbortController()
+  // Pages whose listeners remain, such as an unfinished request, stay linked until the cycle ends.
+  setMaxListeners(0, cycleAbort.signal)
   const stop = (): void => cycleAbort.abort(new SyncError('CANCELLED', `${sync} was stopped.`))
   if (signal?.aborted === true) stop()
   signal?.addEventListener('abort', stop, { once: true })

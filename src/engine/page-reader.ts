@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { SyncError, type CycleFacts, type Log, type Page, type StateText, type SyncContext } from '../contract/index.ts'
 import { parseOrigin, withRetryTime, type AccountPauses } from './account-pauses.ts'
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
@@ -171,6 +172,8 @@ export class PageReader {
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
     const timeoutController = new LinkedAbortController(signal)
+    // A source may have any number of requests open at once.
+    setMaxListeners(0, timeoutController.signal)
     const context = this.#createContext(sourceCall, timeoutController.signal)
     const timeout = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
