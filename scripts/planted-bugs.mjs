@@ -189,7 +189,9 @@ function copyCheckout() {
   writeFileSync(
     join(copy, 'planted.config.ts'),
     `import config from './vitest.config.ts'
-export default { ...config, test: { ...config.test, experimental: ${JSON.stringify(experimental)} } }
+const experimental = ${JSON.stringify(experimental)}
+const projects = config.test.projects.map((project) => ({ test: { ...project.test, experimental } }))
+export default { ...config, test: { ...config.test, experimental, projects } }
 `,
   )
 }

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { Execute } from '../../src/contract/index.ts'
 import { EngineFixture, planOf, upsert } from './engine-fixture.ts'
 
@@ -36,6 +36,26 @@ test('a cycle does not keep the signals of the pages it has read', async () => {
   // The last page, and one whose commit may still be under way.
   expect(kept.filter((page) => page < PAGES - 2)).toEqual([])
 })
+
+test('a cycle has as many listeners on its signals after many pages as after few', async () => {
+  const add = vi.spyOn(EventTarget.prototype, 'addEventListener')
+  const remove = vi.spyOn(EventTarget.prototype, 'removeEventListener')
+  onTestFinished(() => {
+    add.mockRestore()
+    remove.mockRestore()
+  })
+  const counts: number[] = []
+  const source = sourceOf(() => {
+    counts.push(abortCalls(add) - abortCalls(remove))
+  })
+  expect(await scene.run(planOf({ execute: source }))).toMatchObject({ error: null })
+  expect(counts.at(-1)! - counts[5]!).toBeLessThan(PAGES / 2)
+})
+
+/** Calls for the event `abort`. */
+function abortCalls(spy: { readonly mock: { readonly calls: readonly unknown[][] } }): number {
+  return spy.mock.calls.filter(([type]) => type === 'abort').length
+}
 
 test('a page with a listener still receives the abort when the cycle ends', async () => {
   const aborted: number[] = []

@@ -1,15 +1,15 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { createJiti } from 'jiti'
 import { describe, expect, test } from 'vitest'
 import { runCycle } from '../../src/engine/cycle.ts'
 import { flipFlop, keyset, streams } from '../../src/strategies/index.ts'
+import { createLoader } from '../planted/create-loader.ts'
 import { patchText } from '../planted/patch-text.ts'
 import { runWorld, type Code, type WorldKind } from './tidemark-world.ts'
 
 const CODE: Code = { runCycle, flipFlop, keyset, streams }
-const SEEDS = 25
+const SEEDS = 15
 
 async function firstBroken(kind: WorldKind, code: Code, seeds = SEEDS): Promise<string | null> {
   for (let seed = 1; seed <= seeds; seed++) {
@@ -100,7 +100,7 @@ test.each(MUTANTS)(
       await writeFile(join(home, 'package.json'), '{ "type": "module" }')
       const text = await readFile(join(home, 'src', file), 'utf8')
       await writeFile(join(home, 'src', file), patchText(text, find, replace))
-      const jiti = createJiti(home, { fsCache: false })
+      const jiti = createLoader(home, { moduleCache: true })
       const engine = await jiti.import<Pick<Code, 'runCycle'>>(join(home, 'src/engine/cycle.ts'))
       const strategies = await jiti.import<Omit<Code, 'runCycle'>>(join(home, 'src/strategies/index.ts'))
       expect(await firstBroken(kind, { ...strategies, runCycle: engine.runCycle }, 60)).not.toBeNull()

@@ -37,33 +37,44 @@ export function harnessOn(server: string): () => Promise<StoreHarness & { readon
   }
 }
 
+/** On one connection: opening one per table would take longer than most cases. */
 async function empty(url: string): Promise<void> {
-  const tables = await query(
-    url,
+  await using connection = await connect(url)
+  const tables = await connection.query(
     "select table_name as name, table_name like 'tidemark\\_%' as isOwn from information_schema.tables where table_schema = database()",
   )
   for (const { name, isOwn } of tables as Array<{ name: string; isOwn: number }>) {
-    if (name !== 'tidemark_schema') await query(url, `${isOwn === 1 ? 'delete from' : 'drop table'} \`${name}\``)
+    if (name !== 'tidemark_schema') await connection.query(`${isOwn === 1 ? 'delete from' : 'drop table'} \`${name}\``)
   }
 }
 
 /** Queries like a user would; binary values are returned as text. */
 export async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
+  await using connection = await connect(url)
+  return await connection.query(sql)
+}
+
+interface UserConnection extends AsyncDisposable {
+  query(sql: string): Promise<Array<Record<string, unknown>>>
+}
+
+async function connect(url: string): Promise<UserConnection> {
   const connection = await createConnection({
     uri: url.replace('mariadb:', 'mysql:'),
     supportBigNumbers: true,
     dateStrings: true,
   })
-  try {
-    const [rows] = await connection.query(sql)
-    if (!Array.isArray(rows)) return []
-    return (rows as Array<Record<string, unknown>>).map((row) =>
-      Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value]),
-      ),
-    )
-  } finally {
-    connection.destroy()
+  return {
+    async query(sql) {
+      const [rows] = await connection.query(sql)
+      if (!Array.isArray(rows)) return []
+      return (rows as Array<Record<string, unknown>>).map((row) =>
+        Object.fromEntries(
+          Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString() : value]),
+        ),
+      )
+    },
+    [Symbol.asyncDispose]: async () => connection.destroy(),
   }
 }
 

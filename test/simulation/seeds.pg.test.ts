@@ -5,7 +5,7 @@ import { simulateVendors } from '../../src/testing/simulation/vendors/simulate-v
 import { PostgresWorlds } from './postgres-worlds.ts'
 
 /** Each takes a second and more; `npm run campaign:sim` runs more. */
-const SEEDS = Number(process.env['TIDEMARK_POSTGRES_SEEDS'] ?? 16)
+const SEEDS = Number(process.env['TIDEMARK_POSTGRES_SEEDS'] ?? 8)
 const FIRST_SEED = Number(process.env['TIDEMARK_FIRST_SEED'] ?? 1)
 
 describe.skipIf(inject('postgresUrl') === '')('worlds on PostgreSQL, whose clock is the virtual one', () => {

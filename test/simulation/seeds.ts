@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { simulate } from '../../src/testing/simulation/simulate.ts'
 
 /** Enough for every kind of fault in each half; `npm run campaign:sim` runs more. */
-export const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 600)
+export const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 240)
 
 /** A share of the seeds; shares run concurrently. */
 export async function expectNoBrokenPromise(share: number, of: number): Promise<void> {

@@ -39,32 +39,36 @@ export async function openHarness(): Promise<StoreHarness> {
 }
 
 async function empty(url: string): Promise<void> {
-  const relations = await query<{ table_name: string; history_name: string }>(
-    url,
-    'select table_name, history_name from tidemark.databases',
-  )
-  const tables = await query<{ name: string }>(
-    url,
-    "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'",
-  )
-  const statements = [
-    ...relations.map(
-      ({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`,
-    ),
-    ...tables.map(({ name }) => `delete from ${name}`),
-  ]
-  // The triggers of the audit log refuse to empty it, so they are disabled.
-  await query(url, ['set session_replication_role = replica', ...statements].join(';'))
+  await withClient(url, async (client) => {
+    const { rows: relations } = await client.query<{ table_name: string; history_name: string }>(
+      'select table_name, history_name from tidemark.databases',
+    )
+    const { rows: tables } = await client.query<{ name: string }>(
+      "select format('tidemark.%I', tablename) as name from pg_tables where schemaname = 'tidemark'",
+    )
+    const statements = [
+      ...relations.map(
+        ({ table_name: table, history_name: history }) => `drop table if exists ${table}, ${history} cascade`,
+      ),
+      ...tables.map(({ name }) => `delete from ${name}`),
+    ]
+    // The triggers of the audit log refuse to empty it, so they are disabled.
+    await client.query(['set session_replication_role = replica', ...statements].join(';'))
+  })
 }
 
 /** Runs a query as a role that sees every tenant. */
 export async function query<Row extends object = Record<string, unknown>>(url: string, sql: string): Promise<Row[]> {
+  return await withClient(url, async (client) => (await client.query<Row>(sql)).rows)
+}
+
+async function withClient<T>(url: string, body: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href,
   })
   await client.connect()
   try {
-    return (await client.query<Row>(sql)).rows
+    return await body(client)
   } finally {
     await client.end()
   }

@@ -1,9 +1,9 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { createJiti } from 'jiti'
 import type { frontier } from '../../src/strategies/index.ts'
 import { HOUR, MINUTE, EngineFixture } from '../engine/engine-fixture.ts'
+import { createLoader } from '../planted/create-loader.ts'
 import { patchText } from '../planted/patch-text.ts'
 import { runCampaign, type Conditions } from './frontier-world.ts'
 import { NewestFirst, numbered, type Entry } from './newest-first.ts'
@@ -275,7 +275,7 @@ export async function loadFrontier(patches: FrontierMutant['patches']): Promise<
     const source = await readFile(path, 'utf8')
     await writeFile(path, patchText(source, from, to))
   }
-  const { frontier: make } = await createJiti(import.meta.url, { fsCache: false, moduleCache: false }).import<{
+  const { frontier: make } = await createLoader(import.meta.url, { moduleCache: false }).import<{
     frontier: Frontier
   }>(join(folder, 'src/strategies/frontier.ts'))
   return { make, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) }

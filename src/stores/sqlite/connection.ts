@@ -17,6 +17,9 @@ export interface ConnectionOptions {
   readonly onMigration?: (progress: MigrationProgress) => void
 }
 
+/** Statements that create the tables of the current version, read from the first new store of this process. */
+let currentTables: string | undefined
+
 /** One SQLite connection and its prepared statements. */
 export class Connection {
   readonly #db: DatabaseSyncInstance
@@ -196,12 +199,25 @@ export class Connection {
       this.write(() => {
         // Another process may have migrated the file meanwhile.
         const version = this.#readVersion(file)
-        for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
-        if (version === 0) this.#db.exec(DROP_OLD_TABLES)
+        if (version === 0) this.#createTables()
+        else for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
         this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
       })
     }
     migrateLog(this, onMigration)
+  }
+
+  /** The first new store of a process runs the migrations. The next ones copy its tables, in a tenth of the time. */
+  #createTables(): void {
+    if (currentTables !== undefined) return this.#db.exec(currentTables)
+    for (const migration of MIGRATIONS) this.#db.exec(migration)
+    this.#db.exec(DROP_OLD_TABLES)
+    // The file may also contain tables of the user. Implicit indexes have no text.
+    currentTables = this.all<{ sql: string }>(
+      `select sql from sqlite_schema where tbl_name like 'tidemark\\_%' escape '\\' and sql is not null order by rowid`,
+    )
+      .map(({ sql }) => sql)
+      .join(';\n')
   }
 
   /**

@@ -1,7 +1,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createJiti } from 'jiti'
+import { createLoader } from '../../planted/create-loader.ts'
 import { patchText } from '../../planted/patch-text.ts'
 import type { SqliteModules } from '../sqlite-harness.ts'
 
@@ -30,8 +30,7 @@ export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModu
   // One entry module: the harness must patch the class that the store uses.
   const entry = join(folder, 'src/stores/sqlite/entry.ts')
   await writeFile(entry, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
-  const { openSqliteStore, Connection } = await createJiti(import.meta.url, {
-    fsCache: false,
+  const { openSqliteStore, Connection } = await createLoader(import.meta.url, {
     moduleCache: false,
   }).import<SqliteModules>(entry)
   return {

@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { LogEntry, Row, Store } from '../../../src/contract/index.ts'
 import { Connection, type Rollback } from '../../../src/stores/sqlite/connection.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/store.ts'
@@ -22,6 +22,30 @@ interface Shown {
 }
 
 const expected = JSON.parse(readFileSync(join(FIXTURE, 'expected.json'), 'utf8')) as Record<string, Shown>
+
+test('every new store of a process has the tables of the first one, without the tables that the user added to its file', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-migration-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const userTables =
+    'create table mine (a); create index mine_by_a on mine (a); create view view_of_mine as select a from mine'
+  const first = new DatabaseSync(join(folder, 'first.db'))
+  first.exec(userTables)
+  first.close()
+
+  vi.resetModules()
+  const { Connection } = await import('../../../src/stores/sqlite/connection.ts')
+  const schemas = ['first', 'second', 'third'].map((name) => {
+    new Connection({ file: join(folder, `${name}.db`) }).close()
+    const db = new DatabaseSync(join(folder, `${name}.db`), { readOnly: true })
+    const schema = db.prepare('select type, name, tbl_name, sql from sqlite_schema order by type, name').all()
+    db.close()
+    return schema
+  })
+  const withoutUserTables = schemas[0]!.filter(({ name }) => !/mine/.test(String(name)))
+  expect(schemas[0]).toHaveLength(withoutUserTables.length + 3)
+  expect(withoutUserTables.length).toBeGreaterThan(30)
+  expect(schemas.slice(1)).toEqual([withoutUserTables, withoutUserTables])
+})
 
 describe('a SQLite store of version 0.1.0', () => {
   let folder: string
