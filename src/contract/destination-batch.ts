@@ -26,8 +26,9 @@ export interface DestinationChange {
   readonly action: ChangeAction
   readonly sequence: number
   readonly committedAt: number
-  /** Null for a delete. */
+  /** The record and its JSON text, with all digits; null for a delete. */
   readonly record: JsonObject | null
+  readonly text: string | null
 }
 
 /** `mirror`: the current rows. `append`: every change is a row. `history`: every version is a row with its validity. */

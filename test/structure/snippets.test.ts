@@ -32,6 +32,7 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
           'tidemark/store': [join(root, 'src/stores/index.ts')],
           'tidemark/testing': [join(root, 'src/testing/index.ts')],
           'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
+          'tidemark/destinations/*': [join(root, 'src/destinations/*/destination.ts')],
         },
         typeRoots: [join(root, 'node_modules/@types')],
       },

@@ -26,7 +26,7 @@ export const DESTINATION_PLANS = {
   claimDestination: defineWrite(function* (sql, name, { holder, ttlMs, at, evictHolder, automatic, epochMin = 0 }) {
     const found = yield* ensureDestination(sql, name, at, automatic)
     const { holder: heldBy, held_until: heldUntil, now } = found
-    if (Boolean(found.paused)) return null
+    if (found.paused) return null
     if (heldBy !== null && heldUntil !== null && heldUntil > now && heldBy !== evictHolder) return null
     const epoch = Math.max(found.epoch, epochMin) + 1
     yield* sql.run(
