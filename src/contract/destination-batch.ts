@@ -15,12 +15,14 @@ export interface DestinationBatch {
   readonly changes: readonly DestinationChange[]
 }
 
+/** The fields of a database, with their types in the store. */
 export interface DestinationSchema {
   readonly database: string
   readonly mode: DestinationMode
   readonly columns: ReadonlyArray<{ readonly member: string; readonly type: ColumnType }>
 }
 
+/** One version of a row, or its deletion. */
 export interface DestinationChange {
   readonly key: string
   readonly action: ChangeAction

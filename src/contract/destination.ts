@@ -11,6 +11,7 @@ export interface Destination {
   open(context: { readonly tenant: string; readonly signal: AbortSignal }): Promise<DestinationSession>
 }
 
+/** The abilities of a destination. The loop and the suite follow them. */
 export interface DestinationSupport {
   readonly modes: readonly DestinationMode[]
   /** How rows and token become visible together: one transaction, one snapshot of a table, or an acknowledged message. */
@@ -54,11 +55,13 @@ export interface DestinationToken {
   readonly after: string | null
 }
 
+/** The token that a batch follows, and the one that it leads to. */
 export interface TokenStep {
   readonly previous: DestinationToken | null
   readonly next: DestinationToken
 }
 
+/** The tokens of one database in a destination. */
 export interface DestinationPosition {
   readonly live: DestinationToken | null
   /** An unfinished load, beside the live rows or over them. */

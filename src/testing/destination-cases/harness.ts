@@ -21,6 +21,7 @@ export interface DestinationHarness {
   close(): Promise<void>
 }
 
+/** A row as the destination stores it. */
 export interface StoredRow {
   readonly key: string
   readonly sequence: number
@@ -32,6 +33,7 @@ export interface StoredRow {
   readonly isCurrent?: boolean
 }
 
+/** One case of the suite; `needs` names what it requires of the harness or the destination. */
 export interface DestinationCase {
   readonly name: string
   readonly needs?: 'interrupt' | 'backUp' | 'history' | 'append'
