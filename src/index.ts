@@ -13,6 +13,19 @@ export type {
 } from './worker/worker.ts'
 export type { SweepOptions, SyncOptions } from './worker/sync-options.ts'
 export type { TrackOptions, TrackSource } from './worker/track-options.ts'
+export type { DestinationHandle, DestinationOptions } from './worker/destination-options.ts'
+export type {
+  Destination,
+  DestinationBatch,
+  DestinationChange,
+  DestinationMode,
+  DestinationPosition,
+  DestinationSchema,
+  DestinationSession,
+  DestinationSupport,
+  DestinationToken,
+  TokenStep,
+} from './contract/index.ts'
 export type { WebhookOptions } from './worker/webhook-options.ts'
 export type { ExecuteWebhook, WebhookContext, WebhookEvent, WebhookResult } from './webhooks/inbound-webhooks.ts'
 export { githubSignature } from './webhooks/verify/github.ts'

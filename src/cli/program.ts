@@ -3,6 +3,15 @@ import { advise, adviseVerb } from './verbs/advise.ts'
 import { check, checkVerb } from './verbs/check.ts'
 import type { VerbAction, Cli } from './cli.ts'
 import { demo, demoVerb } from './verbs/demo.ts'
+import {
+  destinationsList,
+  destinationsPause,
+  destinationsRemove,
+  destinationsResume,
+  destinationsResync,
+  destinationsRun,
+  destinationsVerbs,
+} from './verbs/destinations.ts'
 import { discover, discoverVerb } from './verbs/discover.ts'
 import { doctor, doctorVerb } from './verbs/doctor.ts'
 import { exportRows, exportVerb } from './verbs/export.ts'
@@ -96,6 +105,17 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
   webhooks.addCommand(does(hookVerbs.rotate, webhooksRotate))
   webhooks.addCommand(does(hookVerbs.remove, webhooksRemove))
 
+  const destinations = new Command('destinations')
+    .summary('manage the destinations that receive databases')
+    .description('Lists, runs, pauses, reloads and removes the destinations that receive databases.')
+  const destinationVerbs = destinationsVerbs()
+  destinations.addCommand(does(destinationVerbs.list, destinationsList))
+  destinations.addCommand(does(destinationVerbs.run, destinationsRun))
+  destinations.addCommand(does(destinationVerbs.pause, destinationsPause))
+  destinations.addCommand(does(destinationVerbs.resume, destinationsResume))
+  destinations.addCommand(does(destinationVerbs.resync, destinationsResync))
+  destinations.addCommand(does(destinationVerbs.remove, destinationsRemove))
+
   const tenants = new Command('tenants')
     .summary('list or erase the tenants of a store')
     .description('Lists the tenants of a store, or erases one.')
@@ -149,6 +169,7 @@ export function createProgram(cli: Cli, onExit: (code: number) => void): Command
     does(triggerVerb(), trigger),
     keys,
     webhooks,
+    destinations,
     tenants,
     restate,
     does(mcpVerb(), mcp),

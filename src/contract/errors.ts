@@ -248,6 +248,37 @@ export const ERROR_CODES = {
     'environment',
     'The connection broke during COMMIT. The next run reads back whether the page was committed.',
   ),
+  // The destination
+  DESTINATION_UNAVAILABLE: defineCode(
+    'retry',
+    'environment',
+    'The destination cannot be reached or is busy. The batch is retried; nothing is lost in the meantime.',
+  ),
+  DESTINATION_FULL: defineCode(
+    'retry',
+    'environment',
+    'The disk of the destination is full. Free some space; the destination then continues automatically.',
+  ),
+  DESTINATION_REFUSED: defineCode(
+    'fix',
+    'environment',
+    'The destination rejected the credentials or the permissions. Correct them, then run `tidemark destinations run <name>`.',
+  ),
+  DESTINATION_FOREIGN: defineCode(
+    'fix',
+    'environment',
+    'The destination has rows of another store, or a table that does not belong to Tidemark. Use another schema or file; `tidemark destinations resync <name>` replaces rows of another store.',
+  ),
+  DESTINATION_AHEAD: defineCode(
+    'fix',
+    'environment',
+    'The destination has changes that this store does not have, as after a restore of the store. Run `tidemark destinations resync <name>` to load it again.',
+  ),
+  DESTINATION_FAILED: defineCode(
+    'bug',
+    'environment',
+    'The destination rejected a batch that should work. Nothing of the batch was applied. Please report it.',
+  ),
   // Restate
   RESTATE_UNAVAILABLE: defineCode(
     'retry',
@@ -311,6 +342,16 @@ export const ERROR_CODES = {
     'Use sqlite:path/to/file.db, postgres://user@host/database, or the scheme of a registered store.',
   ),
   KEY_UNKNOWN: defineCode('fix', 'input', 'Run `tidemark keys list` to see the keys of this tenant.'),
+  DESTINATION_UNKNOWN: defineCode(
+    'fix',
+    'input',
+    'Run `tidemark destinations list` to see the destinations of this worker.',
+  ),
+  DESTINATION_INVALID: defineCode(
+    'fix',
+    'input',
+    'A destination needs `open` and `supports`, as the functions of tidemark/destinations return them, and a mode that it supports.',
+  ),
   WEBHOOK_UNKNOWN: defineCode('fix', 'input', 'Run `tidemark webhooks list` to see the webhooks of this tenant.'),
   WEBHOOK_URL_REFUSED: defineCode(
     'fix',

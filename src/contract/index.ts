@@ -61,6 +61,7 @@ export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
+export type { DestinationStore } from './store/destinations.ts'
 export type { InboundStore } from './store/inbound.ts'
 export type { Kernel } from './store/kernel.ts'
 export type { LeaseStore } from './store/leases.ts'
@@ -87,6 +88,22 @@ export type {
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
+export type {
+  Destination,
+  DestinationPosition,
+  DestinationSession,
+  DestinationSupport,
+  DestinationToken,
+  TokenStep,
+} from './destination.ts'
+export type { DestinationBatch, DestinationChange, DestinationMode, DestinationSchema } from './destination-batch.ts'
+export type {
+  DestinationClaim,
+  DestinationProgress,
+  DestinationReport,
+  DestinationSignal,
+  DestinationStatus,
+} from './destinations.ts'
 export type {
   QuerySyntax,
   SelectResult,

@@ -15,6 +15,7 @@ import type { CursorSecretStore } from './store/cursor-secrets.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
+import type { DestinationStore } from './store/destinations.ts'
 import type { DeleteMode } from './delete-mode.ts'
 import type { SchemaMode } from './schema.ts'
 import type { SchemaStore } from './store/schemas.ts'
@@ -43,6 +44,7 @@ export interface Store
     ConsumerStore,
     WebhookStore,
     InboundStore,
+    DestinationStore,
     SchemaStore {}
 
 /** Selects the syncs whose status is read. */

@@ -30,6 +30,7 @@ export const ATTRIBUTES = {
   'tidemark.reason': 'The cause of the wait: a slot of the `pacer`, the `source` or the `store`.',
   'tidemark.request_id': 'The vendor’s id of the request, for its support; for a delivery, the id of the message.',
   'tidemark.webhook': 'The id of the webhook.',
+  'tidemark.destination': 'The destination.',
   'tidemark.attempt': 'The attempt of the delivery; 1 for the first.',
   'http.request.method': 'As in the OpenTelemetry semantic conventions.',
   'http.response.status_code': 'As in the OpenTelemetry semantic conventions.',
@@ -205,6 +206,21 @@ export const METRICS = {
     about: 'Duration of a webhook delivery, by outcome.',
     labels: ['tidemark.outcome'],
     buckets: REQUEST_BUCKETS,
+  },
+  destinationBatchDuration: {
+    name: 'tidemark.destination.batch.duration',
+    kind: 'histogram',
+    unit: 's',
+    about: 'Time to read and apply a batch of a destination.',
+    labels: ['tidemark.destination'],
+    buckets: REQUEST_BUCKETS,
+  },
+  destinationChanges: {
+    name: 'tidemark.destination.changes',
+    kind: 'counter',
+    unit: '{change}',
+    about: 'Changes applied to a destination.',
+    labels: ['tidemark.destination'],
   },
 } as const satisfies Record<string, Metric>
 

@@ -127,6 +127,7 @@ function listSubpaths(): Record<string, string> {
   const aliases: Record<string, string> = {}
   for (const [folder, module] of [
     ['sources', 'source'],
+    ['destinations', 'destination'],
     ['stores', 'store'],
   ] as const) {
     const parent = join(PACKAGE_ROOT, folder)

@@ -1,10 +1,16 @@
 import { required } from '../values/required.ts'
-import { SyncError, type DeleteMode, type Execute, type SchemaMode } from '../contract/index.ts'
+import { SyncError, type DeleteMode, type Destination, type Execute, type SchemaMode } from '../contract/index.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { checkDatabaseName, checkName, describeValue } from '../config/names.ts'
+import {
+  checkDestination,
+  type DeclaredDestination,
+  type DestinationHandle,
+  type DestinationOptions,
+} from './destination-options.ts'
 import { resolveOwner } from './owner.ts'
 import type { Schedule } from '../config/schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
@@ -138,7 +144,7 @@ export interface ManifestSync {
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
 export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> &
-  Partial<Pick<Worker, 'schemaOf' | 'webhooks'>>
+  Partial<Pick<Worker, 'schemaOf' | 'webhooks' | 'destinations'>>
 
 interface DeclaredDatabase {
   readonly handle: DatabaseHandle
@@ -179,6 +185,7 @@ export class Worker {
     string,
     Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }
   >()
+  readonly #destinations = new Map<string, Omit<DeclaredDestination, 'databases'> & { databases: string[] | null }>()
   /** Keyed by lower case, because SQL names are case-insensitive. */
   readonly #names = new Map<string, Map<string, string>>()
 
@@ -313,6 +320,28 @@ export class Worker {
     }))
   }
 
+  /**
+   * Declares a destination: another system that receives databases of the store, exactly once. See
+   * docs/guides/destinations.md.
+   */
+  destination(name: string, destination: Destination, options: DestinationOptions = {}): DestinationHandle {
+    this.#checkNameFree('destination', name)
+    const checked = checkDestination(name, destination, options)
+    const databases =
+      options.databases?.map((given) => this.#resolve('database', this.#databases, given, name, 'Destination')) ?? null
+    this.#destinations.set(name, { name, destination, databases, ...checked })
+    this.#reserveName('destination', name)
+    return Object.freeze({ kind: 'destination', name } as const)
+  }
+
+  /** The declared destinations, for a runner. Without a selection, they receive every database of the worker. */
+  destinations(): DeclaredDestination[] {
+    return [...this.#destinations.values()].map((declared) => ({
+      ...declared,
+      databases: declared.databases ?? [...this.#databases.keys()],
+    }))
+  }
+
   /** All declarations as data. */
   get manifest(): Manifest {
     return {
@@ -430,6 +459,7 @@ export class Worker {
     declared: ReadonlyMap<string, { readonly handle: { readonly kind: Kind; readonly name: string } }>,
     given: unknown,
     sync: string,
+    user = 'Sync',
   ): string {
     const code = kind === 'database' ? 'DATABASE_UNKNOWN' : 'PACER_UNKNOWN'
     const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given
@@ -438,11 +468,11 @@ export class Worker {
       const hint = typeof name === 'string' ? didYouMean(name, declared.keys()) : ''
       throw new SyncError(
         code,
-        `Sync "${sync}" uses ${kind} ${describeValue(name)}, which this worker has not declared.${hint}`,
+        `${user} "${sync}" uses ${kind} ${describeValue(name)}, which this worker has not declared.${hint}`,
       )
     }
     if (typeof given === 'object' && given !== found.handle) {
-      throw new SyncError(code, `Sync "${sync}" uses ${kind} "${name}" of another worker.`)
+      throw new SyncError(code, `${user} "${sync}" uses ${kind} "${name}" of another worker.`)
     }
     return name
   }

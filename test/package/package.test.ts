@@ -196,7 +196,12 @@ describe('Z45 the tarball', () => {
     // One folder for each pattern: its declarations are resolved in the same way as those of the others.
     const entryPoints = Object.entries(PACKAGE.exports)
       .filter(([, target]) => typeof target === 'object')
-      .map(([entryPoint]) => entryPoint.replace('sources/*', 'sources/rest').replace('stores/*', 'stores/sqlite'))
+      .map(([entryPoint]) =>
+        entryPoint
+          .replace('sources/*', 'sources/rest')
+          .replace('stores/*', 'stores/sqlite')
+          .replace('destinations/*', 'destinations/postgres'),
+      )
     // The package is ESM only: a CommonJS program loads it with import().
     const { status, stdout } = spawnSync(
       process.execPath,

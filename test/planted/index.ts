@@ -2,6 +2,7 @@ import { ENGINE_BUGS } from './engine.ts'
 import type { PlantedBug } from './planted-bug.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
+import { DESTINATION_BUGS } from './destinations.ts'
 import { SERVICE_BUGS } from './services.ts'
 import { SOFT_DELETE_BUGS } from './soft-deletes.ts'
 import { SOURCE_BUGS } from './sources.ts'
@@ -17,5 +18,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SOFT_DELETE_BUGS,
   ...PLATFORM_BUGS,
   ...SOURCE_BUGS,
+  ...DESTINATION_BUGS,
   ...SERVICE_BUGS,
 ]

@@ -106,6 +106,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'stores',
       'webhooks',
       'webhooks/verify',
+      'destinations/loop',
     ],
     packages: ['node:fs', 'node:module', 'node:path', 'node:url', 'ajv', 'jiti'],
   },
@@ -134,6 +135,15 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ],
   },
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
+  'destinations/kit': { folders: ['contract', 'values', 'stores/kit'], packages: [] },
+  'destinations/loop': {
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config'],
+    packages: [],
+  },
+  'destinations/postgres': {
+    folders: ['contract', 'values', 'destinations/kit', 'stores/kit', 'stores/postgres'],
+    packages: ['pg'],
+  },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: {
     folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
@@ -214,6 +224,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'stores/sqlite',
       'stores/kit',
       'runner',
+      'destinations/loop',
       'testing/simulation/vendors',
     ],
     packages: [
@@ -250,6 +261,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'runner/restate',
       'server',
       'webhooks',
+      'destinations/loop',
       'testing',
       'testing/simulation/vendors',
       'advisor',
@@ -279,6 +291,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'server',
       'webhooks',
       'webhooks/verify',
+      'destinations/loop',
       'testing',
       'advisor',
       'sources',
@@ -342,6 +355,8 @@ const PURE = [
   'stores/kit',
   'runner',
   'feed',
+  'destinations/kit',
+  'destinations/loop',
 ]
 const IMPURE = [
   /\bDate\.now\b/,

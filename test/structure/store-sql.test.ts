@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../../src')
 
-/** Folders that use a database directly: the stores themselves, the sources, and code that only tests run. */
-const ELSEWHERE = [/^stores\/(?:sqlite|postgres)\//, /^sources\//, /^testing\//]
+/** Folders that use a database directly: the stores themselves, sources, destinations, and code that only tests run. */
+const ELSEWHERE = [/^stores\/(?:sqlite|postgres)\//, /^sources\//, /^destinations\/postgres\//, /^testing\//]
 
 /** Tables of a store, catalogs and functions of one database, and closed lists of URL schemes. */
 const PARTICULAR = [

@@ -9,6 +9,7 @@ import type { RunnerEvent } from '../../runner/runner-options.ts'
 import { Runner } from '../../runner/runner.ts'
 import { watchTenants } from '../../runner/watch-tenants.ts'
 import type { Metrics } from '../../server/metrics.ts'
+import { DestinationRunner } from '../../destinations/loop/destination-runner.ts'
 import { createSender } from '../../webhooks/send.ts'
 import { TenantDeliverers } from '../../webhooks/tenant-deliverers.ts'
 import { TenantInboundWebhooks } from '../../webhooks/tenant-inbound-webhooks.ts'
@@ -143,11 +144,20 @@ async function openPrimaryService({
     isDead: isHolderGone,
     resourceTypes: resourceTypesOf(target.worker),
   })
+  const destinations = new DestinationRunner({
+    store,
+    ports,
+    holder,
+    isHolderGone,
+    newStoreId: () => crypto.randomUUID(),
+    destinations: target.worker.destinations?.() ?? [],
+  })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
   const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
+    destinations.add(tenant)
     if (keepLogMs !== undefined)
       background.push(
         compactLogPeriodically(
@@ -174,6 +184,7 @@ async function openPrimaryService({
       inbound.start()
       await runner.start()
       for (const tenant of tenants) startTenantServices(tenant)
+      destinations.start()
       if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
     },
     async stop(graceMs) {
@@ -181,6 +192,7 @@ async function openPrimaryService({
       await Promise.all([
         runner.stop({ graceMs }),
         deliverer.stop({ graceMs }).then(() => send.close()),
+        destinations.stop(),
         (served?.close() ?? Promise.resolve()).then(() => inbound.stop()),
         ...background,
       ])

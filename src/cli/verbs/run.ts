@@ -3,6 +3,7 @@ import type { Store, SyncError } from '../../contract/index.ts'
 import { classifyError } from '../../engine/classify-error.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleOptions, CycleResult, CycleProgress } from '../../engine/cycle-options.ts'
+import type { DestinationResult } from '../../destinations/loop/run-destination.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
@@ -14,6 +15,7 @@ import type { VerbAction, Cli } from '../cli.ts'
 import { exitCodeOf, worstExitCode } from '../kit/exit-code.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
 import { createDisplay, resultDocument } from '../kit/progress.ts'
+import { exitCodeOfDestinations, runDestinations, toDestinationResultDocument } from '../kit/run-destinations.ts'
 import { formatQueryCommand } from '../kit/query-command.ts'
 import {
   printTarget,
@@ -40,7 +42,7 @@ export function runVerb(): Command {
   return withStoreFlags(new Command('run'))
     .summary('run one cycle of each sync')
     .description(
-      'Runs one cycle of each named sync, or of all syncs. Ctrl-C is always safe: committed pages stay, and the next run continues after them.',
+      'Runs one cycle of each named sync, or of all syncs and then every destination once. Ctrl-C is always safe: committed pages stay, and the next run continues after them.',
     )
     .argument('[sync...]', 'the syncs to run (default: all)')
     .option('--backfill', 'run the backfill of a tracked pair instead of the delta')
@@ -72,6 +74,7 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
     { reveal: flags.reveal === true, continuous: false },
   )
   let results: CycleResult[]
+  let destinations: DestinationResult[] = []
   try {
     const options: Omit<CycleOptions, 'onProgress'> = {
       ...runtime,
@@ -113,6 +116,8 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
       })
     ).flat()
     display.close()
+    if (names.length === 0 && !signal.aborted)
+      destinations = await runDestinations(cli, target, store, runtime.ports, signal)
     if (!cli.terminal.json && results.every(({ error }) => error === null))
       await showQueryHint(cli, target, store, plans)
   } finally {
@@ -123,7 +128,9 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
 
   const interrupted =
     signal.aborted && (results.length < plans.length || results.some(({ stopReason }) => stopReason === 'cancelled'))
-  const exitCode = interrupted ? exitCodeOf('CANCELLED') : exitCodeFor(results, names)
+  const exitCode = interrupted
+    ? exitCodeOf('CANCELLED')
+    : worstExitCode([exitCodeFor(results, names), exitCodeOfDestinations(destinations)])
   if (cli.terminal.json) {
     cli.terminal.printDocument({
       event: 'result',
@@ -131,6 +138,7 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
       interrupted,
       ...targetDocument(target),
       syncs: results.map((result) => resultDocument(result, flags.reveal === true)),
+      ...(destinations.length > 0 && { destinations: destinations.map(toDestinationResultDocument) }),
     })
   }
   return exitCode

@@ -1,4 +1,12 @@
-import type { ApiKey, AuditEntry, CycleReport, Webhook, WebhookCursor, WebhookSettings } from '../../contract/index.ts'
+import type {
+  ApiKey,
+  AuditEntry,
+  CycleReport,
+  DestinationSignal,
+  Webhook,
+  WebhookCursor,
+  WebhookSettings,
+} from '../../contract/index.ts'
 
 /** The checkpoint changed during a cycle, and the cycle stopped. The entry names the cycle that lost. */
 export function createConflictAuditEntry(version: number, { cycle, endedAt, error }: CycleReport): AuditEntry {
@@ -189,6 +197,15 @@ export function createEndSchemaChangeAuditEntry(
     `${database}: ${description}; ${rewritten} rows and versions rewritten`,
     by,
   )
+}
+
+export function createDestinationAuditEntry(
+  name: string,
+  action: DestinationSignal['kind'] | 'remove',
+  detail: string,
+  by: AuditActor,
+): AuditEntry {
+  return createTenantAuditEntry(`${action}-destination`, detail === '' ? name : `${name}: ${detail}`, by)
 }
 
 function createTenantAuditEntry(action: string, reason: string, { actor, at }: AuditActor): AuditEntry {

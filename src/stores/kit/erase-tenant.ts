@@ -31,10 +31,11 @@ export const ERASE_TENANT_PLAN = defineWrite(function* (
   yield* sql.all(
     'select 1 as locked from {requests} where tenant_id = :tenant order by {requests_window}, who {for_update}',
   )
+  yield* sql.all('select 1 as locked from {destinations} where tenant_id = :tenant order by name {for_update}')
   // Invariant 3: the holder of an earlier lease, released or not, must never hold the newest epoch.
   const newest = (table: string): string => `coalesce((select max(epoch) from {${table}} where tenant_id = :tenant), 0)`
   yield* sql.run(
-    `update {tenants} set epoch = {greatest}(epoch, ${newest('registry')}, ${newest('webhooks')}) where tenant_id = :tenant`,
+    `update {tenants} set epoch = {greatest}(epoch, ${newest('registry')}, ${newest('webhooks')}, ${newest('destinations')}) where tenant_id = :tenant`,
   )
   const counts = { syncs: syncs.length, entries: yield* sql.kernel.eraseRows() }
   // A second request finds the audit entry of the first.

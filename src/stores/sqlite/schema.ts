@@ -18,6 +18,7 @@ import { TYPED_TABLES } from './migrations/0017-typed-tables.ts'
 import { SCHEMA_CHANGES } from './migrations/0018-schema-changes.ts'
 import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
 import { DELETE_MODE } from './migrations/0020-delete-mode.ts'
+import { DESTINATIONS } from './migrations/0021-destinations.ts'
 
 /**
  * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
@@ -44,6 +45,7 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_CHANGES,
   HISTORY_DAYS,
   DELETE_MODE,
+  DESTINATIONS,
 ]
 
 /** Version of the tables; a file with a higher one was written by a newer tidemark and is left alone. */

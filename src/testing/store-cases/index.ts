@@ -5,6 +5,7 @@ import { commitCases } from './commit.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
+import { destinationCases } from './destinations.ts'
 import type { StoreCase } from './harness.ts'
 import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
@@ -44,4 +45,5 @@ export const storeCases: readonly StoreCase[] = [
   ...auditChainCases,
   ...webhookCases,
   ...consumerCases,
+  ...destinationCases,
 ]

@@ -3,6 +3,7 @@ import { API_KEY_PLANS } from './api-keys.ts'
 import { AUDIT_PLANS } from './audit.ts'
 import { CONSUMER_PLANS } from './consumers.ts'
 import { DATA_KEY_PLANS } from './data-keys.ts'
+import { DESTINATION_PLANS } from './destinations.ts'
 import { INBOUND_PLANS } from './inbound.ts'
 import { LEASE_PLANS } from './leases.ts'
 import { PACING_PLANS } from './pacing.ts'
@@ -18,6 +19,7 @@ export const ROLE_PLANS = {
   ...AUDIT_PLANS,
   ...CONSUMER_PLANS,
   ...DATA_KEY_PLANS,
+  ...DESTINATION_PLANS,
   ...INBOUND_PLANS,
   ...LEASE_PLANS,
   ...PACING_PLANS,

@@ -1,0 +1,280 @@
+import { Command } from 'commander'
+import { SyncError, type DestinationSignal, type DestinationStatus, type Store } from '../../contract/index.ts'
+import { systemClock } from '../../platform/clock.ts'
+import { didYouMean } from '../../config/did-you-mean.ts'
+import type { DeclaredDestination } from '../../worker/destination-options.ts'
+import type { Cli, VerbAction } from '../cli.ts'
+import { actorName } from '../kit/actor.ts'
+import { createRuntime } from '../kit/create-runtime.ts'
+import { isoTime } from '../kit/json-document.ts'
+import { toPrintable } from '../kit/printable.ts'
+import { RefusedError } from '../kit/report-error.ts'
+import { exitCodeOfDestinations, runDestinations, toDestinationResultDocument } from '../kit/run-destinations.ts'
+import { formatTable } from '../kit/table.ts'
+import {
+  loadWorkerTarget,
+  openTargetStore,
+  printTarget,
+  targetDocument,
+  withStoreFlags,
+  type TargetFlags,
+  type WorkerTarget,
+} from '../kit/target.ts'
+
+interface ConfirmFlags extends TargetFlags {
+  readonly yes?: boolean
+}
+
+interface RemoveFlags extends ConfirmFlags {
+  readonly drop?: boolean
+}
+
+type DestinationVerb = 'list' | 'run' | 'pause' | 'resume' | 'resync' | 'remove'
+
+export function destinationsVerbs(): Record<DestinationVerb, Command> {
+  const verb = (name: string): Command => withStoreFlags(new Command(name))
+  const name = ['<name>', 'the destination, from `tidemark destinations list`'] as const
+  return {
+    list: verb('list')
+      .summary('list the destinations and their lag')
+      .description('Lists the destinations of the worker with their status, their lag and the last error.'),
+    run: verb('run')
+      .summary('run destinations once')
+      .description('Brings the named destinations, or all, up to date once.')
+      .argument('[name...]', 'the destinations to run (default: all)'),
+    pause: verb('pause')
+      .summary('pause a destination')
+      .description('Pauses a destination. It continues where it stopped when it is resumed.')
+      .argument(...name),
+    resume: verb('resume')
+      .summary('resume a paused destination')
+      .description('Resumes a destination, and clears the wait after failed runs.')
+      .argument(...name),
+    resync: verb('resync')
+      .summary('load databases again beside the old rows')
+      .description(
+        'Requests that databases are loaded again from the store. The old rows stay until the load is complete and then are replaced at once.',
+      )
+      .argument(...name)
+      .argument('[database...]', 'the databases to load (default: all)')
+      .option('--yes', 'request the load instead of only showing it'),
+    remove: verb('remove')
+      .summary('forget a destination')
+      .description('Forgets the status of a destination. With --drop, its rows and tokens are deleted too.')
+      .argument(...name)
+      .option('--drop', 'delete the rows in the destination')
+      .option('--yes', 'remove the destination instead of only showing it'),
+  }
+}
+
+export const destinationsList: VerbAction<[TargetFlags]> = (cli, flags) =>
+  withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
+    const headSequence = await store.headSequence()
+    const names = [...new Set([...declared.map(({ name }) => name), ...statuses.map(({ name }) => name)])].toSorted()
+    const rows = names.map((name) => {
+      const plan = declared.find((one) => one.name === name)
+      return { name, plan, status: statuses.find((one) => one.name === name) }
+    })
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        destinations: rows.map(({ name, plan, status }) => toDocument(name, plan, status, headSequence)),
+      })
+    if (rows.length === 0)
+      return cli.terminal.print('No destinations. Declare one with worker.destination(name, destination, …).')
+    cli.terminal.print(
+      ...formatTable(
+        ['DESTINATION', 'MODE', 'DATABASES', 'BEHIND', 'LAST RUN', 'STATUS'],
+        rows.map(({ name, plan, status }) => [
+          name,
+          plan?.mode ?? status?.mode ?? '',
+          (plan?.databases ?? status?.databases.map(({ database }) => database) ?? []).join(', '),
+          String(countBehind(plan, status, headSequence) ?? '–'),
+          isoTime(status?.startedAt ?? null) ?? 'never',
+          toPrintable(describeStatus(plan, status)),
+        ]),
+      ),
+    )
+  })
+
+export const destinationsRun: VerbAction<[string[], TargetFlags]> = (cli, names, flags) =>
+  withDestinations(cli, flags, async ({ target, store, declared }) => {
+    for (const name of names) findDeclared(declared, name)
+    const { ports } = await createRuntime(cli, target)
+    const chosen = names.length === 0 ? undefined : names
+    const results = await runDestinations(cli, target, store, ports, cli.listenForStop(), chosen)
+    const exitCode = exitCodeOfDestinations(results)
+    if (cli.terminal.json)
+      cli.terminal.printDocument({
+        ok: exitCode === 0,
+        ...targetDocument(target),
+        destinations: results.map(toDestinationResultDocument),
+      })
+    return exitCode
+  })
+
+export const destinationsPause: VerbAction<[string, TargetFlags]> = (cli, name, flags) =>
+  signal(
+    cli,
+    name,
+    flags,
+    { kind: 'pause' },
+    `Paused ${name}. Resume it with \`tidemark destinations resume ${name}\`.`,
+  )
+
+export const destinationsResume: VerbAction<[string, TargetFlags]> = (cli, name, flags) =>
+  signal(cli, name, flags, { kind: 'resume' }, `Resumed ${name}.`)
+
+export const destinationsResync: VerbAction<[string, string[], ConfirmFlags]> = (cli, name, databases, flags) =>
+  withDestinations(cli, flags, async ({ target, store, declared }) => {
+    const plan = findDeclared(declared, name)
+    const unknown = databases.find((database) => !plan.databases.includes(database))
+    if (unknown !== undefined)
+      throw new SyncError(
+        'DATABASE_UNKNOWN',
+        `Destination ${name} has no database ${JSON.stringify(unknown)}.${didYouMean(unknown, plan.databases)}`,
+      )
+    const chosen = databases.length === 0 ? plan.databases : databases
+    if (flags.yes !== true)
+      throw new RefusedError(
+        'CONFIRMATION_NEEDED',
+        `This loads ${chosen.join(', ')} again, and replaces the rows in ${plan.destination.location}.`,
+        { destination: name, databases: chosen },
+      )
+    await store.signalDestination(name, { kind: 'resync', databases: chosen }, currentActor())
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({ ...targetDocument(target), destination: name, resync: chosen })
+    cli.terminal.print(
+      `Requested. A running \`tidemark start\` picks it up; otherwise run \`tidemark destinations run ${name}\`.`,
+    )
+  })
+
+export const destinationsRemove: VerbAction<[string, RemoveFlags]> = (cli, name, flags) =>
+  withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
+    const plan = declared.find((one) => one.name === name)
+    if (plan === undefined && !statuses.some((one) => one.name === name)) throw createUnknownError(declared, name)
+    if (flags.drop === true && plan === undefined)
+      throw new SyncError('DESTINATION_UNKNOWN', `The worker does not declare ${name}, so its rows cannot be deleted.`)
+    const drops = flags.drop === true ? (plan?.databases ?? []) : []
+    if (flags.yes !== true)
+      throw new RefusedError(
+        'CONFIRMATION_NEEDED',
+        `This removes ${name}${drops.length === 0 ? '; its rows stay' : ` and deletes ${drops.join(', ')} in ${plan?.destination.location ?? ''}`}.`,
+        { destination: name, drops },
+      )
+    if (plan !== undefined && drops.length > 0) {
+      const session = await plan.destination.open({ tenant: store.tenant, signal: cli.listenForStop() })
+      try {
+        for (const database of drops) await session.remove(database)
+      } finally {
+        await session.close()
+      }
+    }
+    const removed = await store.removeDestination(name, currentActor())
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({ ...targetDocument(target), destination: name, removed, drops })
+    cli.terminal.print(`Removed ${name}. If the worker still declares it, the next run adds it again.`)
+  })
+
+interface DestinationsContext {
+  readonly target: WorkerTarget
+  readonly store: Store
+  readonly declared: readonly DeclaredDestination[]
+  readonly statuses: readonly DestinationStatus[]
+}
+
+async function withDestinations<T>(
+  cli: Cli,
+  flags: TargetFlags,
+  body: (context: DestinationsContext) => Promise<T>,
+): Promise<T> {
+  const target = await loadWorkerTarget(cli, flags)
+  printTarget(cli, target)
+  const store = await openTargetStore(target)
+  try {
+    const declared = target.worker.destinations?.() ?? []
+    return await body({ target, store, declared, statuses: await store.destinations() })
+  } finally {
+    await store.close()
+  }
+}
+
+async function signal(
+  cli: Cli,
+  name: string,
+  flags: TargetFlags,
+  given: DestinationSignal,
+  message: string,
+): Promise<void> {
+  await withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
+    if (!statuses.some((one) => one.name === name)) findDeclared(declared, name)
+    await store.signalDestination(name, given, currentActor())
+    if (cli.terminal.json)
+      return cli.terminal.printDocument({ ...targetDocument(target), destination: name, signal: given.kind })
+    cli.terminal.print(message)
+  })
+}
+
+function findDeclared(declared: readonly DeclaredDestination[], name: string): DeclaredDestination {
+  const found = declared.find((one) => one.name === name)
+  if (found === undefined) throw createUnknownError(declared, name)
+  return found
+}
+
+function createUnknownError(declared: readonly DeclaredDestination[], name: string): SyncError {
+  const hint = didYouMean(
+    name,
+    declared.map((one) => one.name),
+  )
+  return new SyncError('DESTINATION_UNKNOWN', `There is no destination ${JSON.stringify(name)}.${hint}`)
+}
+
+/** Entries of the log that the slowest database has not read; null before the first run. */
+function countBehind(
+  plan: DeclaredDestination | undefined,
+  status: DestinationStatus | undefined,
+  headSequence: number,
+): number | null {
+  if (status === undefined || status.databases.length === 0) return null
+  const databases = plan?.databases ?? status.databases.map(({ database }) => database)
+  const read = databases.map((name) => status.databases.find(({ database }) => database === name)?.readSequence ?? 0)
+  return Math.max(0, headSequence - Math.min(headSequence, ...read))
+}
+
+function describeStatus(plan: DeclaredDestination | undefined, status: DestinationStatus | undefined): string {
+  if (plan === undefined) return 'not declared'
+  if (status === undefined) return 'never run'
+  if (status.isPaused) return 'paused'
+  if (status.error !== null) return `${status.error.code}: ${status.error.message}`
+  const loading = status.databases.filter(({ state }) => state === 'loading').map(({ database }) => database)
+  return loading.length > 0 ? `loading ${loading.join(', ')}` : status.heldBy === null ? 'ok' : 'running'
+}
+
+function toDocument(
+  name: string,
+  plan: DeclaredDestination | undefined,
+  status: DestinationStatus | undefined,
+  headSequence: number,
+): object {
+  return {
+    destination: name,
+    declared: plan !== undefined,
+    kind: plan?.destination.kind ?? status?.kind ?? null,
+    location: plan?.destination.location ?? status?.location ?? null,
+    mode: plan?.mode ?? status?.mode ?? null,
+    status: describeStatus(plan, status).replace(/:.*/, ''),
+    behind: countBehind(plan, status, headSequence),
+    paused: status?.isPaused ?? false,
+    resync: status?.resync ?? [],
+    startedAt: isoTime(status?.startedAt ?? null),
+    endedAt: isoTime(status?.endedAt ?? null),
+    failures: status?.failures ?? 0,
+    retryAt: isoTime(status?.retryAt ?? null),
+    error: status?.error ?? null,
+    databases: (status?.databases ?? []).map((one) => ({ ...one, committedAt: isoTime(one.committedAt) })),
+  }
+}
+
+function currentActor(): { actor: string; at: number } {
+  return { actor: actorName(), at: systemClock.now() }
+}

@@ -1,0 +1,67 @@
+import type { ErrorCode } from './errors.ts'
+
+/** The status of a destination, as the store records it. The tokens in the destination itself decide what is applied. */
+export interface DestinationStatus {
+  readonly name: string
+  /** The product and its address at the last run. */
+  readonly kind: string
+  readonly location: string
+  readonly mode: string
+  readonly isPaused: boolean
+  /** The holder of the claim; null if there is none. */
+  readonly heldBy: string | null
+  /** An operator requested a run that has not begun. */
+  readonly triggeredAt: number | null
+  /** Databases that an operator requested to load again. */
+  readonly resync: readonly string[]
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+  /** Consecutive failed runs. */
+  readonly failures: number
+  readonly retryAt: number | null
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  readonly databases: readonly DestinationProgress[]
+}
+
+/** The progress of one database of a destination. */
+export interface DestinationProgress {
+  readonly database: string
+  readonly state: 'loading' | 'following' | 'failed'
+  /** The sequence of the token in the destination. */
+  readonly sequence: number
+  /** The log was read up to this sequence; it may be above `sequence`, if no later change belongs to the database. */
+  readonly readSequence: number
+  /** When the newest applied change was committed. */
+  readonly committedAt: number
+  /** Changes applied since the destination was added. */
+  readonly changes: number
+  /** Why the database was loaded the last time. */
+  readonly loadReason: string | null
+}
+
+/** The right to write to one destination. A claim with a newer epoch fences it off. */
+export interface DestinationClaim {
+  readonly name: string
+  readonly epoch: number
+}
+
+/** The result of a run so far; written atomically. */
+export interface DestinationReport {
+  readonly kind: string
+  readonly location: string
+  readonly mode: string
+  readonly startedAt: number
+  /** Null while the run continues. */
+  readonly endedAt: number | null
+  readonly failures: number
+  readonly retryAt: number | null
+  readonly error: DestinationStatus['error']
+  readonly databases: readonly DestinationProgress[]
+  /** Databases whose requested load has begun. */
+  readonly resynced: readonly string[]
+}
+
+/** A request of an operator. `resync` without databases means all of them. */
+export type DestinationSignal =
+  | { readonly kind: 'pause' | 'resume' | 'run' }
+  | { readonly kind: 'resync'; readonly databases: readonly string[] }

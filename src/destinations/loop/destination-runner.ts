@@ -1,0 +1,110 @@
+import type { DestinationStatus, Store } from '../../contract/index.ts'
+import { nextDueTime, type Schedule } from '../../config/schedule.ts'
+import { runDestination, type DestinationPlan, type RunDestinationOptions } from './run-destination.ts'
+
+export interface DestinationRunnerOptions extends Omit<RunDestinationOptions, 'signal' | 'isAutomatic'> {
+  readonly destinations: ReadonlyArray<DestinationPlan & { readonly schedule: Schedule }>
+  /** Interval at which the store is polled for due destinations; defaults to one second. */
+  readonly pollMs?: number
+}
+
+/** Runs destinations on their schedules, for one or many tenants. Any number of processes may share a store. */
+export class DestinationRunner {
+  readonly #options: DestinationRunnerOptions
+  readonly #stores = new Map<string, Store>()
+  readonly #active = new Map<string, Promise<void>>()
+  readonly #stopping = new AbortController()
+  readonly #since: number
+  #loop: Promise<void> = Promise.resolve()
+
+  constructor(options: DestinationRunnerOptions) {
+    this.#options = options
+    this.#since = options.ports.clock.now()
+    this.add(options.store.tenant)
+  }
+
+  add(tenant: string): void {
+    const { store } = this.#options
+    if (!this.#stores.has(tenant)) this.#stores.set(tenant, tenant === store.tenant ? store : store.forTenant(tenant))
+  }
+
+  start(): void {
+    if (this.#options.destinations.length > 0) this.#loop = this.#runLoop()
+  }
+
+  /** Stops after the current batches. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('the destinations are stopping'))
+    await this.#loop
+    await Promise.all(this.#active.values())
+  }
+
+  async #runLoop(): Promise<void> {
+    const { ports, pollMs = 1_000 } = this.#options
+    while (!this.#stopping.signal.aborted) {
+      for (const store of this.#stores.values()) {
+        await this.#startDue(store).catch((error: unknown) =>
+          ports.log.warn('destinations could not be read', {
+            tenant: store.tenant,
+            reason: error instanceof Error ? error.message : String(error),
+          }),
+        )
+      }
+      await ports.clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
+    }
+  }
+
+  async #startDue(store: Store): Promise<void> {
+    const { ports, destinations } = this.#options
+    const statuses = new Map((await store.destinations()).map((status) => [status.name, status]))
+    const headSequence = await store.headSequence()
+    for (const { schedule, ...plan } of destinations) {
+      const id = `${store.tenant}\n${plan.name}`
+      const facts = { now: ports.clock.now(), since: this.#since, headSequence }
+      if (this.#active.has(id) || !isDestinationDue(plan, schedule, statuses.get(plan.name), facts)) continue
+      const run = runDestination(plan, {
+        ...this.#options,
+        store,
+        signal: this.#stopping.signal,
+        isAutomatic: true,
+      }).then(
+        () => {},
+        (error: unknown) =>
+          ports.log.warn('destination could not run', {
+            tenant: store.tenant,
+            destination: plan.name,
+            reason: error instanceof Error ? error.message : String(error),
+          }),
+      )
+      this.#active.set(
+        id,
+        run.finally(() => this.#active.delete(id)),
+      )
+    }
+  }
+}
+
+/** A continuous destination is due when the log has entries that it has not read. */
+export function isDestinationDue(
+  { databases }: Pick<DestinationPlan, 'databases'>,
+  schedule: Schedule,
+  status: DestinationStatus | undefined,
+  { now, since, headSequence }: { now: number; since: number; headSequence: number },
+): boolean {
+  if (status === undefined) return schedule.kind !== 'manual'
+  if (status.isPaused || (status.retryAt ?? 0) > now) return false
+  if (status.triggeredAt !== null || status.resync.length > 0) return true
+  const isRetry = status.error !== null && status.retryAt !== null
+  if (schedule.kind === 'continuous') {
+    const progress = new Map(status.databases.map((one) => [one.database, one]))
+    return (
+      isRetry ||
+      databases.some((database) => {
+        const own = progress.get(database)
+        return own === undefined || own.state !== 'following' || own.readSequence < headSequence
+      })
+    )
+  }
+  const due = nextDueTime(schedule, { now, since, lastStartedAt: status.startedAt })
+  return isRetry || (due !== null && due <= now)
+}

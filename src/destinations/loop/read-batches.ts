@@ -1,0 +1,113 @@
+import type { DestinationChange, DestinationMode, FeedPage, JsonObject, Store } from '../../contract/index.ts'
+import { parseJson } from '../../values/json.ts'
+import { compactChanges } from './compact-changes.ts'
+
+/** The bounds of a batch. One batch is applied while the next one is read, so memory holds two. */
+export interface BatchLimits {
+  readonly rowsMax: number
+  readonly bytesMax: number
+}
+
+export const DEFAULT_LIMITS: BatchLimits = { rowsMax: 50_000, bytesMax: 8_000_000 }
+
+const SCAN_MAX = 1_000_000
+const PAGE_ROWS = 5_000
+
+/** A part of a load: rows in order of key. */
+export interface RowsPart {
+  readonly changes: DestinationChange[]
+  /** The last key that was read; null if no rows are left. */
+  readonly after: string | null
+}
+
+/**
+ * Reads current rows above a key, up to the limits. Rows that changed after `sequence` are left out: the feed from
+ * `sequence` on has them.
+ */
+export async function readRows(
+  store: Store,
+  database: string,
+  sequence: number,
+  from: string,
+  { rowsMax, bytesMax }: BatchLimits,
+): Promise<RowsPart> {
+  const changes: DestinationChange[] = []
+  let bytes = 0
+  let after = from
+  while (changes.length < rowsMax && bytes < bytesMax) {
+    const rows = await store.rows({
+      database,
+      limit: Math.min(PAGE_ROWS, rowsMax),
+      bytesMax: Math.max(1, bytesMax - bytes),
+      ...(after !== '' && { after }),
+    })
+    const last = rows.at(-1)
+    if (last === undefined) return { changes, after: null }
+    after = last.key
+    for (const row of rows) {
+      bytes += row.text.length
+      if (row.sequence > sequence) continue
+      changes.push({
+        key: row.key,
+        action: 'created',
+        sequence: row.sequence,
+        committedAt: row.committedAt,
+        record: parseJson(row.text) as JsonObject,
+        text: row.text,
+      })
+    }
+  }
+  return { changes, after }
+}
+
+/** A part of the feed of one database. */
+export interface FeedPart {
+  readonly changes: DestinationChange[]
+  /** Every change up to this sequence is in `changes`, or before them. */
+  readonly sequence: number
+  readonly committedAt: number
+  readonly headSequence: number
+  readonly floor: number
+}
+
+/** Reads the changes of a database after a sequence, up to the limits, and compacts them. */
+export async function readFeed(
+  store: Store,
+  { database, mode }: { readonly database: string; readonly mode: DestinationMode },
+  from: number,
+  { rowsMax, bytesMax }: BatchLimits,
+): Promise<FeedPart> {
+  const changes: DestinationChange[] = []
+  let bytes = 0
+  let after = from
+  for (;;) {
+    const page: FeedPage = await store.feed({
+      after,
+      limit: Math.min(PAGE_ROWS, rowsMax),
+      databases: [database],
+      scanMax: SCAN_MAX,
+      bytesMax: Math.max(1, bytesMax - bytes),
+    })
+    for (const { key, action, sequence, committedAt, text } of page.entries) {
+      bytes += text?.length ?? 0
+      changes.push({
+        key,
+        action,
+        sequence,
+        committedAt,
+        record: text === null ? null : (parseJson(text) as JsonObject),
+        text,
+      })
+    }
+    const isStuck = page.scannedSequence <= after
+    after = Math.max(after, page.scannedSequence)
+    if (after >= page.headSequence || changes.length >= rowsMax || bytes >= bytesMax || isStuck)
+      return {
+        changes: compactChanges(mode, changes),
+        sequence: after,
+        committedAt: isStuck ? 0 : page.scannedCommittedAt,
+        headSequence: page.headSequence,
+        floor: page.floor,
+      }
+  }
+}

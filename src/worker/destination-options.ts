@@ -1,0 +1,56 @@
+import { SyncError, type Destination, type DestinationMode } from '../contract/index.ts'
+import { didYouMean } from '../config/did-you-mean.ts'
+import { describeValue } from '../config/names.ts'
+import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
+import type { DestinationPlan } from '../destinations/loop/run-destination.ts'
+import type { DatabaseHandle } from './worker.ts'
+
+/** Options of `worker.destination`. */
+export interface DestinationOptions {
+  /** The databases to copy. Default: all databases of the worker. */
+  databases?: readonly (DatabaseHandle | string)[]
+  /** When changes are applied. Default: `continuous`, as soon as they are committed. */
+  schedule?: ScheduleInput
+  /**
+   * `mirror` (the default): the current rows. `append`: every change is a row. `history`: every version is a row with its
+   * validity.
+   */
+  mode?: DestinationMode
+}
+
+/** A declared destination. */
+export interface DestinationHandle {
+  readonly kind: 'destination'
+  readonly name: string
+}
+
+/** A destination of a worker with its schedule. */
+export interface DeclaredDestination extends DestinationPlan {
+  readonly schedule: Schedule
+}
+
+const OPTION_NAMES = Object.keys({ databases: 0, schedule: 0, mode: 0 } satisfies Record<keyof DestinationOptions, 0>)
+
+/** Throws DESTINATION_INVALID or SCHEDULE_INVALID. */
+export function checkDestination(
+  name: string,
+  destination: Destination,
+  options: DestinationOptions,
+): { schedule: Schedule; mode: DestinationMode } {
+  const fail = (what: string, hint = ''): never => {
+    throw new SyncError('DESTINATION_INVALID', `Destination "${name}": ${what}.${hint}`)
+  }
+  const isDestination =
+    typeof destination === 'object' &&
+    destination !== null &&
+    typeof destination.open === 'function' &&
+    Array.isArray(destination.supports?.modes)
+  if (!isDestination) fail(`${describeValue(destination)} is not a destination`)
+  if (typeof options !== 'object' || options === null) fail(`the options are ${describeValue(options)}`)
+  const unknown = Object.keys(options).find((option) => !OPTION_NAMES.includes(option))
+  if (unknown !== undefined) fail(`unknown option ${describeValue(unknown)}`, didYouMean(unknown, OPTION_NAMES))
+  const { mode = 'mirror', schedule = 'continuous' } = options
+  if (!destination.supports.modes.includes(mode))
+    fail(`mode is ${describeValue(mode)}, but ${destination.kind} supports ${destination.supports.modes.join(', ')}`)
+  return { mode, schedule: parseSchedule(schedule, `Destination "${name}"`) }
+}
