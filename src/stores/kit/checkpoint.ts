@@ -203,6 +203,7 @@ export function* writeQuarantine(
     }
     return
   }
+  if (quarantined.length === 0) return
   const update = ['code', 'message', 'text', 'cycle_id', 'page', 'at']
   const upsert = sql.dialect.upsert({
     table: 'quarantine',

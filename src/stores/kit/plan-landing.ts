@@ -276,7 +276,13 @@ export function createEmptyCounts(): LandingCounts {
 
 /** Merges sequences into closed ranges: a page that was landed in one commit is a single pair. */
 export function toSequenceRanges(sequences: readonly number[]): Array<[number, number]> {
-  return mergeRanges(sequences.map((sequence) => [sequence, sequence]))
+  const ranges: Array<[number, number]> = []
+  let last: [number, number] | undefined
+  for (const sequence of sequences.toSorted((a, b) => a - b)) {
+    if (last !== undefined && sequence <= last[1] + 1) last[1] = sequence
+    else ranges.push((last = [sequence, sequence]))
+  }
+  return ranges
 }
 
 /** Sorts the ranges, and merges those that touch. */

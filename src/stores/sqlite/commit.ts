@@ -13,7 +13,7 @@ import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-ro
 import { rollback, type Rollback, type TenantSession } from './connection.ts'
 import { listLoggedRanges, writeCommits } from './commits.ts'
 import { RecordEncodingCache } from './record-encoding-cache.ts'
-import { findRows, planUnchanged } from './find-rows.ts'
+import { findRows, planUnchanged, recordPageKind } from './find-rows.ts'
 import { findLeasedEntry, writeAudit } from './registry.ts'
 import { writeRows } from './rows.ts'
 import { checkSealingKey } from './check-sealing-key.ts'
@@ -118,6 +118,8 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
 
+  recordPageKind(session, tables, plan)
+
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
@@ -209,9 +211,9 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
 function ensureCommitTables(session: TenantSession, commit: Commit): Map<string, Table> {
   const tables = new Map<string, Table>()
   for (const [name, columns] of Object.entries(commit.columns)) tables.set(name, ensureTable(session, name, columns))
-  for (const { database } of [...commit.landings, ...commit.quarantined]) {
-    if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
-  }
+  for (const records of [commit.landings, commit.quarantined])
+    for (const { database } of records)
+      if (!tables.has(database)) tables.set(database, ensureTable(session, database, []))
   for (const [database, days] of Object.entries(commit.historyDays ?? {})) setHistoryDays(session, database, days)
   for (const table of applyDeleteModes(session, commit.deletes ?? {}))
     if (tables.has(table.database)) tables.set(table.database, table)

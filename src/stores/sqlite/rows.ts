@@ -19,10 +19,11 @@ import {
 import { required } from '../../values/required.ts'
 
 /**
- * Rows per insert statement. One call per row spends half its time crossing into SQLite; more than about twenty no
- * longer help.
+ * Rows per insert statement, fewer in a wide table. One call per row spends half its time crossing into SQLite; more
+ * than about fifty no longer help.
  */
-const ROWS_PER_INSERT = 20
+const ROWS_PER_INSERT = 50
+const PARAMETERS_PER_INSERT = 2_000
 
 export interface WriteFacts {
   readonly encodings: RecordEncodingCache
@@ -44,8 +45,12 @@ export function writeRows(
 ): void {
   const syncedAt = new Date(facts.committedAt).toISOString()
   for (const known of tables.values()) {
-    const writes = plan.writes.filter(({ landing }) => landing.database === known.database)
-    const upserts = writes.filter((write): write is UpsertWrite => write.landing.type === 'upsert')
+    const [upserts, deletes]: [UpsertWrite[], RowWrite[]] = [[], []]
+    for (const write of plan.writes) {
+      if (write.landing.database !== known.database) continue
+      if (write.landing.type === 'upsert') upserts.push(write as UpsertWrite)
+      else deletes.push(write)
+    }
     const table = growTable(session, known, upserts, facts)
     const owner = facts.owners.get(table.database) ?? facts.owner
     const kept = reviveRows(session, table, upserts.filter(isRevived), { ...facts, owner, syncedAt })
@@ -61,8 +66,7 @@ export function writeRows(
       upserts.filter((write) => !isCreated(write)),
       { ...facts, syncedAt },
     )
-    for (const write of writes)
-      if (write.landing.type === 'delete') deleteRow(session, table, write, { ...facts, owner, syncedAt })
+    for (const write of deletes) deleteRow(session, table, write, { ...facts, owner, syncedAt })
   }
   for (const touch of plan.touches) touchRow(session, tableOf(tables, touch.landing.database), touch)
   for (const contest of plan.contests) writeContest(session, tableOf(tables, contest.landing.database), contest)
@@ -86,8 +90,13 @@ function growTable(
   writes: readonly UpsertWrite[],
   { encodings, driftCollector }: WriteFacts,
 ): Table {
-  let needsColumns = false
-  for (const { landing } of writes) needsColumns = encodings.encode(landing, table).needsColumns || needsColumns
+  let [needsColumns, hasMisfits] = [false, false]
+  for (const { landing } of writes) {
+    const encoded = encodings.encode(landing, table)
+    needsColumns ||= encoded.needsColumns
+    hasMisfits ||= encoded.misfits !== null
+  }
+  if (!needsColumns && !hasMisfits) return table
   const grown =
     needsColumns && driftCollector.mayAddColumns(table)
       ? addColumns(session, table, writes, { encodings, driftCollector })
@@ -140,6 +149,7 @@ function insertRows(session: TenantSession, table: Table, writes: readonly Upser
   const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
   insertInBatches(session, head, rows, {
     tuple,
+    parametersMax: table.members.length + 7,
     shared: ({ write }) => (isConsecutive ? [facts.syncedAt, write.sequence] : [facts.syncedAt]),
     push: ({ write: { landing, sequence, row }, record }, into) => {
       if (!isConsecutive) into.push(sequence, sequence)
@@ -299,6 +309,7 @@ function archiveVersions(
     versions,
     {
       tuple: () => '(?,?)',
+      parametersMax: 2,
       shared: () => [untilAt],
       push: ({ key, until }, into) => into.push(until, key),
       tail: `) v cross join ${table.name} t on t._key = v.column2`,
@@ -362,6 +373,8 @@ function writeContest(session: TenantSession, table: Table, { landing, contested
 interface BatchInsert<Write> {
   /** SQL for the row at this index of its batch. */
   tuple(at: number): string
+  /** The most parameters of one tuple. */
+  readonly parametersMax: number
   /** Values bound once per batch, from its first write. */
   shared(first: Write): Parameter[]
   push(write: Write, into: Parameter[]): void
@@ -372,7 +385,7 @@ function insertInBatches<Write>(
   session: TenantSession,
   head: string,
   writes: readonly Write[],
-  { tuple, shared, push, tail = '' }: BatchInsert<Write>,
+  { tuple, parametersMax, shared, push, tail = '' }: BatchInsert<Write>,
 ): void {
   const { connection } = session
   const run = (statement: ReturnType<typeof connection.prepare>, batch: readonly Write[]): void => {
@@ -380,13 +393,11 @@ function insertInBatches<Write>(
     for (const write of batch) push(write, parameters)
     statement.run(...parameters)
   }
+  const size = Math.min(ROWS_PER_INSERT, Math.max(1, Math.floor(PARAMETERS_PER_INSERT / parametersMax)))
   let at = 0
-  if (writes.length >= ROWS_PER_INSERT) {
-    const many = connection.prepare(
-      head + Array.from({ length: ROWS_PER_INSERT }, (_, index) => tuple(index)).join(',') + tail,
-    )
-    for (; at + ROWS_PER_INSERT <= writes.length; at += ROWS_PER_INSERT)
-      run(many, writes.slice(at, at + ROWS_PER_INSERT))
+  if (writes.length >= size) {
+    const many = connection.prepare(head + Array.from({ length: size }, (_, index) => tuple(index)).join(',') + tail)
+    for (; at + size <= writes.length; at += size) run(many, writes.slice(at, at + size))
   }
   const one = connection.prepare(head + tuple(0) + tail)
   for (const write of writes.slice(at)) run(one, [write])

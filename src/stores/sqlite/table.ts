@@ -197,10 +197,11 @@ export function unquoteIdentifier(quoted: string): string {
 
 /** Appends the values of a record for `members`, as SQLite takes them. */
 export function bindValues({ columns }: Table, { values }: EncodedRecord, into: Parameter[]): void {
-  for (const [at, { name, type }] of columns.entries()) {
-    if (name === null) continue
+  let at = 0
+  for (const { name, type } of columns) {
     // `COLUMN_DIALECT` produces no lists.
-    const value = values[at] as ScalarValue
+    const value = values[at++] as ScalarValue
+    if (name === null) continue
     if (typeof value === 'boolean') into.push(value ? 1 : 0)
     else if (value === null) into.push(null)
     else if (type === 'numeric' || type === 'decimal') into.push(String(value))

@@ -387,6 +387,10 @@ export const rowCases: readonly StoreCase[] = [
       const turned = [records[1]!, records[2]!, records[0]!]
       await driver.cycle(turned.map((each, n) => upsert(`k${n}`, each)))
       await assertRecords(store, turned)
+      // Together they have more values than one statement of a database takes.
+      const many = Array.from({ length: 60 }, (_, n) => record(n))
+      await driver.cycle(many.map((each, n) => upsert(`k${n}`, each)))
+      await assertRecords(store, many)
     },
   ),
   rule('XD17 a number with more digits than a database accepts is returned exactly', async ({ store }) => {
