@@ -1,5 +1,5 @@
 import { SyncError, type Destination, type DestinationMode } from '../contract/index.ts'
-import { didYouMean } from '../config/did-you-mean.ts'
+import { didYouMean } from '../values/did-you-mean.ts'
 import { describeValue } from '../config/names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
 import type { DestinationPlan } from '../destinations/loop/run-destination.ts'

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { SyncError, type DestinationSignal, type DestinationStatus, type Store } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
-import { didYouMean } from '../../config/did-you-mean.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import type { DeclaredDestination } from '../../worker/destination-options.ts'
 import type { Cli, VerbAction } from '../cli.ts'
 import { actorName } from '../kit/actor.ts'
