@@ -1,5 +1,6 @@
 // Applies changes of a store until it is killed, or once if asked to.
 const [dist, file, url, schema, mode] = process.argv.slice(2)
+const isContinuous = mode !== 'once'
 const { postgres } = await import(`${dist}/destinations/postgres/destination.js`)
 const { runDestination } = await import(`${dist}/destinations/loop/run-destination.js`)
 const { systemClock } = await import(`${dist}/platform/clock.js`)
@@ -22,6 +23,6 @@ do {
       limits: { rowsMax: 200, bytesMax: 1_000_000 },
     },
   )
-  if (mode === 'once' && report?.error !== null) throw new Error(JSON.stringify(report))
-} while (mode !== 'once')
+  if (!isContinuous && report?.error !== null) throw new Error(JSON.stringify(report))
+} while (isContinuous)
 await store.close()
