@@ -7,7 +7,7 @@ const { systemClock } = await import(`${dist}/platform/clock.js`)
 const { openSqliteStore } = await import(`${dist}/stores/sqlite/store.js`)
 const store = await openSqliteStore({ file })
 const silent = () => {}
-do {
+for (;;) {
   const { report } = await runDestination(
     { name: 'copy', destination: postgres({ url, schema }), databases: ['things'], mode: 'mirror' },
     {
@@ -23,6 +23,8 @@ do {
       limits: { rowsMax: 200, bytesMax: 1_000_000 },
     },
   )
-  if (!isContinuous && report?.error !== null) throw new Error(JSON.stringify(report))
-} while (isContinuous)
+  if (isContinuous) continue
+  if (report?.error !== null) throw new Error(JSON.stringify(report))
+  break
+}
 await store.close()
