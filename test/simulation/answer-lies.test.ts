@@ -29,6 +29,7 @@ const BROKEN_ONCE: Readonly<Record<number, string>> = {
   44194: 'O16: a page of an earlier listing of HubSpot’s archive moved the tidemark past a deletion',
   50638: 'O1: a repeated page showed a deleted row',
   63554: 'O16: a runner’s clock half a second ahead, and a Date header that is an hour ahead',
+  701650: 'O19: a page from before an absence longer than the retention was repeated',
   64084: 'O13: a cursor within a second of ServiceNow was refused for ever',
   80778: 'O1: a repeated page, with a sign-in page in between',
 }

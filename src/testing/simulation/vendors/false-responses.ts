@@ -9,6 +9,9 @@ interface StoredResponse {
   readonly text: string
 }
 
+/** Long enough for a page before a pause of the vendor. A response from before an absence of weeks is not repeated. */
+const REPEAT_AGE_MAX_MS = 3_600_000
+
 /** Responses that are well formed and not true. */
 export class FalseResponses {
   readonly #stream: VendorStream
@@ -49,6 +52,12 @@ export class FalseResponses {
     const token = this.#stream.tokenOf(asked)
     const last = this.#last.get(asked.url.pathname)
     return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
+  }
+
+  /** Whether the last response on this path is young enough to be repeated, as a proxy does within a connection. */
+  canRepeat({ url }: VendorRequest): boolean {
+    const answeredAt = this.#answeredAt.get(url.pathname)
+    return answeredAt === undefined || this.#now() - answeredAt <= REPEAT_AGE_MAX_MS
   }
 
   /** The oldest response replayed since. Its Date header is that of the replay. */

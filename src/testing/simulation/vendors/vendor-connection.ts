@@ -115,7 +115,11 @@ function canInject(
     case 'expired-token':
       return stream.tokenOf(asked) !== null
     case 'page-repeated':
-      return stream.supportsFault(kind, asked) && (stream.repeats === undefined || lies.hasPreviousPage(asked))
+      return (
+        stream.supportsFault(kind, asked) &&
+        lies.canRepeat(asked) &&
+        (stream.repeats === undefined || lies.hasPreviousPage(asked))
+      )
     default:
       return stream.supportsFault(kind, asked)
   }
