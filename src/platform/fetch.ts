@@ -1,8 +1,9 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { SyncError } from '../contract/index.ts'
-import { decodeBody, type BodyLimits } from './response-body.ts'
+import { decodeBody, type ResponseLimits } from '../http/decode-body.ts'
 import { toRequestError, stripQuery } from './request-error.ts'
+import { followRedirects } from '../http/follow-redirects.ts'
 import { createCheckedLookup } from './checked-lookup.ts'
 import { isPublicAddress } from './public-address.ts'
 import { resolveRedirect, type Hop } from './redirect.ts'
@@ -11,7 +12,7 @@ import { systemResolveHost, type ResolveHost } from './resolve-host.ts'
 
 export type Fetch = (input: string | URL, init?: RequestInit) => Promise<Response>
 
-export interface FetchOptions extends Partial<BodyLimits> {
+export interface FetchOptions extends Partial<ResponseLimits> {
   connectTimeoutMs?: number
   /** From the request to the response headers. */
   headersTimeoutMs?: number
@@ -47,22 +48,24 @@ export function createFetch(options: FetchOptions = {}): Fetch {
   return async (input, init = {}) => {
     const ask = await (client ??= createHttpClient(limits))
     const signal = init.signal ?? null
-    let hop = createFirstHop(input, init)
-    for (let redirects = 0; ; redirects++) {
-      const response = await sendHop(hop, signal, ask, limits)
-      const next = init.redirect === 'manual' ? null : resolveRedirect(response, hop)
-      if (next === null) return response
-      await response.body?.cancel()
-      if (init.redirect === 'error')
-        throw new SyncError(
-          'SOURCE_INVALID',
-          `${stripQuery(hop.url)} responded with a redirect, which this request does not allow.`,
-        )
-      if (redirects === limits.redirectsMax)
-        throw new SyncError('SOURCE_INVALID', `${stripQuery(hop.url)} redirects too many times.`)
-      hop = next
-    }
+    const send = (hop: Hop): Promise<Response> => sendHop(hop, signal, ask, limits)
+    const first = createFirstHop(input, init)
+    return init.redirect === 'manual'
+      ? send(first)
+      : followRedirects(first, send, {
+          max: limits.redirectsMax,
+          resolve: init.redirect === 'error' ? refuseRedirect : resolveRedirect,
+          tooMany: ({ url }) => new SyncError('SOURCE_INVALID', `${stripQuery(url)} redirects too many times.`),
+        })
   }
+}
+
+function refuseRedirect(response: Response, hop: Hop): null {
+  if (resolveRedirect(response, hop) === null) return null
+  throw new SyncError(
+    'SOURCE_INVALID',
+    `${stripQuery(hop.url)} responded with a redirect, which this request does not allow.`,
+  )
 }
 
 /** One instance per process, so that cycles share connections. */
@@ -136,7 +139,12 @@ function createFirstHop(input: string | URL, init: RequestInit): Hop {
   }
 }
 
-async function sendHop(hop: Hop, signal: AbortSignal | null, ask: SendRequest, limits: BodyLimits): Promise<Response> {
+async function sendHop(
+  hop: Hop,
+  signal: AbortSignal | null,
+  ask: SendRequest,
+  limits: ResponseLimits,
+): Promise<Response> {
   let data: Dispatcher.ResponseData
   try {
     data = await ask(hop, signal)

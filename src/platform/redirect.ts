@@ -1,4 +1,5 @@
 import { SyncError } from '../contract/index.ts'
+import { readRedirect } from '../http/follow-redirects.ts'
 import { isPublicHost } from './public-address.ts'
 
 /** One request of a redirect chain. */
@@ -25,9 +26,9 @@ const CROSS_ORIGIN_HEADERS = new Set([
 
 /** The next request of the chain; null if the response is final. Throws SOURCE_INVALID for an unsafe redirect. */
 export function resolveRedirect(response: Response, hop: Hop): Hop | null {
-  const location = response.headers.get('location')
-  if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return null
-  const url = URL.canParse(location, hop.url.href) ? new URL(location, hop.url) : null
+  const redirect = readRedirect(response, hop.url)
+  if (redirect === null) return null
+  const { url } = redirect
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new SyncError('SOURCE_INVALID', `${hop.url.origin} redirects to something that is not an http or https URL.`)
   }

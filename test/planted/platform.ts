@@ -60,8 +60,10 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     [...FETCH, 'test/webhooks/sender.test.ts'],
     [['one public address is enough', 'addresses.every(', 'addresses.some(']],
   ),
+  ...inFile('src/http/follow-redirects.ts', FETCH, [
+    ['one redirect too many is followed', 'redirects === policy.max', 'redirects > policy.max'],
+  ]),
   ...inFile('src/platform/fetch.ts', FETCH, [
-    ['one redirect too many is followed', 'redirects === limits.redirectsMax', 'redirects > limits.redirectsMax'],
     ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
     [
       'credentials in a URL are sent',
@@ -69,7 +71,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
       "url.username !== '' && url.password === ''",
     ],
   ]),
-  ...inFile('src/platform/response-body.ts', FETCH, [
+  ...inFile('src/http/decode-body.ts', FETCH, [
     ['several encodings are unfolded', 'encodings.length > 1', 'encodings.length > 2'],
     [
       'an unpacked body is not bounded',

@@ -228,13 +228,13 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     [
       [
         'a redirect away from the source is followed',
-        'if (target === null || !origin.contains(target)) throw',
-        'if (target === null) throw',
+        'if (url === null || !origin.contains(url)) throw',
+        'if (url === null) throw',
       ],
       [
         'a post is sent again to where it is redirected',
         "if (method !== 'GET') throw",
-        "if (method === 'GET' && redirects > 100) throw",
+        "if (method === 'GET' && label === '') throw",
       ],
     ],
   ),
@@ -257,8 +257,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/kit/read-body.ts',
-    ['test/sources/kit/bounded-body.test.ts'],
+    'src/http/read-body.ts',
+    ['test/http/read-body.test.ts'],
     [
       [
         'brackets in strings count as depth',

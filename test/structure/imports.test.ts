@@ -24,7 +24,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   registry: { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
   engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto', 'node:events'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
-  'sources/kit': { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto', 'node:util'] },
+  http: { folders: ['contract'], packages: ['node:stream', 'node:zlib'] },
+  'sources/kit': { folders: ['redaction', 'contract', 'values', 'http'], packages: ['node:crypto', 'node:util'] },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
   connector: {
     folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'],
@@ -67,7 +68,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:crypto', 'pg'],
   },
   platform: {
-    folders: ['redaction', 'contract', 'values'],
+    folders: ['redaction', 'contract', 'values', 'http'],
     packages: [
       'node:async_hooks',
       'node:crypto',

@@ -1,7 +1,7 @@
 import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { anonymous, type Auth, type Credentials } from './auth.ts'
-import type { BodyLimits } from './read-body.ts'
+import type { BodyLimits } from '../../http/read-body.ts'
 import { sendRequest, readJson, readText } from './send-request.ts'
 import type { ResponseClassifier, ResponseClass } from './classify-response.ts'
 import { Origin } from './origin.ts'

@@ -1,6 +1,7 @@
 import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { followRedirects, readRedirect, type RedirectPolicy } from '../../http/follow-redirects.ts'
 import { parseJson } from '../../values/json.ts'
-import { readBody, type BodyLimits } from './read-body.ts'
+import { readBody, type BodyLimits } from '../../http/read-body.ts'
 import type { Origin } from './origin.ts'
 
 export interface OutgoingRequest {
@@ -19,28 +20,34 @@ const REDIRECTS_MAX = 5
  * and only for GET, so no response can redirect credentials or reach a private network.
  */
 export async function sendRequest(request: OutgoingRequest, origin: Origin, context: SyncContext): Promise<Response> {
-  const { method, headers, body, label } = request
-  let { url } = request
-  for (let redirects = 0; ; redirects++) {
-    const response = await context.fetch(url, { method, headers, body, redirect: 'manual', signal: context.signal })
-    const location = response.headers.get('location')
-    if (!REDIRECT_STATUSES.has(response.status) || location === null) return response
-    await response.body?.cancel().catch(() => {})
-    const target = URL.canParse(location, url.href) ? new URL(location, url) : null
-    if (target === null || !origin.contains(target))
-      throw new SyncError(
-        'SOURCE_INVALID',
-        `${label} redirects away from ${origin.base.origin}${origin.base.pathname}. The redirect was not followed.`,
-      )
-    if (method !== 'GET')
-      throw new SyncError('SOURCE_INVALID', `${label} redirects a request with a body. The redirect was not followed.`)
-    if (redirects === REDIRECTS_MAX)
-      throw new SyncError('SOURCE_INVALID', `${label} redirects more than ${REDIRECTS_MAX} times.`)
-    url = target
-  }
+  const send = ({ url, method, headers, body }: OutgoingRequest): Promise<Response> =>
+    context.fetch(url, { method, headers, body, redirect: 'manual', signal: context.signal })
+  return followRedirects(request, send, createOriginPolicy(origin))
 }
 
-const REDIRECT_STATUSES = new Set([301, 302, 303, 307, 308])
+function createOriginPolicy(origin: Origin): RedirectPolicy<OutgoingRequest> {
+  return {
+    max: REDIRECTS_MAX,
+    resolve(response, request) {
+      const redirect = readRedirect(response, request.url)
+      if (redirect === null) return null
+      const { url } = redirect
+      const { label, method } = request
+      if (url === null || !origin.contains(url))
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `${label} redirects away from ${origin.base.origin}${origin.base.pathname}. The redirect was not followed.`,
+        )
+      if (method !== 'GET')
+        throw new SyncError(
+          'SOURCE_INVALID',
+          `${label} redirects a request with a body. The redirect was not followed.`,
+        )
+      return { ...request, url }
+    },
+    tooMany: ({ label }) => new SyncError('SOURCE_INVALID', `${label} redirects more than ${REDIRECTS_MAX} times.`),
+  }
+}
 
 /** Reads the body as JSON. Checks its size, content type, encoding and syntax. */
 export async function readJson(

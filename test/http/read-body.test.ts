@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { JsonDepthCounter, readBody, type BodyLimits } from '../../../src/sources/kit/read-body.ts'
-import { FakeClock } from '../../engine/fake-clock.ts'
+import { JsonDepthCounter, readBody, type BodyLimits } from '../../src/http/read-body.ts'
+import { FakeClock } from '../engine/fake-clock.ts'
 
 const LIMITS: BodyLimits = { bodyBytesMax: 1_000, depthMax: 10, bodyDeadlineMs: 5_000 }
 

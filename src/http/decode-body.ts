@@ -2,7 +2,8 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import type { Readable, Transform } from 'node:stream'
 import type { SyncError } from '../contract/index.ts'
 
-export interface BodyLimits {
+/** Limits of any response, whichever source asked. A source may set lower ones; see BodyLimits. */
+export interface ResponseLimits {
   /** The limit after decompression: a small response may expand into a large one. */
   readonly bodyBytesMax: number
   /** The limit before decompression. */
@@ -22,7 +23,7 @@ export interface EncodedBody {
  */
 export function decodeBody(
   answer: EncodedBody,
-  limits: BodyLimits,
+  limits: ResponseLimits,
   refuse: (message: string) => SyncError,
   failure: (error: unknown) => unknown,
 ): ReadableStream<Uint8Array> | null {

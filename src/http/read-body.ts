@@ -1,4 +1,4 @@
-import { SyncError, type Clock } from '../../contract/index.ts'
+import { SyncError, type Clock } from '../contract/index.ts'
 
 export interface BodyLimits {
   /** The size after decompression. The fetch below limits the size on the wire and idle time. */
