@@ -13,7 +13,7 @@ import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-ro
 import { rollback, type Rollback, type TenantSession } from './connection.ts'
 import { listLoggedRanges, writeCommits } from './commits.ts'
 import { RecordEncodingCache } from './record-encoding-cache.ts'
-import { findRows, planUnchanged, recordPageKind } from './find-rows.ts'
+import { findRows, planUnchanged } from './find-rows.ts'
 import { findLeasedEntry, writeAudit } from './registry.ts'
 import { writeRows } from './rows.ts'
 import { checkSealingKey } from './check-sealing-key.ts'
@@ -117,8 +117,6 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
-
-  recordPageKind(session, tables, plan)
 
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)

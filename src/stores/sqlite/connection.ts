@@ -25,8 +25,6 @@ export class Connection {
   readonly #db: DatabaseSyncInstance
   readonly #statements = new Map<string, StatementSyncInstance>()
   readonly #arrayStatements = new Map<string, StatementSyncInstance>()
-  /** Tables whose last page changed rows, by quoted name. */
-  readonly tablesWithChanges = new Set<string>()
   /** Unique per connection, because every connection counts its own changes. */
   readonly #id = randomUUID()
 

@@ -182,7 +182,6 @@ export function planUnchanged(
   if (
     table === undefined ||
     tables.size !== 1 ||
-    session.connection.tablesWithChanges.has(table.name) ||
     commit.quarantined.length > 0 ||
     landings.some((landing) => landing.type === 'delete')
   )
@@ -219,22 +218,6 @@ export function planUnchanged(
     headSequence: facts.headSequence,
     seenSequences: Array.from({ length: found.count }, (_, at) => found.first + at),
     counts: { ...createEmptyCounts(), unchanged: found.count },
-  }
-}
-
-/**
- * Remembers whether the last page of a table changed it. The next page is usually alike, and `planUnchanged` does not
- * read it in vain.
- */
-export function recordPageKind(
-  { connection }: TenantSession,
-  tables: ReadonlyMap<string, Table>,
-  plan: LandingPlan,
-): void {
-  const isUnchanged = plan.writes.length === 0 && plan.touches.length === 0
-  for (const { name } of tables.values()) {
-    if (isUnchanged) connection.tablesWithChanges.delete(name)
-    else connection.tablesWithChanges.add(name)
   }
 }
 
