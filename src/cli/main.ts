@@ -8,7 +8,7 @@ import { registerEnvironmentSecrets } from '../redaction/known-secrets.ts'
 import { claimStdout } from './kit/claim-stdout.ts'
 import type { Cli } from './cli.ts'
 import { exitCodeOf } from './kit/exit-code.ts'
-import { createProgram } from './program.ts'
+import { createProgram, isVerb } from './program.ts'
 import { reportError } from './kit/report-error.ts'
 import { listenForStop } from './kit/stop-signals.ts'
 import { Terminal } from './kit/terminal.ts'
@@ -32,14 +32,14 @@ process.on('uncaughtException', (error) => {
   if (!reportStrayException(error)) void exitProcess(reportError(cli, classifyError(error), 'tidemark --help'))
 })
 let exitCode = 0
-const program = createProgram(cli, (code) => (exitCode = code))
+const [, , verb] = argv
 try {
+  const program = await createProgram(cli, (code) => (exitCode = code), verb)
   if (argv.length === 2) program.help()
   await loadStoreModule(withEnvFile(env, cli.folder), cli.folder)
   await program.parseAsync(argv)
 } catch (error) {
-  const verb = program.commands.find((command) => command.name() === argv[2])
-  exitCode = reportError(cli, error, verb === undefined ? 'tidemark --help' : `tidemark ${verb.name()} --help`)
+  exitCode = reportError(cli, error, isVerb(verb) ? `tidemark ${verb} --help` : 'tidemark --help')
 }
 await exitProcess(exitCode)
 

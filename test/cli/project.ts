@@ -110,7 +110,7 @@ export class Project {
       listenForStop: () => new AbortController().signal,
     }
     let code = 0
-    const program = createProgram(cli, (given) => (code = given))
+    const program = await createProgram(cli, (given) => (code = given), args[0])
     try {
       await program.parseAsync(['node', 'tidemark', ...args])
     } catch (error) {

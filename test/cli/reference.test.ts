@@ -9,7 +9,7 @@ import { renderReference } from './render-reference.ts'
 
 const silent = { write: () => true, on: () => {} }
 const terminal = new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false })
-const program = createProgram(
+const program = await createProgram(
   {
     terminal,
     stdout: new PassThrough(),

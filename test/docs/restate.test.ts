@@ -74,7 +74,7 @@ describe(`the manifests of ${PAGE}`, () => {
     expect(image).toBe(`docker.restate.dev/restatedev/restate:${devDependencies['@restatedev/restate-server']}`)
   })
 
-  test('the worker is called by Restate alone, at the registered address; every flag exists', () => {
+  test('the worker is called by Restate alone, at the registered address; every flag exists', async () => {
     const [{ command, ports }] = named('Deployment', 'tidemark')['spec'].template.spec.containers
     const [{ command: registering }] = named('Job', 'tidemark-register')['spec'].template.spec.containers
     expect(registering).toContain(`http://tidemark:${ports[0].containerPort}`)
@@ -83,11 +83,11 @@ describe(`the manifests of ${PAGE}`, () => {
       from: [{ podSelector: { matchLabels: { app: 'restate' } } }],
       ports: [{ port: ports[0].containerPort }],
     })
-    for (const words of [command, registering]) expectKnown(words.slice(2))
+    for (const words of [command, registering]) await expectKnown(words.slice(2))
   })
 })
 
-test('the three nodes of the page are started with the settings of the chaos runs', () => {
+test('the three nodes of the page are started with the settings of the chaos runs', async () => {
   const page = blocks.find(({ text }) => text.includes('RESTATE_DEFAULT_REPLICATION=2'))!.text
   const ports = [1, 2, 3].map((node) => ({
     ingress: Number(`${node}8080`),
@@ -100,13 +100,13 @@ test('the three nodes of the page are started with the settings of the chaos run
   }
   expect(page).toContain('node 1 true & node 2 false & node 3 false &')
   for (const line of blocks.flatMap(({ text }) => text.split('\n')).filter((text) => text.startsWith('npx tidemark ')))
-    expectKnown(line.split(' ').slice(2))
+    await expectKnown(line.split(' ').slice(2))
 })
 
 /** A CLI command with existing flags. */
-function expectKnown(words: readonly string[]): void {
+async function expectKnown(words: readonly string[]): Promise<void> {
   const silent = { write: () => true, on: () => {} }
-  const program = createProgram(
+  const program = await createProgram(
     {
       terminal: new Terminal({ stdout: silent, stderr: silent, environment: {}, json: false }),
       stdout: new PassThrough(),

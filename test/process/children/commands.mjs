@@ -29,7 +29,9 @@ for (const args of JSON.parse(commands)) {
     listenForStop: () => new AbortController().signal,
   }
   try {
-    await createProgram(cli, (code) => (answer.status = code)).parseAsync(['node', 'tidemark', ...args])
+    await (
+      await createProgram(cli, (code) => (answer.status = code), args[0])
+    ).parseAsync(['node', 'tidemark', ...args])
   } catch (error) {
     answer.status = reportError(cli, error, 'tidemark --help')
   }
