@@ -28,7 +28,7 @@ const COUNTS = [
 const TABLES: Readonly<Record<string, string>> = {
   tenants: `tenant_id ${NAME} primary key, sequence bigint not null default 0, committed_at bigint not null default 0, floor bigint not null default 0,
     floor_committed_at bigint not null default 0, audit_head varchar(64) not null default '', audit_count bigint not null default 0,
-    erased boolean not null default false, epoch bigint not null default 0`,
+    erased boolean not null default false, epoch bigint not null default 0, store_id ${TEXT}`,
   databases: `database_id int auto_increment primary key, tenant_id ${NAME}, name ${NAME}, table_name varchar(64) not null unique, columns ${TEXT} not null,
     layout ${TEXT} not null, drift ${TEXT} not null, history_days int, history_floor bigint, history_floor_at bigint, unique (tenant_id, name)`,
   owners: `owner_id int auto_increment primary key, tenant_id ${NAME}, name varbinary(511) not null, sweeps boolean not null default false, unique (tenant_id, name)`,
@@ -72,6 +72,10 @@ const TABLES: Readonly<Record<string, string>> = {
   requests: `tenant_id ${NAME}, "window" ${NUMBER}, who ${NAME}, count ${NUMBER}, primary key (tenant_id, "window", who)`,
   pacers: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, slot_at double not null, taken_at double not null, primary key (tenant_id, connector_id, pacer)`,
   pauses: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, origin ${NAME}, until_at ${NUMBER}, noted_at ${NUMBER}, primary key (tenant_id, connector_id, pacer, origin)`,
+  destinations: `tenant_id ${NAME}, name ${NAME}, kind ${TEXT}, location ${TEXT}, mode ${TEXT}, epoch ${NUMBER}, holder ${TEXT}, held_until bigint,
+    paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
+    failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',
+    primary key (tenant_id, name)`,
 }
 
 export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set utf8mb4 collate utf8mb4_nopad_bin'

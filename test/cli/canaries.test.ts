@@ -77,6 +77,20 @@ worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', 
 export default worker
 `
 
+/** Quotes a secret in its error. */
+const DESTINATION_WORKER = `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+worker.database('people')
+worker.destination('copy', {
+  kind: 'canary',
+  location: 'this machine',
+  supports: { modes: ['mirror'], commit: 'transaction', mergeByKey: true, addColumn: true, swap: true, types: [] },
+  open: async () => { throw Object.assign(new Error('refused: ' + process.env.API_TOKEN), { code: 'AUTH_REJECTED' }) },
+})
+export default worker
+`
+
 test(
   'XF16 Z16 canaries in secrets, states, cursors, queries, answers and records that fail: no command, log, response or file leaks one',
   { timeout: 900_000 },
@@ -198,6 +212,10 @@ test(
     )
     for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'dead', 'rotate', 'remove'])
       await say('webhooks', verb, ...(verb === 'list' ? [] : [hook]))
+    project.write('copy.mjs', DESTINATION_WORKER)
+    for (const verb of ['run', 'list', 'pause', 'resume', 'resync', 'remove'])
+      await say('destinations', verb, ...(verb === 'list' ? [] : ['copy']), '--file', 'copy.mjs')
+    expect(await command(['destinations', 'list', '--file', 'copy.mjs'])).toContain('AUTH_REJECTED')
     const {
       key: { id: keyId, text: key },
     } = await say('keys', 'create', 'reader')
