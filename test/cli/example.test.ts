@@ -38,8 +38,9 @@ test('examples/bookmarks runs with one command: the list is read, followed and s
   for (const file of ['worker.mjs', 'demo.mjs'])
     copyFileSync(join(ROOT, 'examples/bookmarks', file), join(project.folder, file))
   project.write('package.json', '{ "type": "module" }')
-  mkdirSync(join(project.folder, 'node_modules'))
+  mkdirSync(join(project.folder, 'node_modules/@tidemark'), { recursive: true })
   symlinkSync(buildPackage(), join(project.folder, 'node_modules/tidemark'))
+  symlinkSync(join(ROOT, 'simulators'), join(project.folder, 'node_modules/@tidemark/simulators'))
   const demo = spawn(process.execPath, [join(project.folder, 'demo.mjs')], { cwd: project.folder, stdio: 'pipe' })
   onTestFinished(() => void demo.kill())
   let said = ''
