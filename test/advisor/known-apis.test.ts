@@ -205,6 +205,7 @@ function noting(execute: Execute<any>, seen: unknown[]): Execute<any> {
 
 /** Every member is one of the shape, and none that is always there is missing. */
 const OWN_MEMBERS = [
+  'extra',
   'first',
   'endMs',
   'by',

@@ -22,6 +22,23 @@ worker.sync('refused', { database: people, mode: 'incremental', schedule: '1d', 
   const answer = await fetch(process.env.SIMULATED + '/down?token=heron')
   throw new SyncError('SOURCE_UNAVAILABLE', 'the office answered ' + answer.status, { retryAfterMs: 10 })
 } })
+let position = { live: null, loading: null }
+worker.destination('copy', {
+  kind: 'memory',
+  location: 'this process',
+  supports: { modes: ['mirror'], commit: 'transaction', mergeByKey: true, addColumn: true, swap: true, types: [] },
+  open: async () => ({
+    position: async () => position,
+    prepare: async () => {},
+    apply: async ({ changes }, { next }) => {
+      position = next.after === null ? { live: next, loading: null } : { ...position, loading: next }
+      if (changes.some(({ key }) => key === 'p2')) console.error('the destination has p2')
+      return 'applied'
+    },
+    remove: async () => {},
+    close: async () => {},
+  }),
+})
 export default worker
 `
 
@@ -63,6 +80,7 @@ export class Service {
       '"message":"cycle failed"',
       '"message":"webhook message delivered"',
       '"message":"webhook message not delivered"',
+      'the destination has p2',
     ])
       await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])
