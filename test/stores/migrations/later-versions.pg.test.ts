@@ -91,17 +91,23 @@ describe.each(Object.entries(KINDS))(
   },
 )
 
-/**
- * Reverts a migration that only adds columns to the store's own tables. Any other migration needs its own way back
- * here.
- */
+/** Reverts a migration that only adds columns and tables of the store. Any other migration needs its own way back here. */
 function undone(migration: string): string[] {
+  const created = new Set<string>()
   return migration
     .split(';')
     .map((statement) => statement.trim())
     .filter((statement) => statement !== '')
     .flatMap((statement) => {
-      const table = /^alter table (tidemark[._]\w+) add column /.exec(statement)?.[1]
+      const [, added] = /^create table (tidemark[._]\w+) /.exec(statement) ?? []
+      if (added !== undefined) {
+        created.add(added)
+        return [`drop table ${added}`]
+      }
+      // The rules of a new table go with it.
+      const [, ruled] = /^(?:alter table|create policy \w+ on) (tidemark[._]\w+)\s/.exec(statement) ?? []
+      if (ruled !== undefined && created.has(ruled)) return []
+      const [, table] = /^alter table (tidemark[._]\w+) add column /.exec(statement) ?? []
       if (table === undefined || statement.includes(' drop ')) throw new Error(`No way back from: ${statement}`)
       return [...statement.matchAll(/add column (\w+)/g)].map(
         ([, column]) => `alter table ${table} drop column ${column!}`,
