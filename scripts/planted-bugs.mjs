@@ -190,7 +190,7 @@ function copyCheckout() {
     join(copy, 'planted.config.ts'),
     `import config from './vitest.config.ts'
 const experimental = ${JSON.stringify(experimental)}
-const projects = config.test.projects.map((project) => ({ test: { ...project.test, experimental } }))
+const projects = config.test.projects.map((project) => ({ ...project, test: { ...project.test, experimental } }))
 export default { ...config, test: { ...config.test, experimental, projects } }
 `,
   )

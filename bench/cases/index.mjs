@@ -1,4 +1,5 @@
 import { compaction } from './compaction.mjs'
+import { destinations } from './destinations.mjs'
 import { disk } from './disk.mjs'
 import { feed } from './feed.mjs'
 import { fleet } from './fleet.mjs'
@@ -22,6 +23,7 @@ export const CASES = {
   disk,
   long,
   scheduler,
+  destinations,
   tenants,
   replica,
   compaction,
@@ -29,4 +31,4 @@ export const CASES = {
 }
 
 /** Run only when named: they take from minutes to a quarter of an hour. */
-export const SLOW = ['tenants', 'replica', 'compaction', 'fleet']
+export const SLOW = ['destinations', 'tenants', 'replica', 'compaction', 'fleet']

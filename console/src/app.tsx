@@ -9,10 +9,12 @@ import { AccessPage } from './pages/access.tsx'
 import { AuditPage } from './pages/audit.tsx'
 import { DatabasePage } from './pages/database.tsx'
 import { DatabasesPage } from './pages/databases.tsx'
+import { DestinationsPage } from './pages/destinations.tsx'
 import { FeedPage } from './pages/feed.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { QuarantinePage } from './pages/quarantine.tsx'
 import { RecordPage } from './pages/record.tsx'
+import { SourcesPage } from './pages/sources.tsx'
 import { SyncPage } from './pages/sync.tsx'
 import { WebhooksPage } from './pages/webhooks.tsx'
 import { SessionGate, useSession } from './session.tsx'
@@ -22,10 +24,12 @@ const PAGES = [
   ['/', 'Overview'],
   ['/databases', 'Databases'],
   ['/feed', 'Feed'],
+  ['/destinations', 'Destinations'],
   ['/webhooks', 'Webhooks'],
   ['/quarantine', 'Quarantine'],
   ['/access', 'Access'],
   ['/audit', 'Audit'],
+  ['/sources', 'Sources'],
 ] as const
 
 export function App() {
@@ -64,6 +68,9 @@ export function App() {
             <Route path="/feed">
               <FeedPage />
             </Route>
+            <Route path="/destinations">
+              <DestinationsPage />
+            </Route>
             <Route path="/webhooks">
               <WebhooksPage />
             </Route>
@@ -75,6 +82,9 @@ export function App() {
             </Route>
             <Route path="/audit">
               <AuditPage />
+            </Route>
+            <Route path="/sources">
+              <SourcesPage />
             </Route>
             <Route>
               <h1 className="hidden">Page not found</h1>

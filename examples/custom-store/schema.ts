@@ -39,7 +39,7 @@ const TABLES: Readonly<Record<string, string>> = {
     retry_at bigint, last_success_at bigint, complete_since bigint, needed_at bigint, needed_reason ${TEXT}, needed_cycle bigint, epoch bigint not null default 0,
     holder ${TEXT}, held_since bigint, held_until bigint, unique (tenant_id, connector_id, stream_id)`,
   cycles: `cycle_id bigint auto_increment primary key, tenant_id ${NAME}, sync_id int not null, mode varchar(20) not null, "trigger" ${TEXT} not null, started_at ${NUMBER},
-    start_sequence ${NUMBER}, ended_at bigint, stop_reason varchar(20), stop_word ${TEXT}, ${COUNTS}, error_code varchar(100), error_message ${TEXT},
+    start_sequence ${NUMBER}, ended_at bigint, stop_reason varchar(20), end_reason ${TEXT}, ${COUNTS}, error_code varchar(100), error_message ${TEXT},
     page bigint, has_state boolean, key by_sync (tenant_id, sync_id, cycle_id), key open (tenant_id, sync_id, page)`,
   commits: `tenant_id ${NAME}, first_sequence ${NUMBER}, last_sequence ${NUMBER}, database_id int not null, sync_id int not null, cycle_id ${NUMBER}, page ${NUMBER},
     committed_at ${NUMBER}, primary key (tenant_id, first_sequence), key by_time (tenant_id, committed_at)`,
@@ -61,15 +61,15 @@ const TABLES: Readonly<Record<string, string>> = {
     ends_at bigint`,
   data_keys: `tenant_id ${NAME}, key_id ${NAME}, number ${NUMBER}, wrapped_by ${NAME}, wrapped ${TEXT} not null, primary key (tenant_id, key_id)`,
   webhooks: `tenant_id ${NAME}, webhook_id ${NAME}, url ${TEXT} not null, "databases" ${TEXT}, actions ${TEXT}, allow ${TEXT} not null, secrets ${TEXT} not null,
-    created_at ${NUMBER}, position ${NUMBER}, floor ${NUMBER}, streak bigint not null default 0, retry_at bigint, succeeded_at bigint, failed_at bigint, last_status int,
-    last_answer ${TEXT}, disabled ${TEXT}, epoch bigint not null default 0, holder ${TEXT}, held_until bigint, primary key (tenant_id, webhook_id)`,
+    created_at ${NUMBER}, sequence ${NUMBER}, floor ${NUMBER}, failure_streak bigint not null default 0, retry_at bigint, succeeded_at bigint, failed_at bigint, last_status int,
+    last_response ${TEXT}, disabled ${TEXT}, epoch bigint not null default 0, holder ${TEXT}, held_until bigint, primary key (tenant_id, webhook_id)`,
   deliveries: `tenant_id ${NAME}, webhook_id ${NAME}, sequence ${NUMBER}, message_id ${TEXT} not null, database_name ${NAME}, "key" ${KEY}, body ${TEXT} not null,
-    attempts ${NUMBER}, first_at bigint, next_at ${NUMBER}, dead boolean not null, last_status int, last_answer ${TEXT}, primary key (tenant_id, webhook_id, sequence)`,
+    attempts ${NUMBER}, first_at bigint, next_at ${NUMBER}, failed boolean not null, last_status int, last_response ${TEXT}, primary key (tenant_id, webhook_id, sequence)`,
   inbound: `tenant_id ${NAME}, source ${NAME}, message_id varbinary(1024) not null, at ${NUMBER}, done boolean not null, payload ${TEXT},
     primary key (tenant_id, source, message_id), key by_time (tenant_id, source, at)`,
   consumers: `tenant_id ${NAME}, owner ${NAME}, name ${NAME}, resource ${NAME}, "databases" ${TEXT}, sequence ${NUMBER}, "cursor" ${TEXT}, checkpoint_at ${NUMBER},
     reported_at ${NUMBER}, metadata ${TEXT}, primary key (tenant_id, owner, name, resource)`,
-  requests: `tenant_id ${NAME}, "window" ${NUMBER}, who ${NAME}, count ${NUMBER}, primary key (tenant_id, "window", who)`,
+  requests: `tenant_id ${NAME}, "window" ${NUMBER}, caller ${NAME}, count ${NUMBER}, primary key (tenant_id, "window", caller)`,
   pacers: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, slot_at double not null, taken_at double not null, primary key (tenant_id, connector_id, pacer)`,
   pauses: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, origin ${NAME}, until_at ${NUMBER}, noted_at ${NUMBER}, primary key (tenant_id, connector_id, pacer, origin)`,
   destinations: `tenant_id ${NAME}, name ${NAME}, kind ${TEXT}, location ${TEXT}, mode ${TEXT}, epoch ${NUMBER}, holder ${TEXT}, held_until bigint,
@@ -83,14 +83,26 @@ export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set
 /** Erased with a tenant, in this order. */
 export const TENANT_TABLES = Object.keys(TABLES).filter((name) => name !== 'tenants' && name !== 'audit')
 
-/** Each migration takes the tables from version n to n + 1. */
+function createTable(name: string): string {
+  return `create table if not exists tidemark_${name} (${TABLES[name]}) ${TABLE_OPTIONS}`
+}
+
+/** Each migration takes the tables from version n to n + 1. The first creates them with their current columns. */
 const MIGRATIONS: readonly (readonly string[])[] = [
   [
-    ...Object.entries(TABLES).map(
-      ([name, columns]) => `create table if not exists tidemark_${name} (${columns}) ${TABLE_OPTIONS}`,
-    ),
+    ...Object.keys(TABLES).map(createTable),
     `create trigger if not exists tidemark_audit_stays before update on tidemark_audit for each row
      signal sqlstate '45000' set message_text = 'the audit is only ever added to'`,
+  ],
+  // Without effect on a new database, which has the current columns from the start.
+  [
+    `alter table tidemark_tenants add column if not exists store_id ${TEXT}`,
+    createTable('destinations'),
+    'alter table tidemark_cycles rename column if exists stop_word to end_reason',
+    `alter table tidemark_webhooks rename column if exists position to sequence, rename column if exists streak to failure_streak,
+     rename column if exists last_answer to last_response`,
+    'alter table tidemark_deliveries rename column if exists dead to failed, rename column if exists last_answer to last_response',
+    'alter table tidemark_requests rename column if exists who to caller',
   ],
 ]
 

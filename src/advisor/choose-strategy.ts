@@ -34,7 +34,6 @@ export interface AdviceReason {
   readonly question: QuestionName
   readonly answer: string
   readonly therefore: string
-  readonly rule: string
 }
 
 /** Chooses the strategy. Legal only with complete answers, when `nextQuestion` returns null. */
@@ -140,7 +139,6 @@ function explainAnswers(given: Answers, answers: Answers): AdviceReason[] {
             question: 'api',
             answer: String(given.api),
             therefore: 'Tidemark has a tested source for this API: use it instead of writing one.',
-            rule: 'N88',
           },
         ]
   const path =
@@ -149,11 +147,13 @@ function explainAnswers(given: Answers, answers: Answers): AdviceReason[] {
       : QUESTIONS.filter(({ name }) => name !== 'api' && answers[name] !== undefined)
   return [
     ...own,
-    ...path.map(({ name }) => ({ question: name, answer: String(answers[name]), ...CONCLUSIONS[name](answers) })),
+    ...path.map(({ name }) => ({
+      question: name,
+      answer: String(answers[name]),
+      therefore: CONCLUSIONS[name](answers),
+    })),
   ]
 }
-
-type Conclusion = Pick<AdviceReason, 'therefore' | 'rule'>
 
 const PAGING_CONCLUSIONS: Readonly<Record<NonNullable<Answers['paging']>, string>> = {
   none: 'The whole list is one page.',
@@ -172,74 +172,46 @@ const ORDER_CONCLUSIONS: Readonly<Record<NonNullable<Answers['order']>, string>>
   unsorted: 'All changes since a time are read as one window, whose end is fixed before its first page.',
 }
 
-const CONCLUSIONS: Readonly<Record<QuestionName, (answers: Answers) => Conclusion>> = {
-  api: () => ({ therefore: '', rule: 'N88' }),
+const CONCLUSIONS: Readonly<Record<QuestionName, (answers: Answers) => string>> = {
+  api: () => '',
   changes: ({ changes, deletes }) => {
-    if (changes === 'none')
-      return { therefore: 'Read the whole list every time; rows that are no longer in it are swept.', rule: 'N80' }
-    if (deletes === 'matter')
-      return { therefore: 'Changes could be followed incrementally, but deletions would be missed.', rule: 'N86' }
-    if (changes === 'events')
-      return { therefore: 'Follow the events by id, starting at the newest event before the backfill.', rule: 'N86' }
+    if (changes === 'none') return 'Read the whole list every time; rows that are no longer in it are swept.'
+    if (deletes === 'matter') return 'Changes could be followed incrementally, but deletions would be missed.'
+    if (changes === 'events') return 'Follow the events by id, starting at the newest event before the backfill.'
     if (changes === 'newest-first')
-      return {
-        therefore:
-          'Read from the top until a known record, then continue from the oldest known record to the end of the list: two frontiers.',
-        rule: 'S6',
-      }
-    if (changes === 'sync-token') return { therefore: 'Follow the sync token; it is the state.', rule: 'N86' }
-    return {
-      therefore: 'Follow the changes by their timestamp, next to a backfill that reads everything on request.',
-      rule: 'N86',
-    }
+      return 'Read from the top until a known record, then continue from the oldest known record to the end of the list: two frontiers.'
+    if (changes === 'sync-token') return 'Follow the sync token; it is the state.'
+    return 'Follow the changes by their timestamp, next to a backfill that reads everything on request.'
   },
   deletes: ({ deletes }) => {
-    if (deletes === 'reported') return { therefore: 'Changes and deletions come from one stream.', rule: 'N87' }
-    if (deletes === 'elsewhere')
-      return { therefore: 'Every cycle reads changes and deletions, each with its own state.', rule: 'N87' }
-    if (deletes === 'matter')
-      return {
-        therefore: 'Only a complete list shows which records are gone: use replace, without a delta.',
-        rule: 'N87',
-      }
-    return { therefore: 'Follow the changes; deleted records stay until the next backfill sweeps them.', rule: 'N87' }
+    if (deletes === 'reported') return 'Changes and deletions come from one stream.'
+    if (deletes === 'elsewhere') return 'Every cycle reads changes and deletions, each with its own state.'
+    if (deletes === 'matter') return 'Only a complete list shows which records are gone: use replace, without a delta.'
+    return 'Follow the changes; deleted records stay until the next backfill sweeps them.'
   },
-  paging: ({ paging }) => ({ therefore: PAGING_CONCLUSIONS[required(paging, 'the answer to paging')], rule: 'N85' }),
+  paging: ({ paging }) => PAGING_CONCLUSIONS[required(paging, 'the answer to paging')],
   nested: ({ nested }) =>
     nested === 'yes'
-      ? {
-          therefore:
-            'Two levels of cursors: one for the outer list, and one for each entry whose inner list is unfinished.',
-          rule: 'N61',
-        }
-      : { therefore: 'One cursor is enough.', rule: 'N60' },
+      ? 'Two levels of cursors: one for the outer list, and one for each entry whose inner list is unfinished.'
+      : 'One cursor is enough.',
   ties: ({ ties }) =>
     ties === 'yes'
-      ? {
-          therefore:
-            'The id breaks ties; otherwise a page boundary between two records with the same time would lose one.',
-          rule: 'N85',
-        }
-      : { therefore: 'The timestamp alone identifies the record.', rule: 'N85' },
+      ? 'The id breaks ties; otherwise a page boundary between two records with the same time would lose one.'
+      : 'The timestamp alone identifies the record.',
   order: (answers) =>
     chooseMode(answers) === 'replace'
-      ? {
-          therefore: 'Unsorted changes that are paged by number can be missed: use replace, without a delta.',
-          rule: 'N86',
-        }
-      : { therefore: ORDER_CONCLUSIONS[required(answers.order, 'the answer to order')], rule: 'N86' },
+      ? 'Unsorted changes that are paged by number can be missed: use replace, without a delta.'
+      : ORDER_CONCLUSIONS[required(answers.order, 'the answer to order')],
   http: ({ http }) =>
     http === 'plain'
-      ? { therefore: 'No code needed: describe the API declaratively with the `rest` source.', rule: 'N85' }
-      : { therefore: 'Use a strategy in code, with your own request function.', rule: 'N85' },
+      ? 'No code needed: describe the API declaratively with the `rest` source.'
+      : 'Use a strategy in code, with your own request function.',
   size: ({ size }) =>
     size === 'small'
-      ? { therefore: 'Reading everything every 30 minutes is cheap enough.', rule: 'N73' }
-      : { therefore: 'Reading everything takes long, so it runs rarely.', rule: 'N73' },
-  lagSeconds: ({ lagSeconds }) => ({
-    therefore: `Every cycle stays ${lagSeconds} seconds behind, so that a record that appears later than its timestamp is not missed.`,
-    rule: 'N85',
-  }),
+      ? 'Reading everything every 30 minutes is cheap enough.'
+      : 'Reading everything takes long, so it runs rarely.',
+  lagSeconds: ({ lagSeconds }) =>
+    `Every cycle stays ${lagSeconds} seconds behind, so that a record that appears later than its timestamp is not missed.`,
 }
 
 function listCautions(answers: Answers): string[] {

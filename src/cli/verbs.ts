@@ -139,7 +139,7 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
   webhooks: async (bind) => {
     const {
       webhooksAdd,
-      webhooksDead,
+      webhooksFailed,
       webhooksEdit,
       webhooksList,
       webhooksPause,
@@ -161,11 +161,16 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.pause, webhooksPause))
       .addCommand(bind(verbs.resume, webhooksResume))
       .addCommand(bind(verbs.replay, webhooksReplay))
-      .addCommand(bind(verbs.dead, webhooksDead))
+      .addCommand(bind(verbs.failed, webhooksFailed))
+      .addCommand(bind(verbs.dead, webhooksFailed), { hidden: true })
       .addCommand(bind(verbs.rotate, webhooksRotate))
       .addCommand(bind(verbs.remove, webhooksRemove))
   },
   destinations: async (bind) => {
+    const [{ destinationsAdd, destinationsAddVerb }, verbModule] = await Promise.all([
+      import('./verbs/destinations-add.ts'),
+      import('./verbs/destinations.ts'),
+    ])
     const {
       destinationsList,
       destinationsPause,
@@ -174,11 +179,12 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       destinationsResync,
       destinationsRun,
       destinationsVerbs,
-    } = await import('./verbs/destinations.ts')
+    } = verbModule
     const verbs = destinationsVerbs()
     return new Command('destinations')
       .summary('manage the destinations that receive databases')
-      .description('Lists, runs, pauses, reloads and removes the destinations that receive databases.')
+      .description('Adds, lists, runs, pauses, reloads and removes the destinations that receive databases.')
+      .addCommand(bind(destinationsAddVerb(), destinationsAdd))
       .addCommand(bind(verbs.list, destinationsList))
       .addCommand(bind(verbs.run, destinationsRun))
       .addCommand(bind(verbs.pause, destinationsPause))

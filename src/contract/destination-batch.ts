@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.ts'
+import type { JsonObject, JsonValue } from './json.ts'
 import type { ChangeAction } from './store.ts'
 import type { ColumnType } from './table-shape.ts'
 
@@ -13,6 +13,8 @@ export interface DestinationBatch {
   readonly isLast: boolean
   /** In order of sequence. For `mirror`, only the last version of a key. During a load, in order of key. */
   readonly changes: readonly DestinationChange[]
+  /** The fields of `DestinationChange.values`, in order. */
+  readonly members?: readonly string[]
 }
 
 /** The fields of a database, with their types in the store. */
@@ -20,6 +22,11 @@ export interface DestinationSchema {
   readonly database: string
   readonly mode: DestinationMode
   readonly columns: ReadonlyArray<{ readonly member: string; readonly type: ColumnType }>
+  /**
+   * Fields of a mirror whose arrays of objects are rows of a child table, `orders__items`, and no column. A changed row
+   * replaces its children. The list is part of the table: another one needs a load.
+   */
+  readonly children?: readonly string[]
 }
 
 /** One version of a row, or its deletion. */
@@ -31,6 +38,11 @@ export interface DestinationChange {
   /** The record and its JSON text, with all digits; null for a delete. */
   readonly record: JsonObject | null
   readonly text: string | null
+  /**
+   * The values of the record by the fields of `DestinationBatch.members`; undefined if it lacks the field. Only in a load,
+   * and only for a destination that supports `values`. Such a change is computed as it is read: read each member once.
+   */
+  readonly values?: ReadonlyArray<JsonValue | undefined>
 }
 
 /** `mirror`: the current rows. `append`: every change is a row. `history`: every version is a row with its validity. */

@@ -22,6 +22,10 @@ export interface DestinationSupport {
   readonly addColumn: boolean
   /** A load is built beside the live rows and replaces them at once. Otherwise it is written over them. */
   readonly swap: boolean
+  /** Arrays of objects can be stored in child tables: see `DestinationSchema.children`. */
+  readonly children?: boolean
+  /** Rows of a mirror are read from `DestinationChange.values`, which is faster for columns than the record. */
+  readonly values?: boolean
   /** The column types that have a type of their own; others are stored as text or JSON. */
   readonly types: readonly ScalarType[]
 }

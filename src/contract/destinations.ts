@@ -26,7 +26,8 @@ export interface DestinationStatus {
 /** The progress of one database of a destination. */
 export interface DestinationProgress {
   readonly database: string
-  readonly state: 'loading' | 'following' | 'failed'
+  /** `waiting`: a temporary error, such as a full disk. `failed`: the destination rejects a batch or its setup. */
+  readonly state: 'loading' | 'following' | 'waiting' | 'failed'
   /** The sequence of the token in the destination. */
   readonly sequence: number
   /** The log was read up to this sequence; it may be above `sequence`, if no later change belongs to the database. */
@@ -37,6 +38,20 @@ export interface DestinationProgress {
   readonly changes: number
   /** Why the database was loaded the last time. */
   readonly loadReason: string | null
+  /** Why it does not advance, while it is `waiting` or `failed`. The position stays; nothing is skipped. */
+  readonly failure?: DestinationFailure | null
+}
+
+/** The last error of one database of a destination, and the batch that was not applied. */
+export interface DestinationFailure {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly at: number
+  /** The sequences of the batch; null if the error occurred before a batch. */
+  readonly firstSequence: number | null
+  readonly lastSequence: number | null
+  /** The key of the record that is rejected; null if the error does not depend on one. */
+  readonly key: string | null
 }
 
 /** The right to write to one destination. A claim with a newer epoch fences it off. */

@@ -1,7 +1,7 @@
 /** The engine's reaction to an error, and the action that the user has to take. */
 export type Remedy = 'retry' | 'wait' | 'reauth' | 'restart' | 'fix' | 'bug'
 
-/** The party that has to act, as an exit code: 1 failed, 2 your input, 3 your environment. */
+/** The party that has to act, as an exit code: 1 failed, 2 invalid input, 3 environment problem. */
 export type ErrorCategory = 'failed' | 'input' | 'environment' | 'interrupted'
 
 interface ErrorCodeInfo {
@@ -231,7 +231,7 @@ export const ERROR_CODES = {
   STORE_FOREIGN: defineCode(
     'fix',
     'environment',
-    'A table or view that does not belong to Tidemark has a name that Tidemark needs. Use another store, or rename the database.',
+    'A table or view that does not belong to Tidemark prevents it from using the store. If it has a name that Tidemark needs, use another store or rename the database.',
   ),
   STORE_UNSUPPORTED: defineCode(
     'fix',
@@ -262,7 +262,7 @@ export const ERROR_CODES = {
   DESTINATION_REFUSED: defineCode(
     'fix',
     'environment',
-    'The destination rejected the credentials or the permissions. Correct them, then run `tidemark destinations run <name>`.',
+    'The destination rejected the credentials, the permissions or a setting; the message says which. Correct it, then run `tidemark destinations run <name>`.',
   ),
   DESTINATION_FOREIGN: defineCode(
     'fix',
@@ -277,7 +277,7 @@ export const ERROR_CODES = {
   DESTINATION_FAILED: defineCode(
     'bug',
     'environment',
-    'The destination rejected a batch that should work. Nothing of the batch was applied. Please report it.',
+    'The destination rejected a record. Nothing of its batch was applied, and nothing is skipped. If the message shows a cause on your side, such as a constraint, remove it and run `tidemark destinations run <name>`. Otherwise please report it.',
   ),
   // Restate
   RESTATE_UNAVAILABLE: defineCode(

@@ -49,6 +49,7 @@ export type {
   StateTransition,
   TenantBusy,
   Row,
+  RowValues,
   SyncStatusRow,
   SyncStatusList,
   SyncStatusQuery,
@@ -63,7 +64,7 @@ export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
 export type { DestinationStore } from './store/destinations.ts'
 export type { InboundStore } from './store/inbound.ts'
-export type { Kernel } from './store/kernel.ts'
+export type { Kernel, RowsQuery } from './store/kernel.ts'
 export type { LeaseStore } from './store/leases.ts'
 export type { SequenceStore } from './store/sequences.ts'
 export type { PacingStore, Pause, PauseRequest, PauseList, SlotRequest, SlotGrant } from './store/pacing.ts'
@@ -99,6 +100,7 @@ export type {
 export type { DestinationBatch, DestinationChange, DestinationMode, DestinationSchema } from './destination-batch.ts'
 export type {
   DestinationClaim,
+  DestinationFailure,
   DestinationProgress,
   DestinationReport,
   DestinationSignal,

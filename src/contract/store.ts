@@ -1,5 +1,6 @@
 import type { Checkpoint, Inflight, Lease, CheckpointSummary, StateText, SyncRef } from './checkpoint.ts'
 import type { ErrorCode } from './errors.ts'
+import type { JsonValue } from './json.ts'
 import type { AsOf, Mode } from './page.ts'
 import type { Kernel } from './store/kernel.ts'
 import type { LeaseStore } from './store/leases.ts'
@@ -422,6 +423,28 @@ export interface Row {
   readonly upstreamAt: string | null
 }
 
+/**
+ * A page of rows as values of their fields, by index. A row is computed when it is read, so that the rows of a page are not
+ * in memory at once: read the members of a row together, and the rows in order.
+ */
+export interface RowValues {
+  readonly length: number
+  /** The bytes of the records, as `rows` counts them. */
+  readonly bytes: number
+  /** The fields, in the order of `values`. */
+  readonly members: readonly string[]
+  key(index: number): string
+  sequence(index: number): number
+  committedAt(index: number): number
+  /** The text of a record that is long, or that has values which do not fit their columns; null for all others. */
+  text(index: number): string | null
+  /**
+   * The value of each field, as parsing the text of the record returns it; undefined if the record lacks the field. Only
+   * for a row whose `text` is null.
+   */
+  values(index: number): ReadonlyArray<JsonValue | undefined>
+}
+
 /** A database of a tenant with its table and columns. */
 export interface DatabaseInfo {
   readonly name: string
@@ -438,7 +461,7 @@ export interface DatabaseInfo {
   readonly hasDeleted?: true
 }
 
-/** The end reason of a cycle. */
+/** Why the run of a cycle stopped. The source gives the `endReason` of a cycle that is complete. */
 export type StopReason =
   | 'complete'
   | 'max_pages'

@@ -25,8 +25,7 @@ export const ATTRIBUTES = {
   'tidemark.records.missing': 'Deletions of rows that do not exist.',
   'tidemark.records.quarantined': 'Records that could not be committed.',
   'tidemark.outcome':
-    'The outcome. Page or commit: `landed`, `overlap`, `mass_delete_blocked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`.',
-  'tidemark.fate': 'The handling of an error: `retried` or `failed`.',
+    'The outcome. Page or commit: `landed`, `overlap`, `mass_delete_blocked`, `discarded` or `failed`. Record: its count. Delivery: `delivered`, `failed` or `gone`. Error: `retried` or `failed`.',
   'tidemark.reason': 'The cause of the wait: a slot of the `pacer`, the `source` or the `store`.',
   'tidemark.request_id': 'The vendor’s id of the request, for its support; for a delivery, the id of the message.',
   'tidemark.webhook': 'The id of the webhook.',
@@ -173,7 +172,7 @@ export const METRICS = {
     kind: 'counter',
     unit: '{error}',
     about: 'Errors of cycles, by code: retried pages and failed cycles.',
-    labels: ['error.type', 'tidemark.fate'],
+    labels: ['error.type', 'tidemark.outcome'],
   },
   fetchDuration: {
     name: 'http.client.request.duration',
@@ -221,6 +220,13 @@ export const METRICS = {
     unit: '{change}',
     about: 'Changes applied to a destination.',
     labels: ['tidemark.destination'],
+  },
+  destinationFailures: {
+    name: 'tidemark.destination.failures',
+    kind: 'counter',
+    unit: '{failure}',
+    about: 'Databases of a destination that could not be brought up to date in a run, by code.',
+    labels: ['tidemark.destination', 'error.type'],
   },
 } as const satisfies Record<string, Metric>
 

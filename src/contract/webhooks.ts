@@ -37,7 +37,7 @@ export interface WebhookProgress extends WebhookCursor {
   readonly failedAt: number | null
   /** The status of the last attempt; null if there was no response. */
   readonly lastStatus: number | null
-  readonly lastAnswer: string | null
+  readonly lastResponse: string | null
   /** Why the webhook is disabled; null while it is enabled. */
   readonly disabledReason: string | null
 }
@@ -45,7 +45,7 @@ export interface WebhookProgress extends WebhookCursor {
 /** A webhook with its settings, progress and pending deliveries. */
 export interface Webhook extends WebhookSettings, WebhookProgress {
   readonly waiting: number
-  readonly dead: number
+  readonly failed: number
   /** When the next pending delivery is due; null if none is pending. */
   readonly dueAt: number | null
   /** The holder of the delivery claim; null if there is none. */
@@ -70,9 +70,9 @@ export interface Delivery {
   readonly firstAt: number | null
   readonly nextAt: number
   /** The delivery has failed permanently, and is retried only on request. */
-  readonly dead: boolean
+  readonly failed: boolean
   readonly lastStatus: number | null
-  readonly lastAnswer: string | null
+  readonly lastResponse: string | null
 }
 
 /** The result of one delivery round; written atomically. */

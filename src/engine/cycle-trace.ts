@@ -55,7 +55,7 @@ export class CycleTrace {
     } catch (thrown) {
       // The cycle could not start; otherwise its result carries the error.
       const { code } = classifyError(thrown)
-      this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
+      this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.outcome': 'failed' })
       this.#span.end(code)
       throw thrown
     }
@@ -162,7 +162,7 @@ export class CycleTrace {
     const code = stopReason === 'held' || stopReason === 'paused' ? null : (error?.code ?? null)
     this.#meter?.record('cycles', 1, { ...this.#syncLabels, ...reason })
     this.#meter?.record('cycleDuration', computeElapsedSeconds(startedAt, endedAt), reason)
-    if (code !== null) this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.fate': 'failed' })
+    if (code !== null) this.#meter?.record('errors', 1, { 'error.type': code, 'tidemark.outcome': 'failed' })
     if (completeSince !== null)
       this.#meter?.record('lag', computeElapsedSeconds(completeSince, endedAt), this.#syncLabels)
     this.#span.setAttributes({

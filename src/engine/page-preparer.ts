@@ -127,17 +127,19 @@ export class PagePreparer {
     this.#tableShapes.markCommitted(shapes)
   }
 
-  /** Whether the text can be stored as it is: the shape describes the first of its records on the page. */
+  /**
+   * Whether the text can be stored as it is: it is an object, and the shape describes the first of its records on the page.
+   */
   #isFitting(serialized: SerializedRecord, known: Map<SerializedShape, boolean>): boolean {
     const { shape } = serialized
     if (shape.columns.length > this.#limits.recordMembersMax) return false
     let isFitting = known.get(shape)
-    if (isFitting === undefined) {
-      if (known.size === CHECKED_SHAPES_MAX) return true
+    if (isFitting === undefined && (known.size < CHECKED_SHAPES_MAX || shape.isTrusted !== true)) {
       isFitting = isDescribedByShape(serialized)
       known.set(shape, isFitting)
+      return isFitting
     }
-    return isFitting
+    return isFitting !== false && (shape.isTrusted === true || isJsonObject(serialized.text))
   }
 
   #findDatabase(change: Change): DatabasePlan {
@@ -228,7 +230,7 @@ export class PagePreparer {
   }
 }
 
-/** A source may have a shape per combination of nulls; checking each would cost as much as parsing every record. */
+/** A database may have a shape per combination of nulls; checking each would cost as much as parsing every record. */
 const CHECKED_SHAPES_MAX = 32
 
 const CHANGE_TYPES: ReadonlySet<unknown> = new Set(['upsert', 'delete', 'invalid'] satisfies Change['type'][])
@@ -242,6 +244,15 @@ function isDescribedByShape(serialized: SerializedRecord): boolean {
   try {
     const record = parseSerialized(serialized)
     return hasColumns(record, serialized.shape.columns) && serializeRecord(record) === serialized.text
+  } catch {
+    return false
+  }
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return text.startsWith('{')
   } catch {
     return false
   }

@@ -148,7 +148,7 @@ export class PageReader {
         if (attempt > retriesMax) throw await this.#pauses.recordFinalFailure(sourceCall.origin, error)
         if (ms > waitMaxMs) throw withRetryTime(error, clock.now())
         this.#counters.addRetry(ms)
-        meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.fate': 'retried' })
+        meter?.record('errors', 1, { 'error.type': error.code, 'tidemark.outcome': 'retried' })
         meter?.record('waitDuration', ms / 1_000, { 'tidemark.reason': 'source' })
         sourceCall.log.warn('page failed, retrying', {
           code: error.code,
@@ -217,9 +217,13 @@ export class PageReader {
 
   async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
-    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
     const origin = (sourceCall.origin = parseOrigin(input))
     await this.#pauses.check(origin, signal)
+    // After every wait: a process may be suspended in one, also while it reads the pauses from the store.
+    if (this.#heartbeat.isExpired()) {
+      await this.#heartbeat.renew()
+      await this.#pauses.check(origin, signal)
+    }
     signal.throwIfAborted()
     const { clock } = this.#options.ports
     const requestedAt = clock.now()

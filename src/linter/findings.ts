@@ -3,7 +3,7 @@ export type Severity = 'error' | 'warning' | 'note'
 interface FaultDefinition {
   readonly severity: Severity
   readonly todo: string
-  /** The number in docs/reference/rules.md; not shown to users. */
+  /** The number in docs/reference/rules.md, for the titles of the tests; not shown to users. */
   readonly rule: string
 }
 
@@ -155,10 +155,9 @@ export interface Finding {
   /** The observation; never contains a state, a key or a record. */
   readonly seen: string
   readonly todo: string
-  readonly rule: string
 }
 
 export function createFinding(code: FaultCode, seen: string, severity?: Severity): Finding {
   const fault: FaultDefinition = FAULTS[code]
-  return { finding: code, severity: severity ?? fault.severity, seen, todo: fault.todo, rule: fault.rule }
+  return { finding: code, severity: severity ?? fault.severity, seen, todo: fault.todo }
 }

@@ -12,7 +12,7 @@ interface QueryCondition {
 }
 
 interface QueryAggregate {
-  readonly figure: 'count' | 'sum' | 'avg' | 'min' | 'max'
+  readonly function: 'count' | 'sum' | 'avg' | 'min' | 'max'
   readonly column?: string
 }
 
@@ -21,7 +21,7 @@ interface RecordQuery {
   readonly columns?: readonly string[]
   readonly where?: readonly QueryCondition[]
   readonly group_by?: readonly string[]
-  readonly figures?: readonly QueryAggregate[]
+  readonly aggregates?: readonly QueryAggregate[]
   readonly order_by?: readonly { readonly column: string; readonly descending?: boolean }[]
   readonly limit: number
 }
@@ -69,18 +69,18 @@ export const queryTool: McpTool = {
         items: COLUMN_SCHEMA,
         minItems: 1,
         maxItems: 20,
-        description: 'With `figures`: one row per combination.',
+        description: 'With `aggregates`: one row per combination.',
       },
-      figures: {
+      aggregates: {
         type: 'array',
         minItems: 1,
         maxItems: 20,
         description: 'Aggregates instead of rows. `count` needs no column.',
         items: {
           type: 'object',
-          required: ['figure'],
+          required: ['function'],
           additionalProperties: false,
-          properties: { figure: { enum: ['count', 'sum', 'avg', 'min', 'max'] }, column: COLUMN_SCHEMA },
+          properties: { function: { enum: ['count', 'sum', 'avg', 'min', 'max'] }, column: COLUMN_SCHEMA },
         },
       },
       order_by: {
@@ -124,7 +124,14 @@ export function buildQuerySql(
   known: readonly string[],
   syntax: QuerySyntax,
 ): string {
-  const { columns, where = [], group_by: groups = [], figures = [], order_by: order = [], limit } = question
+  const {
+    columns,
+    where = [],
+    group_by: groups = [],
+    aggregates: requested = [],
+    order_by: order = [],
+    limit,
+  } = question
   const column = (name: string): string => {
     if (known.includes(name)) return quoteIdentifier(name)
     throw new SyncError(
@@ -132,9 +139,12 @@ export function buildQuerySql(
       `${question.database} has no column ${JSON.stringify(name.slice(0, 100))}; it has: ${known.join(', ')}.`,
     )
   }
-  if (figures.length === 0 && groups.length > 0)
-    throw new SyncError('ARGUMENT_INVALID', '`group_by` requires `figures`.')
-  const aggregates = figures.map((figure) => ({ name: aggregateName(figure), sql: aggregateSql(figure, column) }))
+  if (requested.length === 0 && groups.length > 0)
+    throw new SyncError('ARGUMENT_INVALID', '`group_by` requires `aggregates`.')
+  const aggregates = requested.map((aggregate) => ({
+    name: aggregateName(aggregate),
+    sql: aggregateSql(aggregate, column),
+  }))
   const selected =
     aggregates.length > 0
       ? [...groups.map(column), ...aggregates.map(({ name, sql }) => `${sql} as ${quoteIdentifier(name)}`)]
@@ -145,7 +155,7 @@ export function buildQuerySql(
   ]
   const orders = order.map(
     ({ column: name, descending = false }) =>
-      `${aggregates.find((figure) => figure.name === name)?.sql ?? column(name)}${descending ? ' desc' : ''}`,
+      `${aggregates.find((aggregate) => aggregate.name === name)?.sql ?? column(name)}${descending ? ' desc' : ''}`,
   )
   return [
     `select ${selected.join(', ')} from ${relation}`,
@@ -161,13 +171,13 @@ export function buildQuerySql(
   ].join(' ')
 }
 
-function aggregateName({ figure, column }: QueryAggregate): string {
-  return column === undefined ? figure : `${figure} ${column}`
+function aggregateName({ function: kind, column }: QueryAggregate): string {
+  return column === undefined ? kind : `${kind} ${column}`
 }
 
-function aggregateSql({ figure, column: name }: QueryAggregate, column: (name: string) => string): string {
-  if (name === undefined && figure !== 'count') throw new SyncError('ARGUMENT_INVALID', `\`${figure}\` needs a column.`)
-  return `${figure}(${name === undefined ? '*' : column(name)})`
+function aggregateSql({ function: kind, column: name }: QueryAggregate, column: (name: string) => string): string {
+  if (name === undefined && kind !== 'count') throw new SyncError('ARGUMENT_INVALID', `\`${kind}\` needs a column.`)
+  return `${kind}(${name === undefined ? '*' : column(name)})`
 }
 
 function conditionSql({ is, value }: QueryCondition, column: string, syntax: QuerySyntax): string {

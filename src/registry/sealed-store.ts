@@ -36,10 +36,12 @@ export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): 
     withNewestKey: (write) => withNewestKey(keys, write),
     sealTenantStore: (other) => sealStore(other, keyRing, random),
   }
-  const methods = Object.entries(SEAL_RULES).map(([method, rule]) => [
-    method,
-    rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context),
-  ])
+  const methods = Object.entries(SEAL_RULES)
+    .filter(([method]) => store[method as MethodName<Store>] !== undefined)
+    .map(([method, rule]) => [
+      method,
+      rule === 'plain' ? forwardMethod(store, method as MethodName<Store>) : rule(context),
+    ])
   return {
     ...(Object.fromEntries(methods) as Pick<Store, MethodName<Store>>),
     tenant: store.tenant,
@@ -56,7 +58,8 @@ export interface SealContext {
   sealTenantStore(other: Store): Store
 }
 
-type MethodName<S> = { [M in keyof S]-?: S[M] extends (...args: never[]) => unknown ? M : never }[keyof S]
+/** Optional methods too. */
+type MethodName<S> = { [M in keyof S]-?: NonNullable<S[M]> extends (...args: never[]) => unknown ? M : never }[keyof S]
 
 /**
  * For every method of a store: `plain` if neither arguments nor results contain a state or a secret, else how it is
@@ -249,13 +252,14 @@ export const SEAL_RULES = {
   signalDestination: 'plain',
   removeDestination: 'plain',
   schemaDrift: 'plain',
+  rowValues: 'plain',
   schema: 'plain',
   beginSchemaChange: 'plain',
   advanceSchemaChange: 'plain',
 } satisfies SealRules<Store>
 
 function forwardMethod(store: Store, method: MethodName<Store>): unknown {
-  return (...args: readonly unknown[]): unknown => Reflect.apply(store[method], store, args)
+  return (...args: readonly unknown[]): unknown => Reflect.apply(required(store[method], method), store, args)
 }
 
 /**

@@ -68,7 +68,7 @@ export interface RunnerStatus {
 
 /** The load and capacity of one process. */
 export interface RunnerCapacity {
-  readonly places: number
+  readonly slots: number
   readonly running: number
   /** Due syncs that wait for a slot. */
   readonly waiting: number

@@ -121,7 +121,7 @@ export class Runner {
 
   capacity(): RunnerCapacity {
     return {
-      places: this.#concurrency,
+      slots: this.#concurrency,
       running: this.#running.size,
       waiting: this.#queue.readyCount(this.#clock.now()),
     }

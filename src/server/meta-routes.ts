@@ -5,6 +5,7 @@ import { HttpError } from './http-error.ts'
 import { buildOpenApiDocument } from './openapi.ts'
 import { sendData, sendJson, type Route } from './route.ts'
 import { LIMIT_DEFAULT, LIMIT_MAX, objectSchema, WAIT_MAX_S } from './schemas.ts'
+import { readDestinationOverviews } from '../destinations/loop/destination-overview.ts'
 import { readSyncMetrics } from './sync-metrics.ts'
 
 const PUBLIC_ACCESS = { kind: 'public' } as const
@@ -51,6 +52,11 @@ export const metaRoutes: readonly Route[] = [
       const text = await context.metrics.render({
         store,
         syncMetrics: await readSyncMetrics(context, store),
+        destinations: await readDestinationOverviews(
+          store,
+          context.isServedTenant(store.tenant) ? context.destinations : [],
+          context.ports.clock.now(),
+        ),
         now: context.ports.clock.now(),
         isOperator: context.isServedTenant(store.tenant),
         capacity: context.runnerCapacity(),

@@ -9,7 +9,9 @@ import {
   type Store,
   type Webhook,
 } from '../contract/index.ts'
-import { LabelLimiter, pickLabels } from '../platform/label-limiter.ts'
+import type { DestinationOverview } from '../destinations/loop/destination-overview.ts'
+import { LABEL_VALUES_MAX, LabelLimiter, pickLabels } from '../platform/label-limiter.ts'
+import type { Health } from '../runner/health.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import { computeWebhookState, type WebhookState } from '../webhooks/manage-webhooks.ts'
 import { required } from '../values/required.ts'
@@ -31,10 +33,23 @@ export const TENANT_GAUGES = {
   },
   tidemark_sync_failures: { about: 'Consecutive failed cycles of the sync.', labels: ['worker', 'sync'] },
   tidemark_sync_running: { about: 'Whether a process is running the sync.', labels: ['worker', 'sync'] },
-  tidemark_feed_position: { about: 'The newest sequence of the feed.', labels: [] },
+  tidemark_feed_sequence: { about: 'The newest sequence of the feed.', labels: [] },
   tidemark_webhooks: { about: 'Webhooks by state.', labels: ['state'] },
-  tidemark_webhook_deliveries: { about: 'Webhook messages waiting for a retry, and dead ones.', labels: ['state'] },
+  tidemark_webhook_deliveries: { about: 'Webhook messages waiting for a retry, and failed ones.', labels: ['state'] },
   tidemark_webhook_behind: { about: 'Feed entries that the slowest webhook has not read.', labels: [] },
+  tidemark_destinations: { about: 'Destinations by health.', labels: ['health'] },
+  tidemark_destination_lag_seconds: {
+    about: 'Age of the oldest change that is not applied; 0 if the destination is current. Absent until it is loaded.',
+    labels: ['destination'],
+  },
+  tidemark_destination_behind: {
+    about: 'Feed entries that the slowest database of the destination has not read.',
+    labels: ['destination'],
+  },
+  tidemark_destination_consecutive_failures: {
+    about: 'Consecutive failed runs of the destination.',
+    labels: ['destination'],
+  },
   tidemark_consumers: { about: 'Consumers with a checkpoint, by lag status.', labels: ['status'] },
 } as const satisfies Record<string, { about: string; labels: readonly string[] }>
 
@@ -47,7 +62,7 @@ export const PROCESS_METRICS = {
     labels: ['route'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10],
   },
-  tidemark_runner_places: { kind: 'gauge', about: 'Maximum concurrent cycles of this process.', labels: [] },
+  tidemark_runner_slots: { kind: 'gauge', about: 'Maximum concurrent cycles of this process.', labels: [] },
   tidemark_runner_running: { kind: 'gauge', about: 'Cycles running in this process.', labels: [] },
   tidemark_runner_waiting: { kind: 'gauge', about: 'Due syncs waiting for a slot.', labels: [] },
 } as const
@@ -64,6 +79,7 @@ export function prometheusLabel(name: AttributeName): string {
 export interface MetricsRequest {
   readonly store: Store
   readonly syncMetrics: SyncMetrics
+  readonly destinations: readonly DestinationOverview[]
   readonly now: number
   /** Whether the caller operates this process. */
   readonly isOperator: boolean
@@ -143,7 +159,7 @@ export class Metrics implements Meter {
   }
 
   /** Tenant gauges use a registry per response: concurrent scrapes of two tenants must not see each other's values. */
-  async render({ store, syncMetrics, now, isOperator, capacity }: MetricsRequest): Promise<string> {
+  async render({ store, syncMetrics, destinations, now, isOperator, capacity }: MetricsRequest): Promise<string> {
     const headSequence = await store.headSequence()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
@@ -177,14 +193,32 @@ export class Metrics implements Meter {
     setBySync('tidemark_sync_backfill_needed', ({ backfillNeeded }) => backfillNeeded)
     setBySync('tidemark_sync_failures', ({ failures }) => failures)
     setBySync('tidemark_sync_running', ({ running }) => running)
-    setOne('tidemark_feed_position', headSequence)
+    setOne('tidemark_feed_sequence', headSequence)
     setByLabel('tidemark_webhooks', states)
     setByLabel('tidemark_webhook_deliveries', {
       waiting: sumDeliveries(webhooks, 'waiting'),
-      dead: sumDeliveries(webhooks, 'dead'),
+      failed: sumDeliveries(webhooks, 'failed'),
     })
     setOne('tidemark_webhook_behind', Math.max(0, ...webhooks.map((webhook) => headSequence - webhook.sequence)))
     setByLabel('tidemark_consumers', lags)
+    const destinationHealth: Record<Health, number> = { HEALTHY: 0, INITIALIZING: 0, WARNING: 0, ERROR: 0, PAUSED: 0 }
+    for (const { health } of destinations) destinationHealth[health]++
+    setByLabel('tidemark_destinations', destinationHealth)
+    const setByDestination = (
+      name: keyof typeof TENANT_GAUGES,
+      valueOf: (overview: DestinationOverview) => number | null,
+    ): void =>
+      gauges.set(
+        name,
+        TENANT_GAUGES[name],
+        destinations.slice(0, LABEL_VALUES_MAX.syncs).flatMap((overview) => {
+          const value = valueOf(overview)
+          return value === null ? [] : [[{ destination: overview.name }, value] as const]
+        }),
+      )
+    setByDestination('tidemark_destination_lag_seconds', ({ lagMs }) => (lagMs === null ? null : lagMs / 1_000))
+    setByDestination('tidemark_destination_behind', ({ behind }) => behind)
+    setByDestination('tidemark_destination_consecutive_failures', ({ status }) => status?.failures ?? 0)
     if (isOperator && capacity !== null) {
       for (const [name, value] of Object.entries(capacity))
         gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [
@@ -214,6 +248,6 @@ class TenantGauges {
   }
 }
 
-function sumDeliveries(webhooks: readonly Webhook[], count: 'waiting' | 'dead'): number {
+function sumDeliveries(webhooks: readonly Webhook[], count: 'waiting' | 'failed'): number {
   return webhooks.reduce((total, webhook) => total + webhook[count], 0)
 }

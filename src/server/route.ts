@@ -3,6 +3,7 @@ import type { Log, Ports } from '../contract/index.ts'
 import { required } from '../values/required.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
+import type { ScheduledDestination } from '../destinations/loop/destination-overview.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import type { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
@@ -66,6 +67,7 @@ export interface ServerContext {
   /** Whether the worker runs for this tenant. */
   readonly isServedTenant: (tenant: string) => boolean
   readonly syncs: readonly DeclaredSync[]
+  readonly destinations: readonly ScheduledDestination[]
   /** Runtime for lookups of single records at the source; null if lookups are disabled. */
   readonly sourceRuntime: SourceRuntime | null
   /** Declared schemas by database. */

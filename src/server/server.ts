@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Ports, Store } from '../contract/index.ts'
 import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
+import type { ScheduledDestination } from '../destinations/loop/destination-overview.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import type { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
@@ -17,6 +18,7 @@ import { serveConsole } from './console/static-files.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { StateSummaryCache } from './console/state-summaries.ts'
 import { controlRoutes } from './control-routes.ts'
+import { destinationRoutes } from './destination-routes.ts'
 import { consumerRoutes } from './consumer-routes.ts'
 import { Cors } from './cors.ts'
 import { COMPRESS_MIN_BYTES } from './encoding.ts'
@@ -44,6 +46,8 @@ export interface ServerOptions {
   readonly version: string
   /** The syncs that the worker declares; syncs that only the store knows are shown too. */
   readonly syncs?: readonly DeclaredSync[]
+  /** The destinations that the worker declares. */
+  readonly destinations?: readonly ScheduledDestination[]
   /** Runtime for lookups of single records at the source; without it, lookups are disabled. */
   readonly sourceRuntime?: SourceRuntime
   /** JSON Schemas of the records by database. */
@@ -82,6 +86,7 @@ export const ROUTES: readonly Route[] = [
   ...consumerRoutes,
   ...feedRoutes,
   ...controlRoutes,
+  ...destinationRoutes,
   ...webhookControlRoutes,
   ...consoleRoutes,
   ...inboundWebhookRoutes,
@@ -97,6 +102,7 @@ export function createServer({
   ports,
   version,
   syncs = [],
+  destinations = [],
   sourceRuntime,
   schemas = {},
   resourceTypes = {},
@@ -120,6 +126,7 @@ export function createServer({
     tenant: store.tenant,
     isServedTenant,
     syncs,
+    destinations,
     sourceRuntime: sourceRuntime ?? null,
     schemas,
     resourceTypes,

@@ -40,16 +40,16 @@ const WEBHOOK = {
   enabled: { type: 'boolean' },
   disabled: { ...TEXT_OR_NULL, description: 'Why the webhook is disabled.' },
   state: { ...TEXT, enum: ['enabled', 'failing', 'disabled'] },
-  position: COUNT,
+  sequence: COUNT,
   behind: COUNT,
   waiting: COUNT,
-  dead: COUNT,
-  streak: COUNT,
+  failed: COUNT,
+  failureStreak: COUNT,
   retryAt: TEXT_OR_NULL,
   succeededAt: TEXT_OR_NULL,
   failedAt: TEXT_OR_NULL,
   lastStatus: COUNT_OR_NULL,
-  lastAnswer: TEXT_OR_NULL,
+  lastResponse: TEXT_OR_NULL,
 }
 const WEBHOOK_RESPONSE = objectSchema({ data: objectSchema(WEBHOOK) })
 const SECRET_RESPONSE = objectSchema({
@@ -68,9 +68,9 @@ const DELIVERY = objectSchema({
   attempts: COUNT,
   firstAt: TEXT_OR_NULL,
   nextAt: TEXT_OR_NULL,
-  dead: { type: 'boolean' },
+  failed: { type: 'boolean' },
   lastStatus: COUNT_OR_NULL,
-  lastAnswer: TEXT_OR_NULL,
+  lastResponse: TEXT_OR_NULL,
 })
 const DELIVERIES = objectSchema({ data: { type: 'array', items: DELIVERY } })
 
@@ -195,13 +195,13 @@ export const webhookControlRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: '/api/webhooks/:webhook/dead',
+    path: '/api/webhooks/:webhook/failed',
     id: 'listWebhookDead',
     access,
     params,
     query: RECENT_QUERY,
     response: DELIVERIES,
-    summary: 'Dead deliveries, in log order, without the records.',
+    summary: 'Failed deliveries, in log order, without the records.',
     handle: (routeRequest) => sendDeliveries(routeRequest, true),
   },
   {
@@ -216,16 +216,16 @@ export const webhookControlRoutes: readonly Route[] = [
         messageId: TEXT,
         delivered: { type: 'boolean' },
         status: COUNT_OR_NULL,
-        answer: { ...TEXT_OR_NULL, description: 'Excerpt of the response, or the error.' },
+        response: { ...TEXT_OR_NULL, description: 'Excerpt of the response, or the error.' },
       }),
     }),
     async handle(routeRequest) {
-      const { messageId, kind, status, answer } = await testWebhook(
+      const { messageId, kind, status, response } = await testWebhook(
         await findRequestedWebhook(routeRequest),
         routeRequest.context.send,
         routeRequest.context.ports.clock.now(),
       )
-      return sendData(routeRequest.reply, { messageId, delivered: kind === 'delivered', status, answer })
+      return sendData(routeRequest.reply, { messageId, delivered: kind === 'delivered', status, response })
     },
   },
   {
@@ -249,7 +249,7 @@ export const webhookControlRoutes: readonly Route[] = [
     access,
     params,
     response: WEBHOOK_RESPONSE,
-    summary: 'Resumes a paused or disabled webhook; dead deliveries stay dead.',
+    summary: 'Resumes a paused or disabled webhook; failed deliveries stay failed.',
     handle: async (routeRequest) =>
       sendWebhook(
         routeRequest,
@@ -268,7 +268,7 @@ export const webhookControlRoutes: readonly Route[] = [
     params,
     response: WEBHOOK_RESPONSE,
     summary:
-      'Enables the webhook and retries waiting and dead deliveries; with a time or `all`, sends everything from there again, with the same ids.',
+      'Enables the webhook and retries waiting and failed deliveries; with a time or `all`, sends everything from there again, with the same ids.',
     body: strictBody({
       since: { ...TEXT, maxLength: 64, description: 'RFC 3339 timestamp with a time zone, inclusive.' },
       all: { type: 'boolean', default: false, description: 'The whole log.' },
@@ -360,12 +360,12 @@ async function sendWebhook(
   return sendData(reply, { ...toWebhookDocument(webhook, await caller.store.headSequence()), ...more })
 }
 
-async function sendDeliveries(routeRequest: RouteRequest, dead: boolean): Promise<unknown> {
+async function sendDeliveries(routeRequest: RouteRequest, failed: boolean): Promise<unknown> {
   const { id } = await findRequestedWebhook(routeRequest)
   return sendData(
     routeRequest.reply,
-    (await routeRequest.caller.store.deliveries({ webhook: id, dead, limit: Number(routeRequest.query['limit']) })).map(
-      toDeliveryDocument,
-    ),
+    (
+      await routeRequest.caller.store.deliveries({ webhook: id, failed, limit: Number(routeRequest.query['limit']) })
+    ).map(toDeliveryDocument),
   )
 }

@@ -44,6 +44,8 @@ export async function runDestinationCase(
     const { needs } = destinationCase
     if (needs === 'append' || needs === 'history') {
       if (!harness.destination.supports.modes.includes(needs)) return `the destination does not support ${needs}`
+    } else if (needs === 'children' && harness.destination.supports.children !== true) {
+      return 'the destination has no child tables'
     } else if (needs !== undefined && harness[needs] === undefined) return `the harness offers no \`${needs}\``
     await destinationCase.run(bench)
     return null

@@ -12,6 +12,12 @@ export function parseJson(text: string, options: ParseJsonOptions = {}): JsonVal
   return new LosslessParser(text, options.onDuplicate ?? (() => {})).parse()
 }
 
+/** A number of JSON as `parseJson` returns it. */
+export function parseNumber(digits: string): number | bigint {
+  const number = Number(digits)
+  return !Number.isSafeInteger(number) && /^-?\d+$/.test(digits) ? BigInt(digits) : number
+}
+
 const LONG_DIGITS = 16
 
 /**
@@ -34,16 +40,31 @@ function isDigit(code: number): boolean {
 }
 
 /**
- * Like JSON.stringify, but writes bigint as an integer. Throws for circular references and for nesting too deep for the
- * stack.
+ * Like JSON.stringify, but writes bigint as an integer, and -0 as `-0`. Throws for circular references and for nesting
+ * too deep for the stack.
  */
 export function stringifyJson(value: JsonValue): string {
   try {
-    return JSON.stringify(value)
+    const text = JSON.stringify(value)
+    return mayHaveZero(text) && hasNegativeZero(value) ? stringifyValue(value) : text
   } catch (error) {
     if (error instanceof TypeError && /BigInt/i.test(error.message)) return stringifyValue(value)
     throw error
   }
+}
+
+/** Searches that cost little find nearly every text without a zero. Some values, such as undefined, have no text. */
+function mayHaveZero(text: string | undefined): boolean {
+  if (text === undefined) return false
+  if (text === '0') return true
+  return (text.includes(':0') || text.includes(',0') || text.includes('[0')) && /[:,[]0[,\]}]/.test(text)
+}
+
+function hasNegativeZero(value: JsonValue | undefined): boolean {
+  if (typeof value === 'number') return Object.is(value, -0)
+  if (typeof value !== 'object' || value === null || typeof (value as { toJSON?: unknown }).toJSON === 'function')
+    return false
+  return Array.isArray(value) ? value.some(hasNegativeZero) : Object.values(value).some(hasNegativeZero)
 }
 
 /** Equal as JSON: the order of fields does not matter, everything else does. */
@@ -52,7 +73,7 @@ export function equalsJson(a: string, b: string): boolean {
 }
 
 function equalsValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  if (a === b) return true
+  if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || a === undefined || b === undefined)
     return false
   if (Array.isArray(a) || Array.isArray(b)) {
@@ -66,6 +87,7 @@ function equalsValue(a: JsonValue | undefined, b: JsonValue | undefined): boolea
 
 function stringifyValue(value: JsonValue): string {
   if (typeof value === 'bigint') return value.toString()
+  if (Object.is(value, -0)) return '-0'
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map((item) => stringifyValue(item ?? null)).join(',')}]`
   if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return JSON.stringify(value)
@@ -170,9 +192,7 @@ class LosslessParser {
   #number(): number | bigint {
     const start = this.#offset
     while (NUMBER_CHARS.has(this.#text[this.#offset])) this.#offset++
-    const digits = this.#text.slice(start, this.#offset)
-    const number = Number(digits)
-    return !Number.isSafeInteger(number) && /^-?\d+$/.test(digits) ? BigInt(digits) : number
+    return parseNumber(this.#text.slice(start, this.#offset))
   }
 
   #literal<T>(length: number, value: T): T {

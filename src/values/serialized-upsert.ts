@@ -9,6 +9,11 @@ export interface SerializedShape {
   readonly columns: readonly Column[]
   /** Parses the text of a record; `parseJson` by default. */
   readonly parse?: (text: string) => JsonObject
+  /**
+   * The texts are valid by construction. Without it the engine checks that each text is JSON, and quarantines a record
+   * whose text is not.
+   */
+  readonly isTrusted?: boolean
 }
 
 /** A record as the text that is stored: the text that `stringifyJson` writes for it. */

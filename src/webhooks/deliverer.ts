@@ -151,7 +151,7 @@ export class Deliverer {
     } = this.#options
     const now = clock.now()
     if (webhook.disabledReason !== null || (webhook.retryAt ?? 0) > now) return null
-    const pending = await store.deliveries({ webhook: webhook.id, dead: false, limit: PENDING_MAX + BATCH_SIZE })
+    const pending = await store.deliveries({ webhook: webhook.id, failed: false, limit: PENDING_MAX + BATCH_SIZE })
     const page = await this.#readNextPage(webhook, pending, now)
     if (page !== null && DeliveryRound.hasGap(webhook, page))
       return await this.#disable(
@@ -179,7 +179,7 @@ export class Deliverer {
     return {
       ...webhook,
       ...summary.progress,
-      dead: webhook.dead + summary.undelivered.filter(({ dead }) => dead).length,
+      failed: webhook.failed + summary.undelivered.filter(({ failed }) => failed).length,
     }
   }
 
@@ -262,7 +262,7 @@ export class Deliverer {
         { requestId: messageId, attempt, status },
       )
       span.setAttributes({ 'tidemark.outcome': kind, 'http.response.status_code': status ?? undefined })
-      span.end(kind === 'delivered' ? null : String(status ?? 'no_answer'))
+      span.end(kind === 'delivered' ? null : String(status ?? 'no_response'))
       return outcome
     })
   }

@@ -10,7 +10,7 @@ import type { DeliveryOutcome } from './send.ts'
  *            ▼
  *         waiting ──2xx──▶ done          10 attempts over about 3 days
  *            │ out of attempts
- *            ├── others succeeded meanwhile ──▶ dead
+ *            ├── others succeeded meanwhile ──▶ failed
  *            └── none succeeded ──▶ the webhook is disabled, and its deliveries stay waiting
  */
 
@@ -23,8 +23,8 @@ const DOWN_DELAYS_MS = [30, 60, 300, 900, 3_600].map((seconds) => seconds * 1_00
 const RETRY_AFTER_MAX_MS = 86_400_000
 /** With this many pending deliveries, the log is not read further for this webhook. */
 export const PENDING_MAX = 100
-/** This many dead letters indicate that the receiver cannot process the messages. */
-export const DEAD_LETTERS_MAX = 1_000
+/** This many failed deliveries indicate that the receiver cannot process the messages. */
+export const FAILED_MAX = 1_000
 /** Not due by itself: becomes due after its predecessor of the same key. */
 const AFTER_PREDECESSOR = Number.MAX_SAFE_INTEGER
 
@@ -39,11 +39,11 @@ export class DeliveryRound {
   readonly #delivered: number[] = []
   readonly #retained = new Map<number, Delivery>()
   readonly #isProbe: boolean
-  #dead: number
-  #failed = 0
+  #failed: number
+  #failuresInRound = 0
 
   constructor({ webhook, pending, newDeliveries, page, now, jitter }: DeliveryRoundOptions) {
-    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } =
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastResponse, disabledReason } =
       webhook
     this.#progress = {
       sequence,
@@ -53,13 +53,13 @@ export class DeliveryRound {
       succeededAt,
       failedAt,
       lastStatus,
-      lastAnswer,
+      lastResponse,
       disabledReason,
     }
     this.#jitter = jitter
     this.#stored = new Set(pending.map((delivery) => delivery.sequence))
     this.#isProbe = failureStreak >= FAILURE_STREAK_MAX
-    this.#dead = webhook.dead
+    this.#failed = webhook.failed
     if (page !== null) {
       this.#progress.sequence = page.scannedSequence
       if (page.scannedSequence >= page.floor) this.#progress.floor = page.floor
@@ -81,7 +81,7 @@ export class DeliveryRound {
     return (
       disabledReason !== null ||
       (!this.#isProbe && failureStreak >= FAILURE_STREAK_MAX) ||
-      (retryAt !== null && this.#failed > 0)
+      (retryAt !== null && this.#failuresInRound > 0)
     )
   }
 
@@ -95,15 +95,15 @@ export class DeliveryRound {
   ): boolean {
     const progress = this.#progress
     progress.lastStatus = outcome.status
-    progress.lastAnswer = outcome.answer
+    progress.lastResponse = outcome.response
     if (outcome.kind === 'delivered') {
       progress.succeededAt = now
       progress.failureStreak = 0
-      if (this.#failed === 0) progress.retryAt = null
+      if (this.#failuresInRound === 0) progress.retryAt = null
       if (this.#stored.has(delivery.sequence)) this.#delivered.push(delivery.sequence)
       return true
     }
-    this.#failed++
+    this.#failuresInRound++
     progress.failedAt = now
     const attempts = delivery.attempts + 1
     const firstAt = delivery.firstAt ?? startedAt
@@ -118,9 +118,9 @@ export class DeliveryRound {
     const noneSucceeded = progress.succeededAt === null || progress.succeededAt < firstAt
     if (isExhausted && noneSucceeded)
       progress.disabledReason ??= `No delivery succeeded since ${new Date(firstAt).toISOString()}, after ${attempts} attempts.`
-    const dead = isExhausted && !noneSucceeded
-    if (dead && ++this.#dead >= DEAD_LETTERS_MAX)
-      progress.disabledReason ??= `${DEAD_LETTERS_MAX} messages could not be delivered.`
+    const failed = isExhausted && !noneSucceeded
+    if (failed && ++this.#failed >= FAILED_MAX)
+      progress.disabledReason ??= `${FAILED_MAX} messages could not be delivered.`
     const waitMs = Math.max(
       this.#applyJitter(delayAt(RETRY_DELAYS_MS, attempts - 1)),
       outcome.retryAfterMs === null ? 0 : Math.min(outcome.retryAfterMs, RETRY_AFTER_MAX_MS),
@@ -130,11 +130,11 @@ export class DeliveryRound {
       attempts,
       firstAt,
       nextAt: now + waitMs,
-      dead,
+      failed,
       lastStatus: outcome.status,
-      lastAnswer: outcome.answer,
+      lastResponse: outcome.response,
     })
-    this.#retain(rest, dead ? now : AFTER_PREDECESSOR)
+    this.#retain(rest, failed ? now : AFTER_PREDECESSOR)
     return false
   }
 

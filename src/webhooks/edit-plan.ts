@@ -21,7 +21,7 @@ export function planEdit(before: Webhook, after: Webhook, headSequence: number):
   const from = before.sequence + 1
   if (changes.length === 0) return { changes, from, notes: [] }
   const behind = headSequence - before.sequence
-  const failed = before.waiting + before.dead
+  const undelivered = before.waiting + before.failed
   const hasNewUrl = before.url !== after.url
   return {
     changes,
@@ -36,9 +36,9 @@ export function planEdit(before: Webhook, after: Webhook, headSequence: number):
             `Earlier changes that did not match the old filter are not sent. Run \`tidemark webhooks replay ${before.id} --since <time>\` to send everything since then with the new settings.`,
           ]
         : []),
-      ...(failed > 0
+      ...(undelivered > 0
         ? [
-            `Failed deliveries (${failed}) are retried even if they no longer match the filter${hasNewUrl ? ', at the new URL' : ''}.`,
+            `Failed deliveries (${undelivered}) are retried even if they no longer match the filter${hasNewUrl ? ', at the new URL' : ''}.`,
           ]
         : []),
       ...(hasNewUrl ? ['The secret does not change.'] : []),

@@ -51,7 +51,7 @@ export async function addWebhook(
   const id = `wh_${randomBytes(8).toString('hex')}`
   await store.putWebhook(
     { ...filter, id, url: href, secrets: serializeSecrets([{ secret, endsAt: null }]), createdAt: at },
-    await readStartPosition(store, all ? 0 : null),
+    await readStartCursor(store, all ? 0 : null),
     actor,
   )
   return { webhook: await findWebhook(store, id), secret }
@@ -98,7 +98,7 @@ export async function testWebhook(
   }
 }
 
-/** Replays from a time, from the start, or only pending and dead deliveries. */
+/** Replays from a time, from the start, or only pending and failed deliveries. */
 export async function replayWebhook(
   store: Store,
   id: string,
@@ -110,7 +110,7 @@ export async function replayWebhook(
   const revived = await store.restartWebhook(id, {
     actor: by.actor,
     at: by.at,
-    ...(after !== null && { place: await readStartPosition(store, after) }),
+    ...(after !== null && { cursor: await readStartCursor(store, after) }),
   })
   return { webhook: await findWebhook(store, id), after, revived: revived ?? 0 }
 }
@@ -167,13 +167,13 @@ export function toWebhookDocument(webhook: Webhook, headSequence: number) {
     createdAt,
     sequence,
     waiting,
-    dead,
+    failed,
     failureStreak,
     retryAt,
     succeededAt,
     failedAt,
     lastStatus,
-    lastAnswer,
+    lastResponse,
     disabledReason,
   } = webhook
   return {
@@ -186,16 +186,16 @@ export function toWebhookDocument(webhook: Webhook, headSequence: number) {
     enabled: disabledReason === null,
     disabled: disabledReason,
     state: computeWebhookState(webhook),
-    position: sequence,
+    sequence,
     behind: headSequence - sequence,
     waiting,
-    dead,
-    streak: failureStreak,
+    failed,
+    failureStreak,
     retryAt: toIso(retryAt),
     succeededAt: toIso(succeededAt),
     failedAt: toIso(failedAt),
     lastStatus,
-    lastAnswer,
+    lastResponse,
   }
 }
 
@@ -208,9 +208,9 @@ export function toDeliveryDocument({
   attempts,
   firstAt,
   nextAt,
-  dead,
+  failed,
   lastStatus,
-  lastAnswer,
+  lastResponse,
 }: Delivery) {
   // A delivery behind another of its key has no time of its own.
   return {
@@ -220,10 +220,10 @@ export function toDeliveryDocument({
     key,
     attempts,
     firstAt: toIso(firstAt),
-    nextAt: dead || nextAt > TIME_MAX ? null : toIsoTime(nextAt),
-    dead,
+    nextAt: failed || nextAt > TIME_MAX ? null : toIsoTime(nextAt),
+    failed,
     lastStatus,
-    lastAnswer,
+    lastResponse,
   }
 }
 
@@ -235,7 +235,7 @@ function toIso(at: number | null): string | null {
 }
 
 /** The current position for a sequence; null for the head of the log. */
-async function readStartPosition(store: Store, sequence: number | null): Promise<WebhookCursor> {
+async function readStartCursor(store: Store, sequence: number | null): Promise<WebhookCursor> {
   const page = await store.feed({ after: 0, limit: 0, scanMax: 1 })
   return { sequence: sequence ?? page.headSequence, floor: page.floor }
 }

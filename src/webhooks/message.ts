@@ -17,9 +17,9 @@ export function createDelivery(tenant: string, entry: FeedEntry, now: number, re
     attempts: 0,
     firstAt: null,
     nextAt: now,
-    dead: false,
+    failed: false,
     lastStatus: null,
-    lastAnswer: null,
+    lastResponse: null,
   }
 }
 

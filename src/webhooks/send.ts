@@ -22,7 +22,7 @@ export interface DeliveryOutcome {
   /** Null without a response. */
   readonly status: number | null
   /** Excerpt of the response, or the error; safe to display. */
-  readonly answer: string | null
+  readonly response: string | null
   /** Delay requested by the receiver. */
   readonly retryAfterMs: number | null
 }
@@ -86,7 +86,7 @@ export function createSender({
       return {
         kind: 'failed',
         status: null,
-        answer: sending.signal.reason === timeout ? timeout.message : describeFailure(error),
+        response: sending.signal.reason === timeout ? timeout.message : describeFailure(error),
         retryAfterMs: null,
       }
     } finally {
@@ -122,10 +122,10 @@ class AddressRefusedError extends Error {
 
 function classifyResponse(
   { statusCode: status, headers }: Dispatcher.ResponseData,
-  answer: string | null,
+  response: string | null,
   now: number,
 ): DeliveryOutcome {
-  const outcome = { status, answer, retryAfterMs: parseRetryAfter(headers['retry-after'], now) }
+  const outcome = { status, response, retryAfterMs: parseRetryAfter(headers['retry-after'], now) }
   if (status >= 200 && status < 300) return { kind: 'delivered', ...outcome, retryAfterMs: null }
   return { kind: status === 410 ? 'gone' : 'failed', ...outcome }
 }

@@ -16,6 +16,11 @@ export interface DestinationOptions {
    * validity.
    */
   mode?: DestinationMode
+  /**
+   * By database, fields whose arrays of objects become child tables: `{ orders: ['items'] }` writes `orders__items` with
+   * `_parent_key` and `_index`. Only in mode `mirror`.
+   */
+  children?: Readonly<Record<string, readonly string[]>>
 }
 
 /** A declared destination. */
@@ -29,7 +34,10 @@ export interface DeclaredDestination extends DestinationPlan {
   readonly schedule: Schedule
 }
 
-const OPTION_NAMES = Object.keys({ databases: 0, schedule: 0, mode: 0 } satisfies Record<keyof DestinationOptions, 0>)
+const OPTION_NAMES = Object.keys({ databases: 0, schedule: 0, mode: 0, children: 0 } satisfies Record<
+  keyof DestinationOptions,
+  0
+>)
 
 /** Throws DESTINATION_INVALID or SCHEDULE_INVALID. */
 export function checkDestination(
@@ -37,9 +45,7 @@ export function checkDestination(
   destination: Destination,
   options: DestinationOptions,
 ): { schedule: Schedule; mode: DestinationMode } {
-  const fail = (what: string, hint = ''): never => {
-    throw new SyncError('DESTINATION_INVALID', `Destination "${name}": ${what}.${hint}`)
-  }
+  const fail = failureOf(name)
   const isDestination =
     typeof destination === 'object' &&
     destination !== null &&
@@ -53,4 +59,40 @@ export function checkDestination(
   if (!destination.supports.modes.includes(mode))
     fail(`mode is ${describeValue(mode)}, but ${destination.kind} supports ${destination.supports.modes.join(', ')}`)
   return { mode, schedule: parseSchedule(schedule, `Destination "${name}"`) }
+}
+
+/** Throws DESTINATION_INVALID. `databases` are the names that `children` may have. */
+export function checkChildren(
+  name: string,
+  { kind, supports }: Destination,
+  { mode = 'mirror', children = {} }: DestinationOptions,
+  databases: readonly string[],
+): NonNullable<DestinationOptions['children']> {
+  const fail = failureOf(name)
+  if (typeof children !== 'object' || children === null || Array.isArray(children))
+    fail(`children is ${describeValue(children)}, and not fields by database`)
+  const entries = Object.entries<unknown>(children)
+  if (entries.length > 0 && supports.children !== true) fail(`${kind} has no child tables`)
+  if (entries.length > 0 && mode !== 'mirror')
+    fail(`children are tables of the current rows, and the mode is ${mode}`, ' Use mode `mirror`.')
+  for (const [database, fields] of entries) {
+    if (!databases.includes(database))
+      fail(
+        `children names the database ${describeValue(database)}, which is not copied`,
+        didYouMean(database, databases),
+      )
+    if (!Array.isArray(fields) || !fields.every((field) => typeof field === 'string' && field !== ''))
+      return fail(`children of ${database} is ${describeValue(fields)}, and not a list of fields`)
+    // A database that ignores case would have one table for both.
+    const folded = fields.map((field: string) => field.toLowerCase())
+    const twice = folded.find((field, at) => folded.indexOf(field) !== at)
+    if (twice !== undefined) fail(`children of ${database} names ${describeValue(twice)} twice`)
+  }
+  return children
+}
+
+function failureOf(name: string): (what: string, hint?: string) => never {
+  return (what, hint = '') => {
+    throw new SyncError('DESTINATION_INVALID', `Destination "${name}": ${what}.${hint}`)
+  }
 }

@@ -163,9 +163,12 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
   // Async validation returns promises, which are truthy, so every record would pass.
   if (schema['$async'] === true)
     throw new SyncError('SCHEMA_INVALID', `${subject} uses $async, which is not JSON Schema.`)
-  let validate: ReturnType<InstanceType<typeof import('ajv').Ajv>['compile']>
+  let validate: ReturnType<Ajv['compile']>
   try {
-    validate = new (loadAjv(schema['$schema']))({ strict: false, logger: false, allowUnionTypes: true }).compile(schema)
+    const Dialect = loadAjv(schema['$schema'])
+    checkSchema(Dialect, schema)
+    // An instance of its own: two schemas may have the same $id.
+    validate = new Dialect({ ...AJV_OPTIONS, validateSchema: false }).compile(schema)
   } catch (cause) {
     throw new SyncError(
       'SCHEMA_INVALID',
@@ -183,14 +186,26 @@ function createJsonCheck(database: string, schema: JsonSchema): RecordCheck {
   }
 }
 
+type AjvClass = typeof import('ajv').Ajv
+type Ajv = InstanceType<AjvClass>
+
+const AJV_OPTIONS = { strict: false, logger: false, allowUnionTypes: true } as const
+/** Compiling the schema of a dialect takes longer than compiling most schemas, so one instance per dialect keeps it. */
+const schemaCheckers = new Map<AjvClass, Ajv>()
+
+/** Throws unless the schema conforms to its dialect. */
+function checkSchema(Dialect: AjvClass, schema: JsonSchema): void {
+  let checker = schemaCheckers.get(Dialect)
+  if (checker === undefined) schemaCheckers.set(Dialect, (checker = new Dialect(AJV_OPTIONS)))
+  void checker.validateSchema(schema, true)
+}
+
 /** Imported with the first JSON Schema, so that other workers start without it. */
-function loadAjv(dialect: unknown): typeof import('ajv').Ajv {
+function loadAjv(dialect: unknown): AjvClass {
   const load = createRequire(import.meta.url)
-  if (typeof dialect === 'string' && dialect.includes('2020-12'))
-    return load('ajv/dist/2020') as typeof import('ajv').Ajv
-  if (typeof dialect === 'string' && dialect.includes('2019-09'))
-    return load('ajv/dist/2019') as typeof import('ajv').Ajv
-  return load('ajv') as typeof import('ajv').Ajv
+  if (typeof dialect === 'string' && dialect.includes('2020-12')) return load('ajv/dist/2020') as AjvClass
+  if (typeof dialect === 'string' && dialect.includes('2019-09')) return load('ajv/dist/2019') as AjvClass
+  return load('ajv') as AjvClass
 }
 
 // ── Conversion of records for JSON Schema ────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-pl
 import { didYouMean } from '../values/did-you-mean.ts'
 import { checkDatabaseName, checkName, describeValue } from '../config/names.ts'
 import {
+  checkChildren,
   checkDestination,
   type DeclaredDestination,
   type DestinationHandle,
@@ -329,7 +330,8 @@ export class Worker {
     const checked = checkDestination(name, destination, options)
     const databases =
       options.databases?.map((given) => this.#resolve('database', this.#databases, given, name, 'Destination')) ?? null
-    this.#destinations.set(name, { name, destination, databases, ...checked })
+    const children = checkChildren(name, destination, options, databases ?? [...this.#databases.keys()])
+    this.#destinations.set(name, { name, destination, databases, children, ...checked })
     this.#reserveName('destination', name)
     return Object.freeze({ kind: 'destination', name } as const)
   }

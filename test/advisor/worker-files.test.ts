@@ -46,7 +46,7 @@ test('N85 N86 N87: every leaf of the tree gives a worker that type-checks, all i
     }),
   )
   const { stdout } = spawnSync('npx', ['tsc', '-p', folder, '--listFiles'], { cwd: root, encoding: 'utf8' })
-  // Of the workers alone: what else is in the program is checked elsewhere, and by other rules.
+  // Only the workers: other files of the program are checked elsewhere, by other rules.
   const lines = stdout.split('\n').filter((line) => line.includes('tidemark-advice'))
   expect(lines.filter((line) => line.includes('error'))).toEqual([])
   expect(lines).toHaveLength(files.size)

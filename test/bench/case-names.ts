@@ -8,6 +8,7 @@ export const CASES_WITH_POSTGRES = [
   'disk',
   'long',
   'scheduler',
+  'destinations',
   'tenants',
   'compaction',
   'replica',

@@ -99,7 +99,7 @@ describe('advise', () => {
     ],
     [['--answers', '-'], 'are not valid JSON'],
     [['--answers', 'nowhere.json'], 'are not valid JSON'],
-  ])('where nobody can be asked, %j is refused with what to say', async (args, words) => {
+  ])('without a terminal, %j is refused with the option to add', async (args, words) => {
     const { code, stdout } = await new Project().run('advise', ...args, '--json')
     expect(code).toBe(2)
     expect(JSON.parse(stdout)).toMatchObject({

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Project } from './project.ts'
 
-/** Each of its own, so that a find tells what leaked. */
+/** A separate canary for each, so that a finding shows which one leaked. */
 const CANARIES = {
   secret: 'canary-secret-5c1f',
   password: 'canary-password-90ab',
@@ -53,10 +53,10 @@ worker.sync('refused', { database: people, mode: 'incremental', schedule: 'manua
   const answer = await fetch(process.env.SIMULATED + '/refused?token=${CANARIES.query}', { headers: { authorization: 'Bearer ' + secrets.get('API_TOKEN') } })
   if (!answer.ok) throw Object.assign(new Error('the office answered ' + answer.status), { body: await answer.text(), headers: { authorization: secrets.get('API_TOKEN') }, state })
 } })
-/** Quotes a secret that it was given and never asked for, and what the vendor makes of it: in its error, a refused record, its log, and where nobody waits. */
+/** Quotes a secret that it was given and never read, and the response of the vendor: in its error, a refused record, its log, and an unhandled rejection. After the error of a timer, its page ends with the deadline. */
 const KEY = /STRIPE_KEY='(.*)'/.exec(readFileSync(new URL('.env', import.meta.url), 'utf8'))[1]
 const quoting = (what) => what + ' ' + KEY + ' ?key=' + encodeURIComponent(KEY) + ' ' + JSON.stringify({ key: KEY }) + ' Basic ' + Buffer.from('me:' + KEY).toString('base64') + ' '.repeat(50)
-worker.sync('quoting', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, async execute(state, { log, secrets }) {
+worker.sync('quoting', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0, deadlineMs: 2_000 }, async execute(state, { log, secrets }) {
   log.warn(quoting('says'), { [quoting('field')]: 1, reason: quoting('because') })
   if (process.env.STRAY === 'promise') Promise.reject(new Error(quoting('stray')))
   if (process.env.STRAY === 'timer') await new Promise(() => setTimeout(() => { throw new Error(quoting('thrown')) }))
@@ -210,12 +210,14 @@ test(
       '--allow',
       'http,private,port',
     )
-    for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'dead', 'rotate', 'remove'])
+    for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'failed', 'rotate', 'remove'])
       await say('webhooks', verb, ...(verb === 'list' ? [] : [hook]))
     project.write('copy.mjs', DESTINATION_WORKER)
     for (const verb of ['run', 'list', 'pause', 'resume', 'resync', 'remove'])
       await say('destinations', verb, ...(verb === 'list' ? [] : ['copy']), '--file', 'copy.mjs')
     expect(await command(['destinations', 'list', '--file', 'copy.mjs'])).toContain('AUTH_REJECTED')
+    const unreachable = `url=postgres://u:${CANARIES.password}@127.0.0.1:1/x`
+    await say('destinations', 'add', 'postgres', 'other', '--set', unreachable, '--file', 'copy.mjs')
     const {
       key: { id: keyId, text: key },
     } = await say('keys', 'create', 'reader')
@@ -226,7 +228,7 @@ test(
     await say('keys', 'new')
     await say('tenants', 'list')
     await say('tenants', 'delete', 'default')
-    // In processes of their own: what nobody waits for ends one, or would.
+    // In separate processes: an unhandled rejection ends the process, or would.
     for (const [stray, words] of [
       ['promise', ['stray', 'printed']],
       ['timer', ['thrown']],

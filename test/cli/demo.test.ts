@@ -3,6 +3,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { changes } from '../../src/client/index.ts'
+import { queryFile } from '../destinations/duckdb-harness.ts'
 import { Project, Running } from './project.ts'
 
 test('demo: three accounts with edits and faults are synced; Ctrl-C ends it and leaves no port or file', async () => {
@@ -12,7 +13,7 @@ test('demo: three accounts with edits and faults are synced; Ctrl-C ends it and 
   // Left by one that was killed, and by one that is still at work.
   mkdirSync(join(temporary, 'tidemark-demo-999999999-dead'))
   mkdirSync(join(temporary, `tidemark-demo-${process.pid}-alive`))
-  // What the environment says of the real store and the real keys is not for the demo.
+  // The demo ignores the settings of the real store and the real keys.
   const env = {
     TMPDIR: temporary,
     TIDEMARK_STORE: `sqlite:${join(project.folder, 'mine.db')}`,
@@ -95,6 +96,36 @@ test('demo --keep keeps the worker and its store; --seconds ends it; a non-empty
     stderr: expect.stringContaining('is not empty'),
   })
   expect(existsSync(join(project.folder, 'kept/worker.ts'))).toBe(true)
+})
+
+test('demo --destination duckdb: the copy arrives in a file beside the store, follows the edits and can be queried', async () => {
+  const project = new Project()
+  const service = new Running(
+    project,
+    ['demo', '--json', '--port', '0', '--keep', 'kept', '--destination', 'duckdb'],
+    {},
+  )
+  await service.says('"event":"ready"')
+  const file = join(project.folder, 'kept/copy.duckdb')
+  const copied = documents(service).find(({ event }) => event === 'copied')!
+  expect(copied).toMatchObject({ destination: 'duckdb', file, changes: expect.any(Number) })
+  const { rows, try: commands } = documents(service).find(({ event }) => event === 'ready')!
+  const total = Object.values(rows as Record<string, number>).reduce((sum, count) => sum + count)
+  expect(copied['changes']).toBeGreaterThanOrEqual(total)
+  const [, sql = ''] = /^duckdb -readonly kept\/copy\.duckdb "(.*)"$/.exec(commands.duckdb as string)!
+  // The file is closed between two batches.
+  await expect.poll(() => queryFile(file, sql).catch(() => []), { timeout: 30_000 }).toHaveLength(5)
+  const headOf = async (): Promise<number> =>
+    Number((await queryFile(file, 'select max(_sequence) as head from contacts'))[0]!['head'])
+  await expect.poll(() => headOf().catch(() => 0), { timeout: 30_000 }).toBeGreaterThan(total)
+  service.process.kill('SIGINT')
+  expect(await service.ended).toMatchObject({ code: 0, stderr: '' })
+  expect(documents(service).at(-1)!['copied']).toBeGreaterThan(copied['changes'] as number)
+  expect(readFileSync(join(project.folder, 'kept/worker.ts'), 'utf8')).toContain('duckdb({ file: ')
+  const names = await queryFile(file, 'select table_name from information_schema.tables order by 1')
+  expect(names.map(({ table_name: name }) => name)).toEqual(
+    ['_tidemark_destination', ...Object.keys(rows as object)].toSorted(),
+  )
 })
 
 // oxlint-disable-next-line typescript/no-explicit-any -- whatever the command said; the assertions say what it is

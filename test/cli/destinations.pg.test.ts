@@ -1,5 +1,7 @@
+import { Ajv } from 'ajv'
 import pg from 'pg'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import { renderDestinationSchemas } from '../docs/render-destination-schemas.ts'
 import { Project } from './project.ts'
 
 const server = inject('postgresUrl')
@@ -15,9 +17,7 @@ suite('destinations', () => {
       await client.end()
     })
     const project = new Project()
-    project.write(
-      'worker.ts',
-      `import { Worker } from 'tidemark'
+    const worker = `import { Worker } from 'tidemark'
 import { postgres } from 'tidemark/destinations/postgres'
 const worker = new Worker({ name: 'office' })
 const people = worker.database('people')
@@ -26,35 +26,87 @@ worker.sync('people', { database: people, mode: 'replace', schedule: 'manual', e
   hasMore: false }) })
 worker.destination('warehouse', postgres({ url: ${JSON.stringify(server)}, schema: '${schema}' }))
 export default worker
-`,
-    )
-    const listed = async () =>
-      (JSON.parse((await project.ask('destinations', 'list', '--json')).stdout) as { destinations: object[] })
-        .destinations[0]
-    expect(await listed()).toMatchObject({ destination: 'warehouse', status: 'never run', behind: null })
+`
+    project.write('worker.ts', worker)
+    const schemas = JSON.parse(renderDestinationSchemas()) as { definitions: Record<string, object> }
+    /** The document of a verb, which must match its published schema. */
+    const documentOf = async (verb: string, ...args: string[]): Promise<Record<string, unknown>> => {
+      const document = await project.json('destinations', verb, ...args)
+      const validate = new Ajv({ strict: false, allErrors: true }).compile(schemas.definitions[verb]!)
+      expect(validate(document) || validate.errors, verb).toBe(true)
+      expect(Object.keys(document).filter((name) => !(name in (schemas.definitions[verb] as any).properties))).toEqual(
+        [],
+      )
+      return document
+    }
+    const listed = async () => ((await documentOf('list')) as { destinations: object[] }).destinations[0]
+    expect(await listed()).toMatchObject({
+      destination: 'warehouse',
+      health: 'INITIALIZING',
+      behind: null,
+      next: { why: 'schedule' },
+      databases: [{ database: 'people', state: 'new' }],
+    })
     const run = await project.ask('run')
     expect(run.code, run.stderr).toBe(0)
     expect(run.stdout).toContain('destination warehouse: 2 changes applied')
     const names = async () =>
       (await client.query<{ name: string }>(`select name from ${schema}.people order by _key`)).rows.map((r) => r.name)
     expect(await names()).toEqual(['Ana', 'Bo'])
-    expect(await listed()).toMatchObject({ status: 'ok', behind: 0, mode: 'mirror', kind: 'postgres' })
+    expect(await listed()).toMatchObject({
+      health: 'HEALTHY',
+      behind: 0,
+      lag_ms: 0,
+      mode: 'mirror',
+      kind: 'postgres',
+      next: { at: null, why: 'current' },
+    })
+    const status = await project.ask('status')
+    expect(status.stdout).toMatch(
+      /warehouse\s+HEALTHY\s+mirror\s+continuous\s+0ms\s+0\s+2 changes applied.*with the next change/,
+    )
+    expect((await project.json('status'))['destinations']).toEqual([await listed()])
 
-    expect((await project.ask('destinations', 'pause', 'warehouse')).code).toBe(0)
-    expect(await listed()).toMatchObject({ status: 'paused' })
+    expect(await documentOf('pause', 'warehouse')).toMatchObject({ signal: 'pause' })
+    expect(await listed()).toMatchObject({ health: 'PAUSED', next: { why: 'paused' } })
     expect((await project.ask('destinations', 'run', 'warehouse')).stdout).toContain('not run')
-    expect((await project.ask('destinations', 'resume', 'warehouse')).code).toBe(0)
+    expect(await documentOf('resume', 'warehouse')).toMatchObject({ signal: 'resume' })
 
     await client.query(`update ${schema}.people set name = 'changed'`)
     expect((await project.ask('destinations', 'resync', 'warehouse')).code).toBe(2)
     expect(await names()).toEqual(['changed', 'changed'])
-    expect((await project.ask('destinations', 'resync', 'warehouse', '--yes')).code).toBe(0)
-    expect((await project.ask('destinations', 'run', 'warehouse', '--json')).code).toBe(0)
+    expect(await documentOf('resync', 'warehouse', '--yes')).toMatchObject({ resync: ['people'] })
+    expect(await documentOf('run', 'warehouse')).toMatchObject({ ok: true, destinations: [{ changes: 2 }] })
     expect(await names()).toEqual(['Ana', 'Bo'])
 
     expect((await project.ask('destinations', 'pause', 'warehose')).stderr).toContain('DESTINATION_UNKNOWN')
     expect((await project.ask('destinations', 'remove', 'warehouse', '--drop')).code).toBe(2)
-    expect((await project.ask('destinations', 'remove', 'warehouse', '--drop', '--yes')).code).toBe(0)
+
+    // A constraint of the user rejects one record: the status names it, and the destination waits before it.
+    await client.query(`alter table ${schema}.people add constraint short check (length(name) < 8)`)
+    project.write('worker.ts', worker.replace("'Bo' }", "'Bo-Katherine' }"))
+    const failing = await project.run('run')
+    expect(failing.code).toBe(3)
+    const failed = (await project.run('destinations', 'list', '--json')).stdout
+    expect(JSON.parse(failed)).toMatchObject({
+      destinations: [
+        {
+          health: 'ERROR',
+          behind: 1,
+          error: { code: 'DESTINATION_FAILED', message: expect.stringContaining('key "b"') },
+          databases: [{ state: 'failed', failure: { first_sequence: 3, last_sequence: 3, key: 'b' } }],
+        },
+      ],
+    })
+    const shown = await project.run('status')
+    expect(shown.stdout).toMatch(
+      /warehouse\s+ERROR[^]*✗ warehouse: .*DESTINATION_FAILED.*database people, sequence 3, key "b"/,
+    )
+    await client.query(`alter table ${schema}.people drop constraint short`)
+    expect((await project.run('destinations', 'run')).code).toBe(0)
+    expect(await names()).toEqual(['Ana', 'Bo-Katherine'])
+
+    expect(await documentOf('remove', 'warehouse', '--drop', '--yes')).toMatchObject({ drops: ['people'] })
     await expect(names()).rejects.toThrow('does not exist')
   })
 })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { openOdata } from '../simulators/odata/open-odata.ts'
 import { Project } from './project.ts'
 
-/** A database of somebody's, and a manifest that names it and no streams. */
+/** The database of a user, and a manifest that names it and no streams. */
 function projectWithShop(): Project {
   const project = new Project()
   const shop = new DatabaseSync(join(project.folder, 'shop.db'))

@@ -5,7 +5,7 @@ import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 import { expectGolden } from './golden.ts'
 import { people, Project } from './project.ts'
 
-/** Every document of `--json`, word for word. TIDEMARK_UPDATE=1 writes the files anew. */
+/** Every document of `--json`, word for word. TIDEMARK_UPDATE=1 writes the files. */
 describe('documents', () => {
   test('run: its progress and its result', async () => {
     const project = Project.withWorker({ people: [...people(4), { id: 'p9', name: 'Nobody', bad: true }] })
@@ -199,7 +199,7 @@ describe('documents', () => {
     await project.ask('run', 'people-list')
     expectGolden('why', project, await project.ask('why', 'people', 'p0001', '--json'))
     expectGolden('why-swept', project, await project.ask('why', 'people', 'p0002', '--reveal', '--json'))
-    // What a compacted log no longer knows is not told as if it had never been.
+    // Changes that were compacted are reported as such, not as if they had never existed.
     const store = await openSqliteStore({ file: join(project.folder, '.tidemark/tidemark.db') })
     await store.compact({ before: Number.MAX_SAFE_INTEGER, scanMax: 1_000 }).finally(() => store.close())
     const renamed = await project.ask('why', 'people', 'p0001')

@@ -76,7 +76,7 @@ describe('1: failed', () => {
   })
 })
 
-describe('2: your input', () => {
+describe('2: invalid input', () => {
   test.each([
     ['an unknown verb, with the near one', ['stauts'], 'Did you mean status?'],
     ['an unknown flag, with the near one', ['run', '--fersh'], 'Did you mean --fresh?'],
@@ -126,7 +126,7 @@ describe('2: your input', () => {
   })
 })
 
-describe('3: your environment', () => {
+describe('3: environment problem', () => {
   test('a store that cannot be opened', async () => {
     const project = Project.withWorker()
     project.write('file', '')

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { ROOT } from './package.ts'
 import type { Answer, Project } from './project.ts'
 
-/** What others parse is kept word for word; only what differs from run to run is written as its kind. */
+/** Documents that others parse are kept word for word; values that differ from run to run are replaced by their kind. */
 export function expectGolden(name: string, project: Project, { code, stdout }: Answer): void {
   const lines = stdout
     .trimEnd()

@@ -68,7 +68,7 @@ describe.each(NAMES)('%s', (name) => {
       }
       return results
     }
-    // Of a folder it is the files' own time that counts, of a tap that of the machine.
+    // For a folder the time of the files counts, for a tap the time of the machine.
     const first = await run(name === 'files' ? -60_000 : name === 'singer' ? 0 : 3_600_000)
     expect(first.map(({ error }) => error)).toEqual(first.map(() => null))
     const { database, settings } = SOURCES[name]!
@@ -150,7 +150,7 @@ test('init --source stripe: the project runs, and runs again, without an account
     code: 0,
     stdout: expect.stringContaining('✓ customers '),
   })
-  // A backfill has no lag of its own: its delta tells what came after.
+  // A backfill has no lag of its own: its delta has the lag.
   const { syncs } = JSON.parse((await project.run('status', '--json', { folder })).stdout) as {
     syncs: Array<{ sync: string; lag_ms: number | null }>
   }

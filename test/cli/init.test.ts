@@ -119,7 +119,7 @@ describe('the packed package', () => {
     )
     for (const [at, [, words]] of expected.entries()) expect(said[at]!.stdout).toMatch(words)
 
-    // What a connector is written with, by its names, and every source.
+    // The names that connectors import, and every source.
     const names = readdirSync(join(ROOT, 'src/sources')).filter((name) =>
       existsSync(join(ROOT, 'src/sources', name, 'source.ts')),
     )

@@ -71,7 +71,7 @@ test('XC32 across repeated runs, a rejected cursor is followed by a backfill, an
   expect(await run()).toMatchObject({ code: 0, stdout: expect.stringMatching(/shop-backfill[\s\S]+shop /) })
   expect(await health(project)).toEqual({ shop: 'HEALTHY', 'shop-backfill': 'HEALTHY' })
 
-  // While nobody ran, b was deleted and the event of it forgotten.
+  // While no process ran, b was deleted, and its event expired.
   source(project, { a: 1, c: 3, d: 4 }, { head: 9, kept: [{ key: 'd', value: 4 }] })
   expect(await run('shop')).toMatchObject({
     code: 0,

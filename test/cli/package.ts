@@ -18,7 +18,7 @@ export const ROOT = resolve(import.meta.dirname, '../..')
 
 /**
  * The package as it is published, built once for every state of the sources: the command runs as JavaScript in a process
- * of its own. Test files run side by side; whoever is first moves the finished build into place.
+ * of its own. Several test files may build it at once: the build that ends first is used by all of them.
  */
 export function buildPackage(): string {
   const place = join(tmpdir(), `tidemark-cli-${fingerprint()}`)

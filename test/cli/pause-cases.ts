@@ -93,7 +93,7 @@ const SOURCE_COMMANDS: ReadonlyArray<readonly string[]> = [
 
 export function describeFirstPause(): void {
   test.each(SOURCE_COMMANDS.map((args) => [args.join(' '), args]))(
-    'XD1 a pause that `%s` was told of holds for the next command',
+    'XD1 a pause announced to `%s` applies to the next command',
     async (_, args) => {
       const { project, vendor } = await openPauseFixture(async () => ({}))
       project.write('tidemark.yaml', `name: shop\nconnector: odata\nconfig: { url: "${vendor.url}" }\n`)
@@ -116,7 +116,7 @@ export function describeFirstPause(): void {
 interface Vendor {
   readonly url: string
   requests: number
-  /** Of a refusal; null for data. */
+  /** The pause of a refusal; null for data. */
   headers: Record<string, string> | null
   refusals: number
 }

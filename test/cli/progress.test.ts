@@ -172,7 +172,7 @@ test('after the screen becomes narrower, all wrapped rows of the previous drawin
 test('the alternate screen is drawn from the top after a resize; at the end the previous screen returns with the last lines below it', () => {
   const written: string[] = []
   const size: [number, number] = [80, 24]
-  // The event that tells of a new size comes late: what counts is the size there is.
+  // The event of a new size comes late: the current size counts.
   const stream = {
     write: (text: string) => written.push(text),
     on: () => {},

@@ -21,7 +21,7 @@ export interface RunOptions {
   readonly folder?: string
 }
 
-/** What the source of fixtures/worker.mjs is like; written beside it, read for every page. */
+/** The data of the source of fixtures/worker.mjs; written next to it and read for every page. */
 export interface SourceFacts {
   readonly people?: readonly {
     readonly id: string
@@ -161,10 +161,10 @@ export class Running {
     args: readonly string[],
     { env = {}, stdin = '', folder = project.folder }: RunOptions,
   ) {
-    const { PATH = '', HOME = '' } = process.env
+    const { PATH = '', HOME = '', NODE_OPTIONS = '' } = process.env
     this.process = spawn(process.execPath, [project.command, ...args], {
       cwd: folder,
-      env: { PATH, HOME, TZ: 'UTC', ...env },
+      env: { PATH, HOME, TZ: 'UTC', NODE_OPTIONS, ...env },
       stdio: 'pipe',
     })
     this.process.stdin!.on('error', () => {})

@@ -28,14 +28,15 @@ test('docs/reference/cli.md and the commands are the same (TIDEMARK_UPDATE=1 wri
   expect(readFileSync(page, 'utf8')).toBe(expected)
 })
 
-test('every command, argument and option has a description', () => {
+test('every command, argument and option has a description, in one line of at most 60 characters', () => {
   for (const command of listCommands(program)) {
     expect(command.description(), command.name()).toMatch(/^[A-Z].+\.$/)
+    expect(command.summary(), command.name()).toMatch(/^(?:[a-z].{4,59})?$/)
     for (const { name, description } of [
       ...command.options.map((option) => ({ name: option.flags, description: option.description })),
       ...command.registeredArguments.map((argument) => ({ name: argument.name(), description: argument.description })),
     ])
-      expect(description, `${command.name()} ${name}`).toMatch(/^[a-z`].{4,}/)
+      expect(description.replace(/ \(default: .+\)$/, ''), `${command.name()} ${name}`).toMatch(/^[a-z`].{4,59}$/)
   }
 })
 

@@ -26,8 +26,16 @@ These are also read from \`.env\` in the folder of the worker. The environment t
 
 /** The page docs/reference/cli.md. */
 export function renderReference(program: Command): string {
-  const commands = program.commands.flatMap((command) => (command.commands.length === 0 ? [command] : command.commands))
+  const commands = listCommands(program).flatMap((command) =>
+    command.commands.length === 0 ? [command] : listCommands(command),
+  )
   return `${INTRO}\n${commands.map(renderCommand).join('\n')}`
+}
+
+/** Without hidden commands, which are earlier names. */
+function listCommands(parent: Command): readonly Command[] {
+  const visible = new Set(parent.createHelp().visibleCommands(parent))
+  return parent.commands.filter((command) => visible.has(command))
 }
 
 function renderCommand(command: Command): string {

@@ -110,7 +110,7 @@ describe('start --runner restate', () => {
         url: JSON.parse(service.stdout.split('\n').find((line) => line.includes('"event":"restate"'))!).url,
       }
     }
-    // It comes back at the same port, which nobody must have taken meanwhile.
+    // It comes back at the same port, which no other process may have taken meanwhile.
     const [own] = await findFreePorts([undefined])
     const { service, url } = await begin(String(own))
     expect(await project.json('restate', 'register', url, '--admin', admin)).toMatchObject({

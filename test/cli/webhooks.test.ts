@@ -6,7 +6,7 @@ import { Project, type Answer } from './project.ts'
 
 const ALLOW = ['--allow', 'http,private,port']
 
-test('Z29 Z37 webhooks: add, list, edit, test, rotate, pause, resume, replay, dead and remove; the secret is shown once', async () => {
+test('Z29 Z37 webhooks: add, list, edit, test, rotate, pause, resume, replay, failed and remove; the secret is shown once', async () => {
   const project = Project.withWorker()
   const receiver = await Receiver.open((_, response) => void response.writeHead(202).end('thank\u001b[31m you'))
   const hide = masking(receiver)
@@ -63,7 +63,7 @@ test('Z29 Z37 webhooks: add, list, edit, test, rotate, pause, resume, replay, de
     fix: null,
   })
   expectGolden('webhooks-replay', project, hide(await project.ask('webhooks', 'replay', id, '--all', '--json')))
-  expectGolden('webhooks-dead', project, hide(await project.ask('webhooks', 'dead', id, '--json')))
+  expectGolden('webhooks-failed', project, hide(await project.ask('webhooks', 'failed', id, '--json')))
   const listed = await project.ask('webhooks', 'list', '--json')
   expectGolden('webhooks-list', project, hide(listed))
   expect(listed.stdout).not.toMatch(/whsec_|sesame/)
@@ -107,7 +107,7 @@ test('start delivers the changes of its syncs', async () => {
   service.process.kill('SIGTERM')
   expect(await service.ended).toMatchObject({ code: 0 })
   const { webhooks } = await project.json('webhooks', 'list')
-  expect(webhooks).toMatchObject([{ behind: 0, waiting: 0, dead: 0, last_status: 204, enabled: true }])
+  expect(webhooks).toMatchObject([{ behind: 0, waiting: 0, failed: 0, last_status: 204, enabled: true }])
 })
 
 function masking({ port }: Receiver): (answer: Answer) => Answer {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CONNECTORS } from '../../src/config/manifest/connectors.ts'
-import type { ManifestStream } from '../../src/config/manifest/manifest.ts'
+import type { ManifestStream } from '../../src/config/manifest/manifest-file.ts'
 import { RandomStream } from '../../src/testing/simulation/random-stream.ts'
 import {
   AirtableSimulator,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
-/** What reached the file system, in order. */
+/** The operations that reached the file system, in order. */
 const calls = vi.hoisted(() => [] as string[])
 
 vi.mock('node:fs', async (original) => {

@@ -275,7 +275,7 @@ describe('a manifest alone', () => {
           expect(await run(worker.plan(database))).toMatchObject({ stopReason: 'complete', error: null })
           hidden = null
           scene.clock.step(MINUTE)
-          // What deletes come by is read by turns with what changes.
+          // Changes and deletions are read alternately.
           for (let turn = 0; turn < 2; turn++)
             expect(await run(worker.plan(database))).toMatchObject({ stopReason: 'complete', error: null })
           expect((await scene.keys(database)).includes(late), `with ${window || 'no window'}`).toBe(isFound)

@@ -40,7 +40,7 @@ const write = (text: string, name = 'tidemark.yaml'): string => {
   writeFileSync(path, text)
   return path
 }
-/** What the manifest is refused with. */
+/** The error that the manifest is refused with. */
 async function refusal(text: string, environment = {}): Promise<{ code: string; message: string }> {
   return buildWorker(write(text), 'tidemark.yaml', environment).then(
     () => ({ code: 'accepted', message: '' }),
@@ -220,7 +220,7 @@ describe('a manifest', () => {
     [
       'a table that is no text',
       MANIFEST.replace('{ table: countries }', '{ table: 5 }'),
-      'tidemark.yaml:17:23: streams.1.options.table: must be string.',
+      'tidemark.yaml:17:23: streams.1.options.table: it must be a text.',
     ],
     [
       'nothing selected',
@@ -302,6 +302,119 @@ describe('a manifest', () => {
   })
 })
 
+const DESTINATION = `destinations:
+  - name: warehouse
+    connector: postgres
+    config:
+      url: \${WAREHOUSE_URL}
+      schema: shop
+    databases: [shop.customers]
+    mode: append
+    schedule: 1h
+`
+const WAREHOUSE = { WAREHOUSE_URL: 'postgres://etl:hunter2@warehouse/analytics' }
+
+describe('destinations', () => {
+  test('are those of the worker, with the values of their secrets; without a selection they get every database', async () => {
+    const build = async (text: string) =>
+      (await buildWorker(write(MANIFEST + text), 'tidemark.yaml', WAREHOUSE)).destinations()
+    expect(await build(DESTINATION)).toMatchObject([
+      {
+        name: 'warehouse',
+        databases: ['shop.customers'],
+        mode: 'append',
+        schedule: { kind: 'interval', intervalMs: 3_600_000 },
+        destination: { kind: 'postgres', location: 'PostgreSQL at warehouse/analytics, schema shop' },
+      },
+    ])
+    const children = { 'shop.customers': ['items'] }
+    const text = DESTINATION.replace('mode: append', 'children: { shop.customers: [items] }')
+    expect(await build(text)).toMatchObject([{ mode: 'mirror', children }])
+    expect(await build(DESTINATION.replace(/ {4}databases[^]*/, ''))).toMatchObject([
+      { databases: ['shop.customers', 'shop.countries'], mode: 'mirror', schedule: { kind: 'continuous' } },
+    ])
+  })
+
+  test.each([
+    [
+      'a misspelt field',
+      ['mode:', 'mod:'],
+      'tidemark.yaml:25:5: destinations.0: unknown field "mod". Did you mean "mode"?',
+    ],
+    [
+      'a misspelt field of its config',
+      ['schema: shop', 'shema: shop'],
+      'tidemark.yaml:23:7: destinations.0.config: unknown field "shema". Did you mean "schema"?',
+    ],
+    [
+      'an unknown connector',
+      ['connector: postgres', 'connector: postgrse'],
+      /^tidemark\.yaml:20:16: destinations\.0\.connector: it must be one of .*postgres.*\. Did you mean "postgres"\?$/,
+    ],
+    [
+      'an unknown mode',
+      ['append', 'upsert'],
+      'tidemark.yaml:25:11: destinations.0.mode: it must be one of mirror, append, history.',
+    ],
+    [
+      'a schedule that is none',
+      ['schedule: 1h', 'schedule: often'],
+      /^tidemark\.yaml:26:15: Destination "warehouse": .*often/,
+    ],
+    [
+      'a database that is no stream',
+      ['[shop.customers]', '[shop.countries, shop.custmers]'],
+      /^tidemark\.yaml:24:33: .*"shop\.custmers".* Did you mean "shop\.customers"\?$/,
+    ],
+    [
+      'child tables of another mode',
+      ['schedule: 1h', 'children: { shop.customers: [items] }'],
+      /^tidemark\.yaml:26:15: Destination "warehouse": children are tables of the current rows, and the mode is append/,
+    ],
+    [
+      'child tables of a database that is not copied',
+      ['mode: append', 'children: { shop.customer: [items] }'],
+      /^tidemark\.yaml:25:15: .*"shop\.customer", which is not copied\. Did you mean "shop\.customers"\?$/,
+    ],
+    [
+      'child tables that are no list',
+      ['mode: append', 'children: { shop.customers: items }'],
+      'tidemark.yaml:25:33: destinations.0.children.shop.customers: it must be a list.',
+    ],
+    [
+      'a literal secret',
+      ['${WAREHOUSE_URL}', 'postgres://etl:hunter2@w/a'],
+      /^tidemark\.yaml:22:12: .*write \$\{NAME\} here/,
+    ],
+    ['a variable that is not set', ['WAREHOUSE_URL', 'STOCK_URL'], 'tidemark.yaml:22:12: STOCK_URL is not set.'],
+    [
+      'no name',
+      ['- name: warehouse\n    connector', '- connector'],
+      'tidemark.yaml:19:5: destinations.0: `name` is missing.',
+    ],
+    [
+      'a name twice',
+      [/$/, DESTINATION.replace('destinations:\n', '')],
+      'tidemark.yaml:27:11: the destination name "warehouse" is used twice.',
+    ],
+  ] as const)('with %s are refused, and the message says where', async (_, [from, to], expected) => {
+    const text = MANIFEST + DESTINATION.replace(from, () => to)
+    expect(text).not.toBe(MANIFEST + DESTINATION)
+    const { message } = await refusal(text, WAREHOUSE)
+    expect(message).not.toContain('hunter2')
+    if (typeof expected === 'string') expect(message).toBe(expected)
+    else expect(message).toMatch(expected)
+  })
+
+  test('a secret is needed to run, and not to read the manifest', async () => {
+    const path = write(MANIFEST + DESTINATION)
+    expect(readManifest(path, 'tidemark.yaml', {}).destinations).toMatchObject([
+      { config: { url: '${WAREHOUSE_URL}' } },
+    ])
+    expect(await refusal(MANIFEST + DESTINATION)).toMatchObject({ code: 'SECRET_MISSING' })
+  })
+})
+
 describe('secrets', () => {
   test('R45 stay names until they are needed, and none is written out', async () => {
     const manifest = readManifest(write(MANIFEST.replace('sqlite:shop.db', '${SHOP_URL}')), 'tidemark.yaml', {
@@ -368,11 +481,12 @@ describe('documents', () => {
     const guide = readFileSync(join(root, 'docs/guides/manifests.md'), 'utf8')
     const syncs: string[][] = []
     for (const [, text] of guide.matchAll(/^```yaml\n([\s\S]*?)^```/gm))
-      syncs.push((await buildWorker(write(text!), 'tidemark.yaml', {})).manifest.syncs.map(({ name }) => name))
+      syncs.push((await buildWorker(write(text!), 'tidemark.yaml', WAREHOUSE)).manifest.syncs.map(({ name }) => name))
     expect(syncs).toEqual([
       ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
       ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],
       ['crm.contacts-backfill', 'crm.contacts'],
+      ['stripe.customers-backfill', 'stripe.customers'],
     ])
   })
 })

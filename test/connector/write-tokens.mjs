@@ -1,4 +1,4 @@
-// Adds one to the number that the tokens hold, as often as it is told; or dies, or is stopped, where its file would be put in place.
+// Adds one to the number in the tokens, as often as its argument says; or crashes, or is stopped, before its file is renamed.
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
@@ -27,7 +27,7 @@ for (let done = 0; done < writes;) {
     claimedUntil: null,
   })
   if (written) done++
-  // What was prepared before the others wrote must not count; 9 says that it did not.
+  // A value prepared before the others wrote must not count; 9 reports that it did not.
   else if (wait) process.exit(9)
 }
 process.exit(0)

@@ -1,5 +1,6 @@
 import { failover, frontier, pagedProvider, SyncError, Worker, type Change } from '../../src/index.ts'
-import type { Ports, Store } from '../../src/contract/index.ts'
+import type { Destination, Ports, Store } from '../../src/contract/index.ts'
+import { DestinationRunner } from '../../src/destinations/loop/destination-runner.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemFetch } from '../../src/platform/fetch.ts'
 import { holderName } from '../../src/platform/lease-holder.ts'
@@ -9,6 +10,7 @@ import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
 import { Runner } from '../../src/runner/runner.ts'
 import { createServer, type Server, type ServerOptions } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
+import { openMemoryDestination } from '../destinations/memory-destination.ts'
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 export const ports: Ports = { clock: systemClock, random: systemRandom, log: silent }
@@ -16,7 +18,7 @@ const RUNTIME = { ports, fetch: systemFetch, secrets: createSecrets({}) }
 
 /**
  * A small shop: a pair, a list sorted newest first, a failing sync, one that another provider takes over, one with
- * invalid records, and a paused one.
+ * invalid records, and a paused one. One destination follows, another rejects a record.
  */
 export class ConsoleFixture {
   readonly store: Store
@@ -24,13 +26,19 @@ export class ConsoleFixture {
   readonly url: string
   readonly source: ShopSource
   readonly #runner: Runner
+  readonly #destinations: DestinationRunner
 
-  private constructor(given: Pick<ConsoleFixture, 'store' | 'server' | 'url' | 'source'>, runner: Runner) {
+  private constructor(
+    given: Pick<ConsoleFixture, 'store' | 'server' | 'url' | 'source'>,
+    runner: Runner,
+    destinations: DestinationRunner,
+  ) {
     this.store = given.store
     this.server = given.server
     this.url = given.url
     this.source = given.source
     this.#runner = runner
+    this.#destinations = destinations
   }
 
   static async open(options: Partial<ServerOptions> = {}): Promise<ConsoleFixture> {
@@ -39,10 +47,28 @@ export class ConsoleFixture {
     const syncs = listDeclaredSyncs(createShopWorker(source))
     await store.signalSync({ worker: 'shop', sync: 'refunds' }, { kind: 'pause', actor: 'ana', at: Date.now() })
     const runner = new Runner({ store, syncs, ...RUNTIME, holder: holderName(), pollMs: 100 })
-    const server = createServer({ store, ports, sourceRuntime: RUNTIME, syncs, version: '0.0.0', ...options })
+    const destinations = createShopDestinations()
+    const server = createServer({
+      store,
+      ports,
+      sourceRuntime: RUNTIME,
+      syncs,
+      destinations,
+      version: '0.0.0',
+      ...options,
+    })
     const url = await server.listen(0)
     await runner.start()
-    return new ConsoleFixture({ store, server, url, source }, runner)
+    const copies = new DestinationRunner({
+      store,
+      ports,
+      holder: holderName(),
+      newStoreId: () => crypto.randomUUID(),
+      destinations,
+      pollMs: 100,
+    })
+    copies.start()
+    return new ConsoleFixture({ store, server, url, source }, runner, copies)
   }
 
   /** Edits the source and syncs at once. */
@@ -64,10 +90,41 @@ export class ConsoleFixture {
   }
 
   async close(): Promise<void> {
+    await this.#destinations.stop()
     await this.#runner.stop({ graceMs: 1_000 })
     await this.server.close()
     await this.store.close()
   }
+}
+
+function createShopDestinations() {
+  const { destination } = openMemoryDestination()
+  const strict: Destination = {
+    ...openMemoryDestination().destination,
+    location: 'PostgreSQL at warehouse.example/finance, schema shop',
+    open: async (context) => {
+      const session = await destination.open(context)
+      return {
+        ...session,
+        apply: async (batch, step) => {
+          if (batch.changes.some(({ key }) => key === 'ord_7'))
+            throw new SyncError('DESTINATION_FAILED', 'The value violates the check constraint "short".')
+          return session.apply(batch, step)
+        },
+      }
+    },
+  }
+  const shared = { mode: 'mirror', schedule: { kind: 'continuous' } } as const
+  const { destination: follower } = openMemoryDestination()
+  return [
+    {
+      ...shared,
+      name: 'lake',
+      destination: { ...follower, location: 'Parquet in s3://lake/shop' },
+      databases: ['customers'],
+    },
+    { ...shared, name: 'finance', destination: strict, databases: ['orders'] },
+  ]
 }
 
 type Customer = { readonly name: string; readonly email: string; readonly spent: number; readonly vip: boolean }

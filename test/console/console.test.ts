@@ -27,10 +27,12 @@ const PAGES = {
   database: '/databases/customers',
   record: '/databases/customers/cus_1001',
   feed: '/feed',
+  destinations: '/destinations',
   webhooks: '/webhooks',
   quarantine: '/quarantine',
   access: '/access',
   audit: '/audit',
+  sources: '/sources',
 }
 
 if (missing !== null) console.info(`skipped: the console in a browser: ${missing}`)
@@ -124,6 +126,32 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect((await scene.store.readCheckpoint({ worker: 'shop', sync: 'orders' })).paused).toBe(true)
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('heading', { name: /orders Healthy/ }).waitFor()
+  })
+
+  test('destinations show their lag and the rejected record, and are paused, resumed and loaded again', async () => {
+    const page = await at('/destinations')
+    const card = (name: string) => page.getByRole('region', { name: `Destination ${name}` })
+    await expect.poll(() => card('lake').innerText()).toMatch(/lake\s+Healthy[\s\S]*following/)
+    await expect
+      .poll(() => card('finance').innerText())
+      .toMatch(/finance\s+Error[\s\S]*DESTINATION_FAILED[\s\S]*key "ord_7"[\s\S]*failed[\s\S]*ord_7\s+sequence \d+/)
+    const status = async () => (await scene.store.destinations()).find(({ name }) => name === 'lake')!
+    await card('lake').getByRole('button', { name: 'Pause' }).click()
+    await expect.poll(() => card('lake').innerText()).toMatch(/Paused/)
+    expect((await status()).isPaused).toBe(true)
+    await card('lake').getByRole('button', { name: 'Load again…' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Load lake again' })
+    await expect.poll(() => dialog.innerText()).toMatch(/The rows in Parquet in s3:\/\/lake\/shop are replaced/)
+    await expectAccessible(page, 'the dialog of a load')
+    await dialog.getByRole('checkbox', { name: 'customers' }).uncheck()
+    expect(await dialog.getByRole('button', { name: 'Load again' }).isDisabled()).toBe(true)
+    await dialog.getByRole('checkbox', { name: 'customers' }).check()
+    await dialog.getByRole('button', { name: 'Load again' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect((await status()).resync).toEqual(['customers'])
+    await card('lake').getByRole('button', { name: 'Resume' }).click()
+    await expect.poll(async () => (await status()).databases[0]!.loadReason).toBe('requested')
+    await expect.poll(() => card('lake').innerText()).toMatch(/Healthy/)
   })
 
   test('failures are shown with their remedy', async () => {
@@ -276,7 +304,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
         succeededAt: null,
         failedAt: Date.now(),
         lastStatus: 500,
-        lastAnswer: 'no room',
+        lastResponse: 'no room',
         disabledReason: null,
       },
       delivered: [],
@@ -290,9 +318,9 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
           attempts: 12,
           firstAt: Date.now(),
           nextAt: Date.now(),
-          dead: true,
+          failed: true,
           lastStatus: 500,
-          lastAnswer: 'no room',
+          lastResponse: 'no room',
         },
       ],
     })
@@ -310,7 +338,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await card.getByText('test delivered').waitFor()
     expect(messages).toHaveLength(1)
     await card.getByRole('button', { name: 'Replay' }).click()
-    await expect.poll(async () => (await scene.store.webhooks())[0]!.dead).toBe(0)
+    await expect.poll(async () => (await scene.store.webhooks())[0]!.failed).toBe(0)
     await card.getByRole('button', { name: 'Pause' }).click()
     await card.getByText('disabled', { exact: true }).waitFor()
     await card.getByRole('button', { name: 'Resume' }).waitFor()
@@ -386,6 +414,43 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
       actor: 'api:local',
       reason: 'wh_edit: databases orders,yet_to_come → customers,orders',
     })
+  })
+
+  test('the form of a source follows its descriptor and shows the manifest, or the error of `tidemark run`', async () => {
+    const page = await at('/sources')
+    const manifest = page.getByLabel('Manifest', { exact: true })
+    await manifest.filter({ hasText: 'api_key: ${STRIPE_API_KEY}' }).waitFor()
+    expect(await page.getByLabel('Environment', { exact: true }).innerText()).toBe('STRIPE_API_KEY=')
+    await page.getByLabel(/^api_key/).fill('')
+    await page.getByText('config: api_key is missing').waitFor()
+    await page.getByRole('combobox', { name: /^Source/ }).selectOption('SQL databases')
+    await page.getByLabel(/^url/).fill('sqlite:shop.db')
+    await page.getByText(/^Optional fields of stream /).click()
+    await page.getByLabel(/^key/).fill('region, id')
+    await page.getByLabel(/^cursor/).fill('updated_at')
+    await page.getByLabel(/^mode/).selectOption('incremental')
+    await page.getByText(/^Optional fields of stream\.options /).click()
+    await page.getByLabel(/^page_size/).fill('500')
+    await manifest.filter({ hasText: 'page_size: 500' }).waitFor()
+    expect(await manifest.innerText()).toBe(
+      [
+        'connector: sql',
+        'config:',
+        '  url: sqlite:shop.db',
+        'streams:',
+        '  - id: customers',
+        '    key:',
+        '      - region',
+        '      - id',
+        '    cursor: updated_at',
+        '    mode: incremental',
+        '    options:',
+        '      page_size: 500',
+      ].join('\n'),
+    )
+    await expectAccessible(page, 'the form of a source')
+    await page.setViewportSize(NARROW)
+    expect(await sideways(page)).toBe(0)
   })
 
   test('a missing key: the reason, whether the source has it, and the next step', async () => {

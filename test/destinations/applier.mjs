@@ -1,15 +1,16 @@
 // Applies changes of a store until it is killed, or once if asked to.
-const [dist, file, url, schema, mode] = process.argv.slice(2)
+const [dist, file, kind, options, mode, rowsMax] = process.argv.slice(2)
 const isContinuous = mode !== 'once'
-const { postgres } = await import(`${dist}/destinations/postgres/destination.js`)
+const module = await import(`${dist}/destinations/${kind}/destination.js`)
 const { runDestination } = await import(`${dist}/destinations/loop/run-destination.js`)
 const { systemClock } = await import(`${dist}/platform/clock.js`)
 const { openSqliteStore } = await import(`${dist}/stores/sqlite/store.js`)
 const store = await openSqliteStore({ file })
 const silent = () => {}
+console.log('ready')
 for (;;) {
   const { report } = await runDestination(
-    { name: 'copy', destination: postgres({ url, schema }), databases: ['things'], mode: 'mirror' },
+    { name: 'copy', destination: module[kind](JSON.parse(options)), databases: ['things'], mode: 'mirror' },
     {
       store,
       ports: {
@@ -20,7 +21,7 @@ for (;;) {
       holder: 'applier',
       signal: new AbortController().signal,
       newStoreId: () => 'killed',
-      limits: { rowsMax: 200, bytesMax: 1_000_000 },
+      limits: { rowsMax: Number(rowsMax), bytesMax: 4_000_000 },
     },
   )
   if (isContinuous) continue

@@ -9,11 +9,14 @@ describe('describeDestination finds', () => {
     ['token before the rows', 'crash between any two statements of a batch'],
     ['no check of the token', 'two appliers'],
     ['no check of the epoch', 'two appliers'],
-    ['deletes ignored', 'follows every change'],
+    ['deletes ignored', 'and then follows every change'],
     ['load over the live rows', 'requested load during a load'],
     ['new fields dropped', 'new fields in mid-stream'],
     ['large numbers rounded', 'every value is kept exactly'],
-    ['first version wins', 'follows every change'],
+    ['first version wins', 'and then follows every change'],
+    ['old children stay', 'children: the objects'],
+    ['children of a deleted row stay', 'children: the objects'],
+    ['children outlive their table', 'children: other child tables'],
   ])('%s', async (mistake, title) => {
     const found = destinationCases.filter(({ name }) => name.includes(title))
     expect(found).toHaveLength(1)

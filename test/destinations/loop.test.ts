@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Worker } from '../../src/index.ts'
-import type { DestinationStatus, DestinationToken } from '../../src/contract/index.ts'
+import { SyncError, type Destination, type DestinationStatus, type DestinationToken } from '../../src/contract/index.ts'
 import { decideStart, type LogFacts } from '../../src/destinations/loop/decide-start.ts'
-import { isDestinationDue } from '../../src/destinations/loop/destination-runner.ts'
+import { isDestinationDue } from '../../src/destinations/loop/destination-due.ts'
 import { DestinationBench } from '../../src/testing/destination-cases/harness.ts'
+import { OPERATOR } from '../../src/testing/store-cases/harness.ts'
 import { openMemoryDestination } from './memory-destination.ts'
 
 const TOKEN: DestinationToken = { storeId: 's', epoch: 3, sequence: 50, committedAt: 7, after: null }
@@ -141,5 +142,33 @@ describe('worker.destination', () => {
     fails('SCHEDULE_INVALID', 'a', destination, { schedule: 'often' })
     fails('DATABASE_UNKNOWN', 'a', destination, { databases: ['peple'] })
     fails('NAME_TAKEN', 'copy', destination)
+    fails('DESTINATION_INVALID', 'a', destination, { children: [] })
+    fails('DESTINATION_INVALID', 'a', destination, { children: { people: 'lines' } })
+    fails('DESTINATION_INVALID', 'a', destination, { children: { people: ['lines', 'Lines'] } })
+    fails('DESTINATION_INVALID', 'a', destination, { children: { people: ['lines'] }, mode: 'append' })
+    const flat = { ...destination, supports: { ...destination.supports, children: false } }
+    fails('DESTINATION_INVALID', 'a', flat, { children: { people: ['lines'] } })
+    expect(() => worker.destination('a', destination, { children: { peple: ['lines'] } })).toThrow('Did you mean')
   })
+})
+
+test('a requested load that fails before its first batch stays requested', async () => {
+  const harness = openMemoryDestination()
+  const bench = await DestinationBench.open(harness)
+  await bench.commit(['a', { n: 1 }])
+  await bench.run()
+  await bench.store.signalDestination('copy', { kind: 'resync', databases: ['things'] }, OPERATOR)
+  const { open } = harness.destination
+  const failing: Destination = {
+    ...harness.destination,
+    open: async (context) => ({
+      ...(await open(context)),
+      apply: () => Promise.reject(new SyncError('DESTINATION_REFUSED', 'The role may not write.')),
+    }),
+  }
+  expect((await bench.run({ destination: failing })).report?.error?.code).toBe('DESTINATION_REFUSED')
+  expect((await bench.store.destinations())[0]?.resync).toEqual(['things'])
+  expect((await bench.run()).report?.databases[0]?.loadReason).toBe('requested')
+  expect((await bench.store.destinations())[0]?.resync).toEqual([])
+  await bench.store.close()
 })

@@ -5,10 +5,11 @@ import {
   type DestinationBatch,
   type DestinationChange,
   type DestinationPosition,
+  type JsonObject,
   type TokenStep,
 } from '../../src/contract/index.ts'
 import { isNextStep } from '../../src/destinations/kit/is-next-step.ts'
-import type { DestinationHarness, StoredRow } from '../../src/testing/destination-cases/harness.ts'
+import type { DestinationHarness, StoredChild, StoredRow } from '../../src/testing/destination-cases/harness.ts'
 import { parseJson } from '../../src/values/json.ts'
 
 /** A mistake that the suite must find. */
@@ -22,10 +23,15 @@ export type Mistake =
   | 'new fields dropped'
   | 'large numbers rounded'
   | 'first version wins'
+  | 'old children stay'
+  | 'children of a deleted row stay'
+  | 'children outlive their table'
 
 interface Table {
   mode: string
   rows: DestinationChange[]
+  /** Children by field. */
+  children: Record<string, StoredChild[]>
 }
 
 type Tables = Record<'live' | 'loading', Table | null>
@@ -62,6 +68,10 @@ export function openMemoryDestination(mistake: Mistake | null = null): Destinati
         step,
       )
     if (!isAllowed) return 'refused'
+    const stale = batch.isFirst ? null : stored.tables[batch.target]
+    const members = batch.schema.children ?? []
+    if (stale !== null && Object.keys(stale.children).join() !== members.join())
+      throw new SyncError('DESTINATION_INVALID', 'The table was loaded with other child tables.')
     const next = structuredClone(stored)
     const commit = (): void => void (stored = structuredClone(next))
     const { target } = batch
@@ -72,7 +82,11 @@ export function openMemoryDestination(mistake: Mistake | null = null): Destinati
     if (batch.isFirst) {
       statement()
       const old = mistake === 'load over the live rows' ? next.tables.live : null
-      next.tables.loading = { mode: batch.schema.mode, rows: old?.rows ?? [] }
+      next.tables.loading = {
+        mode: batch.schema.mode,
+        rows: old?.rows ?? [],
+        children: Object.fromEntries((batch.schema.children ?? []).map((member) => [member, []])),
+      }
       if (mistake === 'load over the live rows') next.tables.live = next.tables.loading
     }
     statement()
@@ -83,6 +97,8 @@ export function openMemoryDestination(mistake: Mistake | null = null): Destinati
     next.position = { ...next.position, [target]: step.next }
     if (batch.isLast) {
       statement()
+      if (mistake === 'children outlive their table' && next.tables.loading !== null)
+        next.tables.loading.children = { ...next.tables.live?.children, ...next.tables.loading.children }
       next.tables = { live: next.tables.loading, loading: null }
       next.position = { live: step.next, loading: null }
     }
@@ -100,6 +116,7 @@ export function openMemoryDestination(mistake: Mistake | null = null): Destinati
       mergeByKey: true,
       addColumn: true,
       swap: true,
+      children: true,
       types: SCALAR_TYPES,
     },
     open: async () => ({
@@ -114,6 +131,10 @@ export function openMemoryDestination(mistake: Mistake | null = null): Destinati
   return {
     destination,
     rows: async () => toRows(stored.tables.live),
+    children: async (_, member) =>
+      (stored.tables.live?.children[member] ?? []).toSorted((a, b) =>
+        a.parentKey === b.parentKey ? a.index - b.index : a.parentKey < b.parentKey ? -1 : 1,
+      ),
     interrupt: (given) => {
       happened = false
       fault = given === 'commit' ? given : { ...given }
@@ -141,11 +162,14 @@ function write(table: Table, { schema, changes, target }: DestinationBatch, mist
       if (mistake === 'first version wins' && change.record !== null && target === 'live') continue
       table.rows.splice(at, 1)
     }
+    for (const member of schema.children ?? []) moveChildren(table, change, member, mistake)
     if (change.record === null) continue
+    const moved = (schema.children ?? []).filter((member) => objectsOf(change.record?.[member]).length > 0)
+    const rest = Object.fromEntries(Object.entries(change.record).filter(([name]) => !moved.includes(name)))
     const record =
       mistake === 'new fields dropped' && target === 'live'
-        ? Object.fromEntries(Object.entries(change.record).filter(([name]) => name === 'n'))
-        : change.record
+        ? Object.fromEntries(Object.entries(rest).filter(([name]) => name === 'n'))
+        : rest
     table.rows.push({ ...change, record })
   }
   if (mistake === 'large numbers rounded')
@@ -155,6 +179,20 @@ function write(table: Table, { schema, changes, target }: DestinationBatch, mist
         JSON.stringify(row.record, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
       ) as typeof row.record,
     }))
+}
+
+function moveChildren(table: Table, { key, record }: DestinationChange, member: string, mistake: Mistake | null): void {
+  const isKept =
+    mistake === 'old children stay' ? record !== null : mistake === 'children of a deleted row stay' && record === null
+  const others = (table.children[member] ?? []).filter(({ parentKey }) => isKept || parentKey !== key)
+  const own = objectsOf(record?.[member]).map((child, index) => ({ parentKey: key, index, record: child }))
+  table.children[member] = [...others, ...own]
+}
+
+function objectsOf(value: unknown): JsonObject[] {
+  const isList =
+    Array.isArray(value) && value.every((one) => typeof one === 'object' && one !== null && !Array.isArray(one))
+  return isList ? (value as JsonObject[]) : []
 }
 
 function toRows(table: Table | null): StoredRow[] {

@@ -1,9 +1,10 @@
 import pg from 'pg'
 import { inject } from 'vitest'
+import type { JsonObject } from '../../src/contract/index.ts'
 import { postgres } from '../../src/destinations/postgres/destination.ts'
 import type { TableColumn } from '../../src/stores/kit/tables/column.ts'
 import { codecOf } from '../../src/stores/postgres/table.ts'
-import type { DestinationHarness, StoredRow } from '../../src/testing/destination-cases/harness.ts'
+import type { DestinationHarness, StoredChild, StoredRow } from '../../src/testing/destination-cases/harness.ts'
 import { parseJson } from '../../src/values/json.ts'
 
 let schemas = 0
@@ -22,6 +23,7 @@ export async function openPostgresHarness(): Promise<DestinationHarness & { clie
     schema: quoted,
     destination: postgres({ url, schema }),
     rows: (database) => readRows(client, quoted, database),
+    children: (database, member) => readChildren(client, quoted, database, member),
     interrupt: interruptClients,
     backUp: () => backUp(client, quoted),
     async close() {
@@ -31,7 +33,12 @@ export async function openPostgresHarness(): Promise<DestinationHarness & { clie
   }
 }
 
-export async function readRows(client: pg.Client, schema: string, database: string): Promise<StoredRow[]> {
+export async function readRows(
+  client: pg.Client,
+  schema: string,
+  database: string,
+  page?: { readonly after: string; readonly limit: number },
+): Promise<StoredRow[]> {
   const state = await client.query<{ columns: string; mode: string }>(
     `select columns, mode from ${schema}._tidemark_destination where table_name = $1 and target = 'live'`,
     [database],
@@ -42,7 +49,11 @@ export async function readRows(client: pg.Client, schema: string, database: stri
   const extra = { mirror: 'null', append: '_action', history: '_is_current::text' }[found.mode]!
   const { rows } = await client.query({
     text: `select _key, _sequence, _extra, ${extra}, ${codec.members.map(({ name }) => name).join(', ') || 'null'}
-           from ${schema}.${pg.escapeIdentifier(database)} order by _sequence`,
+           from ${schema}.${pg.escapeIdentifier(database)} ${
+             page === undefined
+               ? 'order by _sequence'
+               : `where _key > ${pg.escapeLiteral(page.after)} order by _key limit ${page.limit}`
+           }`,
     rowMode: 'array',
     types: { getTypeParser: () => (text: string) => text },
   } as unknown as pg.QueryArrayConfig)
@@ -57,6 +68,34 @@ export async function readRows(client: pg.Client, schema: string, database: stri
       record: record === null ? null : (parseJson(record) as StoredRow['record']),
     }
   })
+}
+
+async function readChildren(
+  client: pg.Client,
+  schema: string,
+  database: string,
+  member: string,
+): Promise<StoredChild[]> {
+  const table = `${schema}.${pg.escapeIdentifier(`${database}__${member}`)}`
+  const exists = await client.query<{ oid: string | null }>('select to_regclass($1) as oid', [table])
+  if (exists.rows[0]?.oid === null) return []
+  const { rows: states } = await client.query<{ children: string }>(
+    `select children from ${schema}._tidemark_destination where table_name = $1 and target = 'live'`,
+    [database],
+  )
+  const layouts = new Map(JSON.parse(states[0]?.children ?? '[]') as Array<[string, TableColumn[]]>)
+  const codec = codecOf(JSON.stringify(layouts.get(member)))
+  const { rows } = await client.query({
+    text: `select _parent_key, _index, _sequence, _extra, ${codec.members.map(({ name }) => name).join(', ') || 'null'}
+           from ${table} order by _parent_key, _index`,
+    rowMode: 'array',
+    types: { getTypeParser: () => (text: string) => text },
+  } as unknown as pg.QueryArrayConfig)
+  return (rows as Array<Array<string | null>>).map(([parentKey, index, sequence, extra, ...values]) => ({
+    parentKey: parentKey!,
+    index: Number(index),
+    record: parseJson(codec.decode(Number(sequence), extra ?? null, values)) as JsonObject,
+  }))
 }
 
 /** The store of the suite is SQLite, so every statement to a server is one of the destination. */

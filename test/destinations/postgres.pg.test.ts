@@ -1,7 +1,9 @@
+import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { postgres } from '../../src/destinations/postgres/destination.ts'
 import { describeDestination } from '../../src/testing/describe-destination.ts'
 import { DestinationBench } from '../../src/testing/destination-cases/harness.ts'
+import { OPERATOR } from '../../src/testing/store-cases/harness.ts'
 import { openPostgresHarness } from './postgres-harness.ts'
 
 const server = inject('postgresUrl')
@@ -35,6 +37,50 @@ suite('PostgreSQL', () => {
     await harness.close()
   })
 
+  test('a resync keeps the indexes, constraints, grants, comments, row security and triggers of the user', async () => {
+    const harness = await openPostgresHarness()
+    const bench = await DestinationBench.open(harness)
+    const { client, schema } = harness
+    const things = `${schema}.things`
+    const reader = `"reader ${process.pid}"`
+    await bench.commit(['a', { n: 1, t: 'x', gone: 1 }], ['b', { n: 2, t: 'y' }])
+    await bench.run()
+    await client.query(
+      `create role ${reader}; create function ${schema}.note() returns trigger language plpgsql as 'begin return new; end'`,
+    )
+    await client.query(`alter default privileges in schema ${schema} grant insert on tables to public`)
+    await client.query(
+      `create index "by ON t" on ${things} (lower(t), n desc) where n > 0; create unique index on ${things} (n);
+       create index on ${things} (gone); alter table ${things} add constraint positive check (n > 0), add unique (t);
+       grant select on ${things} to ${reader} with grant option; grant update (n) on ${things} to public;
+       comment on table ${things} is 'it''s mine'; comment on column ${things}.n is 'a number'; comment on column ${things}.gone is 'x';
+       alter table ${things} enable row level security; create policy own on ${things} for select to ${reader} using (n > 1);
+       create trigger noted after insert on ${things} for each row execute function ${schema}.note()`,
+    )
+    const read = async () => (await client.query<{ line: string }>(DEFINITIONS, [things])).rows.map(({ line }) => line)
+    const before = await read()
+    // The field is gone from the store, so the new table has no column for it.
+    await bench.commit(['a', null])
+    await bench.run()
+    await bench.store.close()
+    const other = await DestinationBench.open(harness)
+    await other.commit(['b', { n: 2, t: 'y' }], ['c', { n: 3, t: 'z' }])
+    await other.store.signalDestination('copy', { kind: 'resync', databases: ['things'] }, OPERATOR)
+    expect((await other.run()).report?.error).toBeNull()
+    expect(await read()).toEqual(before.filter((line) => !line.includes('gone')))
+    expect(before.length).toBeGreaterThan(13)
+    await client.query(`create view ${schema}.mine as select n from ${things}`)
+    await other.store.signalDestination('copy', { kind: 'resync', databases: ['things'] }, OPERATOR)
+    expect((await other.run()).report?.error?.code).toBe('DESTINATION_FOREIGN')
+    expect((await harness.rows('things')).length).toBe(2)
+    await other.store.close()
+    await harness.close()
+    const after = new pg.Client({ connectionString: server })
+    await after.connect()
+    await after.query(`drop role ${reader}`)
+    await after.end()
+  })
+
   test('a table that is not ours stops the destination, and stays', async () => {
     const harness = await openPostgresHarness()
     const bench = await DestinationBench.open(harness)
@@ -59,3 +105,16 @@ suite('PostgreSQL', () => {
     await harness.close()
   })
 })
+
+const DEFINITIONS = `
+  select pg_get_indexdef(indexrelid) as line from pg_index where indrelid = to_regclass($1) and not indisprimary
+  union all select conname || ' ' || pg_get_constraintdef(oid) from pg_constraint where conrelid = to_regclass($1) and contype in ('c', 'u')
+  union all select pg_get_triggerdef(oid) from pg_trigger where tgrelid = to_regclass($1)
+  union all select concat_ws(' ', polname, polcmd, polroles::regrole[], pg_get_expr(polqual, polrelid)) from pg_policy where polrelid = to_regclass($1)
+  union all select concat_ws(' ', 'grant', grantee::regrole, privilege_type, is_grantable)
+    from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner
+  union all select concat_ws(' ', 'grant on', attname, grantee, privilege_type) from pg_attribute, aclexplode(attacl) where attrelid = to_regclass($1)
+  union all select concat_ws(' ', 'comment', attname, description) from pg_description left join pg_attribute on attrelid = objoid and attnum = objsubid
+    where objoid = to_regclass($1)
+  union all select concat_ws(' ', 'row security', relrowsecurity, relforcerowsecurity) from pg_class where oid = to_regclass($1)
+  order by 1`

@@ -4,7 +4,7 @@ import { ROOT } from '../cli/package.ts'
 
 const SECTIONS = [
   ['Tutorials', 'docs/tutorials'],
-  ['Guides', 'docs/guides'],
+  ['Guides', 'docs/guides', 'docs/guides/destinations'],
   ['Explanation', 'docs/explanation'],
   ['Reference', 'docs/reference', 'docs/reference/api'],
   ['Decisions', 'docs/decisions'],

@@ -76,7 +76,7 @@ export function describeTablesGuide(open: () => Promise<{ store: Store; location
       rows: [{ _key: '1', name: 'ada' }],
       truncated: false,
     })
-    expect(await queryTool.run(desk, { database, figures: [{ figure: 'count' }], limit: 10 })).toMatchObject({
+    expect(await queryTool.run(desk, { database, aggregates: [{ function: 'count' }], limit: 10 })).toMatchObject({
       rows: [{ count: 1 }],
     })
   })

@@ -76,14 +76,14 @@ async function before(plan: SyncPlan): Promise<EngineFixture> {
   return scene
 }
 
-interface Seen {
+interface Survival {
   readonly landed: { readonly rows: unknown; readonly feed: readonly string[] }
   readonly registry: unknown
   readonly places: number
 }
 
 /** Restarts until a process completes; returns everything that is visible afterwards. */
-async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Seen> {
+async function survive(plan: SyncPlan, crashes: readonly number[]): Promise<Survival> {
   const scene = await before(plan)
   for (let run = 0; ; run++) {
     const process = new Process(crashes[run])

@@ -54,7 +54,7 @@ export class FakeClock implements Clock {
       await everythingReady()
       if (settled) return promise
       if (steps > 100_000) throw new Error('it does not end')
-      if (!this.#wakeNext(Infinity)) throw new Error('nobody sleeps, and still it does not end')
+      if (!this.#wakeNext(Infinity)) throw new Error('no timer is set, and still it does not end')
     }
   }
 

@@ -7,7 +7,7 @@ import { ref, SECOND } from './engine-fixture.ts'
 const TTL_MS = 30 * SECOND
 const LEASE: Lease = { ref: ref(), holder: 'process-1', epoch: 1 }
 
-interface Kept {
+interface KeptLease {
   readonly clock: FakeClock
   readonly lease: LeaseHeartbeat
   /** Aborted when the cycle has to stop. */
@@ -15,7 +15,7 @@ interface Kept {
   readonly renewals: () => number
 }
 
-function keep(answer: () => Promise<boolean>): Kept {
+function keep(answer: () => Promise<boolean>): KeptLease {
   const clock = new FakeClock()
   const stopping = new AbortController()
   let renewals = 0

@@ -35,7 +35,7 @@ const again = async (of: SyncPlan, options: Partial<ReplayOptions> = {}): Promis
     actor: 'ana',
     ...options,
   })
-  return Object.fromEntries(replayed.map(({ entry, outcome: fate }) => [entry.key ?? '', fate]))
+  return Object.fromEntries(replayed.map(({ entry, outcome }) => [entry.key ?? '', outcome]))
 }
 
 describe('quarantined records', () => {
@@ -85,9 +85,9 @@ describe('quarantined records', () => {
       ]),
     )
     lettersMax = 10
-    const fates = { newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' }
-    expect(await again(delta, { dryRun: true })).toEqual(fates)
-    expect(await again(delta)).toEqual(fates)
+    const outcomes = { newer: 'landed', older: 'landed', timeless: 'superseded', before: 'landed' }
+    expect(await again(delta, { dryRun: true })).toEqual(outcomes)
+    expect(await again(delta)).toEqual(outcomes)
     const rows = await scene.rows()
     expect(rows).toEqual({
       newer: { name: 'delta2' },

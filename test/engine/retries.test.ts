@@ -530,6 +530,35 @@ describe('two runners', () => {
     expect(fetched).toEqual(['http://source/1'])
   })
 
+  test('XA11 a runner suspended past its lease while it reads the pauses of the account sends no request', async () => {
+    const fetched: string[] = []
+    let isArmed = false
+    const store = storeWith(scene.store, {
+      async pauses(query: Parameters<Store['pauses']>[0]) {
+        const pauses = await scene.store.pauses(query)
+        if (isArmed) {
+          isArmed = false
+          await takeOver()
+          scene.clock.step(2 * MINUTE)
+        }
+        return pauses
+      },
+    })
+    const source = createScriptedSource(async (_, context) => {
+      // The pauses are kept for a moment.
+      scene.clock.step(SECOND)
+      isArmed = true
+      await context.fetch('http://source/1')
+      return END
+    })
+    const fetch = async (url: string | URL): Promise<Response> => {
+      fetched.push(String(url))
+      return new Response('{}')
+    }
+    expect(await scene.run(planOf(source), { fetch, store })).toMatchObject({ stopReason: 'lease_lost' })
+    expect({ isArmed, fetched }).toEqual({ isArmed: false, fetched: [] })
+  })
+
   test('XA11 a runner suspended past its lease without a takeover continues', async () => {
     const source = createScriptedSource(async () => {
       scene.clock.step(2 * MINUTE)

@@ -53,7 +53,7 @@ describe('records that do not fit their columns', () => {
       scene.clock.step(MINUTE)
       return (
         await replayQuarantinedRecords(strict, { store: scene.store, ports: scene.ports, holder: 'hand', actor: 'ana' })
-      ).map(({ outcome: fate, message }) => [fate, message])
+      ).map(({ outcome, message }) => [outcome, message])
     }
     expect(await again()).toEqual([['refused', 'age is text, but its column is bigint']])
     expect(await scene.store.quarantineEntries()).toHaveLength(1)

@@ -37,6 +37,33 @@ describe('records that arrive serialized', () => {
     expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])
   })
 
+  test.each(['{"id":"2",', '["2"]', '"2"', ''])(
+    'a later record of a shape with the text %j is quarantined',
+    async (text) => {
+      const shape = { columns: COLUMNS }
+      const prepared = await preparer().prepare([
+        serializedUpsert('1', { text: '{"id":"1","n":1,"gone":null}', shape }),
+        serializedUpsert('2', { text, shape }),
+      ])
+      expect(prepared.landings).toMatchObject([{ key: '1' }])
+      expect(prepared.quarantined).toMatchObject([{ key: '2' }])
+    },
+  )
+
+  test('a record with the 33rd shape of a page whose text is not JSON is quarantined', async () => {
+    const texts = Array.from({ length: 33 }, (_, n) => (n < 32 ? `{"id":"${n}","n":1,"gone":null}` : '{"id":"32",'))
+    const changes = texts.map((text, n) => serializedUpsert(String(n), { text, shape: { columns: [...COLUMNS] } }))
+    expect((await preparer().prepare(changes)).quarantined).toMatchObject([{ key: '32' }])
+  })
+
+  test('a shape is compared with its first record, however many shapes the page has', async () => {
+    const changes = Array.from({ length: 40 }, (_, n) => {
+      const columns: Column[] = [{ name: 'n', kinds: [n === 39 ? 'string' : 'integer'] }]
+      return serializedUpsert(String(n), { text: '{"n":1}', shape: { columns } })
+    })
+    expect((await preparer().prepare(changes)).columns).toEqual({ a: [{ name: 'n', kinds: ['integer'] }] })
+  })
+
   test('a page reports the kinds that are not committed yet', async () => {
     const pages = preparer()
     const first = await pages.prepare([written('1', 1)])

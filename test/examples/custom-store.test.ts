@@ -41,6 +41,27 @@ describe('the example of a store', () => {
     ])
   })
 
+  test('a database with the columns of version 1 is upgraded when it is opened', async () => {
+    const place = await open()
+    onTestFinished(() => place.close())
+    for (const statement of [
+      'alter table tidemark_cycles rename column end_reason to stop_word',
+      'alter table tidemark_webhooks rename column sequence to position, rename column failure_streak to streak',
+      'alter table tidemark_webhooks rename column last_response to last_answer',
+      'alter table tidemark_deliveries rename column failed to dead, rename column last_response to last_answer',
+      'alter table tidemark_requests rename column caller to who',
+      'alter table tidemark_tenants drop column store_id',
+      'drop table tidemark_destinations',
+      "insert into tidemark_requests (tenant_id, `window`, who, count) values ('default', 1, 'me', 3)",
+      'update tidemark_schema set version = 1',
+    ])
+      await query(place.url, statement)
+    const store = (await place.reopen()).forTenant('default')
+    expect(await store.countRequests(1, [['me', 1]])).toEqual([4])
+    expect([await store.webhooks(), await store.destinations(), await store.cycles(null)]).toEqual([[], [], []])
+    expect(await query(place.url, 'select version from tidemark_schema')).toEqual([{ version: 2 }])
+  })
+
   test('is found by the scheme of its URL: the commands of the README run and query a copy', async () => {
     await query(server.url, 'create database copy')
     const url = Object.assign(new URL(server.url), { pathname: '/copy' }).href

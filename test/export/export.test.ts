@@ -257,7 +257,7 @@ describe('since the last time', () => {
     writeFileSync(join(folder, 't.ndjson.position'), note)
     await land(upsert('c', { n: 1 }))
     expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 1 })
-    // Nor when the note is lost: the names tell the place.
+    // Nor when the note is lost: the file names contain the sequences.
     rmSync(join(folder, 't.ndjson.position'))
     await land(upsert('d', { n: 1 }))
     expect(await write('t.ndjson', { sinceLast: true })).toMatchObject({ rows: 1 })

@@ -9,7 +9,7 @@ export async function connect(project: Project, ...flags: string[]) {
     command: process.execPath,
     args: [project.command, 'mcp', ...flags],
     cwd: project.folder,
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '' },
     stderr: 'ignore',
   })
   const agent = new Client({ name: 'test', version: '1' })

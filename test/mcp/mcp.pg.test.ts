@@ -28,11 +28,11 @@ test('on PostgreSQL an agent asks the same questions, and sees its own tenant al
   expect(await rows({ columns: ['_key'], where: [{ column: 'name', is: 'contains', value: 'son 2' }] })).toEqual([
     { _key: 'p0002' },
   ])
-  expect(await rows({ figures: [{ figure: 'count' }], where: [{ column: '_key', is: '>=', value: 'p' }] })).toEqual([
-    { count: 3 },
-  ])
   expect(
-    (await call('query_records', { database: 'rooms', figures: [{ figure: 'max', column: 'floor' }] }))['rows'],
+    await rows({ aggregates: [{ function: 'count' }], where: [{ column: '_key', is: '>=', value: 'p' }] }),
+  ).toEqual([{ count: 3 }])
+  expect(
+    (await call('query_records', { database: 'rooms', aggregates: [{ function: 'max', column: 'floor' }] }))['rows'],
   ).toEqual([{ 'max floor': 1 }])
   expect((await call('read_changes', { after: 0 }))['changes']).toHaveLength(5)
   expect(

@@ -66,16 +66,16 @@ test('an agent looks at the databases, the changes and the syncs of one tenant, 
     { _key: 'p0002' },
   ])
   expect(await rows({ where: [{ column: 'name', is: '=', value: "' or 1=1 --" }] })).toEqual([])
-  expect(await rows({ figures: [{ figure: 'count' }], where: [{ column: '_key', is: '>=', value: 'p' }] })).toEqual([
-    { count: 3 },
-  ])
+  expect(
+    await rows({ aggregates: [{ function: 'count' }], where: [{ column: '_key', is: '>=', value: 'p' }] }),
+  ).toEqual([{ count: 3 }])
   expect(
     (
       await call('query_records', {
         database: 'rooms',
-        figures: [
-          { figure: 'sum', column: 'floor' },
-          { figure: 'max', column: 'floor' },
+        aggregates: [
+          { function: 'sum', column: 'floor' },
+          { function: 'max', column: 'floor' },
         ],
       })
     )['rows'],
@@ -123,7 +123,7 @@ test('an agent looks at the databases, the changes and the syncs of one tenant, 
     history: [{ action: 'created', worker: 'office', sync: 'room-changes', page: 1, changed: ['floor'] }],
   })
 
-  // What changes something is not there, and nothing secret was told.
+  // The tools that change something do not exist, and no secret was returned.
   await expect(agent.callTool({ name: 'pause', arguments: { sync: 'people-list' } })).rejects.toThrow(/--allow-writes/)
   await expect(agent.callTool({ name: 'drop', arguments: {} })).rejects.toThrow(/Unknown tool "drop"/)
   expect(
@@ -165,9 +165,9 @@ test('with --allow-writes an agent triggers, pauses and resumes, on record; with
   expect(JSON.stringify(log)).toMatch(
     /"actor":"mcp:[^"]+".*"action":"(pause|resume)"|"action":"(pause|resume)".*"actor":"mcp:/,
   )
-  // What lands meanwhile is seen.
+  // Rows that land meanwhile are visible.
   expect((await project.run('run', 'people-list')).code).toBe(0)
-  expect((await call('query_records', { database: 'people', figures: [{ figure: 'count' }] }))['rows']).toEqual([
+  expect((await call('query_records', { database: 'people', aggregates: [{ function: 'count' }] }))['rows']).toEqual([
     { count: 2 },
   ])
   await agent.close()
@@ -262,7 +262,7 @@ test('names come from the view and values are quoted, for both databases', () =>
       {
         database: 'd',
         group_by: ['n'],
-        figures: [{ figure: 'count' }],
+        aggregates: [{ function: 'count' }],
         order_by: [{ column: 'count', descending: true }],
         limit: 1,
       },
@@ -276,7 +276,7 @@ test('names come from the view and values are quoted, for both databases', () =>
   for (const wrong of [
     { columns: ['x'] },
     { group_by: ['n'] },
-    { figures: [{ figure: 'sum' }] },
+    { aggregates: [{ function: 'sum' }] },
     { where: [{ column: 'n', is: '=' }] },
     { where: [{ column: 'n', is: '<', value: [1] }] },
     { where: [{ column: 'n', is: '=', value: 'a\0b' }] },
@@ -296,7 +296,7 @@ test('a query that takes too long is cancelled', async () => {
   const endless =
     '(with recursive n(i) as (select 1 union all select i + 1 from n where i < 1e12) select i as "_key" from n)'
   for (const question of [
-    { figures: [{ figure: 'count' }] },
+    { aggregates: [{ function: 'count' }] },
     { order_by: [{ column: '_key', descending: true }] },
     { where: [{ column: '_key', is: '<', value: 0 }] },
   ] as const) {
@@ -345,7 +345,7 @@ test('a result is never larger than an agent can read, and marks omissions', () 
   expect(Object.keys((wide.items[0] as { record: object }).record).length).toBeLessThan(45)
 })
 
-/** Of the file alone: whoever only reads leaves it as it is. */
+/** The bytes of the file: a reader leaves them as they are. */
 function contentOf(project: Project): string {
   return createHash('sha256')
     .update(readFileSync(join(project.folder, '.tidemark/tidemark.db')))

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { findCode } from '../planted/patch-text.ts'
+import { findCode, renameIn } from '../planted/patch-text.ts'
 import type { Mutant } from './mutants.ts'
 import type { VendorMutant } from './vendor-mutants.ts'
 
@@ -27,8 +27,7 @@ export async function simulateMutant(
   const dist = join(build, 'dist')
   const patches = mutant.patches.map(({ file, find, replace }) => ({
     file,
-    find: textIn(join(dist, file), find),
-    replace,
+    ...locate(join(dist, file), find, replace),
   }))
   const worlds = isVendorMutant(mutant)
     ? { vendors: mutant.vendors, kinds: mutant.kinds }
@@ -50,11 +49,12 @@ export function worldsFrom<T>(worlds: readonly T[], firstSeed: number): readonly
   return [...worlds.slice(turn), ...worlds.slice(0, turn)]
 }
 
-/** The text of the file that the code matches; the formatter may have wrapped its lines. */
-function textIn(file: string, code: string): string {
+/** The patch in the words of the file: the formatter may have wrapped its lines, and names may have changed. */
+function locate(file: string, code: string, replacement: string): { find: string; replace: string } {
   const source = readFileSync(file, 'utf8')
   const matches = findCode(source, code)
   const [match] = matches
-  if (match !== undefined && matches.length === 1) return source.slice(match.start, match.end)
+  if (match !== undefined && matches.length === 1)
+    return { find: source.slice(match.start, match.end), replace: renameIn(replacement, match.renames) }
   throw new Error(`The code to replace must occur once in ${file}; it occurs ${matches.length} times: ${code}`)
 }

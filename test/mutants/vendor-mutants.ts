@@ -217,7 +217,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     kinds: ['delta', 'pair'],
     overrides: LATE,
     seeds: 60,
-    foundBy: 12,
+    foundBy: 37,
   },
   {
     name: 'D9 ServiceNow: the streams of a missing state are read',
@@ -263,7 +263,7 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     kinds: ['delta'],
     overrides: { ...LATE, records: 2, lag: { share: 0.6, maxMs: 14_000 } },
     seeds: 60,
-    foundBy: 2,
+    foundBy: 3,
   },
   // ── bugs that only one of the oracles O16 to O19 detects
   // ────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import { NotionWorkerAdapter } from '../../src/worker/notion/worker-adapter.ts'
 import type { Page } from '../../src/contract/index.ts'
 import { contextOf } from '../sources/kit/loopback.ts'
 
-/** What one page of a worker becomes whose `run` answers with this. */
+/** The page that results from this return value of `run`. */
 async function pageOf(
   result: { changes?: unknown[]; nextUserContext?: unknown },
   properties: Record<string, { type: string }> = {},

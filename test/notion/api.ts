@@ -20,7 +20,7 @@ export class Api {
   readonly tables: Record<string, Item[]> = {}
   readonly events: Event[] = []
   readonly requests: string[] = []
-  /** How many requests are still to be told to wait a second. */
+  /** The number of requests that are still answered with a wait of one second. */
   refusals = 0
   url = ''
 

@@ -146,7 +146,7 @@ describe('a worker written on @notionhq/workers, under the command', () => {
         'select t._key as k, p."Project Name" as n from tasks t join projects p on p._key = t.Project ->> 0 order by 1 limit 1',
       ),
     ).toEqual([{ k: 'a', n: 'One' }])
-    // Between two backfills the delta brings one that the source then drops without a word: the backfill tells.
+    // Between two backfills the delta adds a record that the source then drops without an event: the backfill detects it.
     api.put('tasks', task('f', 5, 'p2'))
     api.put('tasks', task('g', 5, 'p2'))
     expect(await stand.json('run', 'tasksDelta')).toMatchObject({ syncs: [{ counts: { created: 2, unchanged: 0 } }] })
@@ -173,7 +173,7 @@ describe('a worker written on @notionhq/workers, under the command', () => {
     })
   })
 
-  test('N13 NX2 a feed of events fills two databases and empties them again, waiting when it is told to', async () => {
+  test('N13 NX2 a feed of events fills two databases and empties them again, waiting when it is requested', async () => {
     const api = await Api.start()
     const happened = (table: string, key: string, name: string | null): void =>
       void api.events.push({ table, key, name, at: at(api.events.length) })
@@ -279,7 +279,7 @@ describe('a worker that goes wrong', () => {
       noType: 'PAGE_INVALID noType: a change must have the type "upsert", "delete" or "invalid"; one has undefined.',
       elsewhere:
         'DATABASE_UNKNOWN elsewhere: a change names the database "nowhere", which this sync does not write to.',
-      noPacer: 'PACER_UNKNOWN This sync does not use a pacer named "nobody".',
+      noPacer: 'PACER_UNKNOWN This sync does not use a pacer named "absent".',
       noState: expect.stringMatching(/^STATE_MISSING/),
       sameState: expect.stringMatching(/^CURSOR_STALLED/),
       mapState: expect.stringMatching(/^STATE_INVALID mapState: nextState.seen is Map/),

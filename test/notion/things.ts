@@ -1,4 +1,4 @@
-/** What the rows of workers/every-kind.ts land as. */
+/** The stored rows of workers/every-kind.ts. */
 export const FULL = {
   Name: 'Full',
   ID: 'full',

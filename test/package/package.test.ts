@@ -49,7 +49,7 @@ const INSTALLED = Object.entries(LOCK.packages).filter(
 
 describe('Z44 what the package brings', () => {
   test('every dependency is pinned and has a recorded reason; removed dependencies have none', () => {
-    const listed = [...read('docs/decisions/0010-what-the-package-depends-on.md').matchAll(/^\| `([^`]+)` \|/gm)].map(
+    const listed = [...read('docs/decisions/0010-runtime-dependencies.md').matchAll(/^\| `([^`]+)` \|/gm)].map(
       (match) => match[1]!,
     )
     expect(listed.toSorted()).toEqual(Object.keys(PACKAGE.dependencies).toSorted())
@@ -101,7 +101,7 @@ describe('Z44 what the package brings', () => {
   })
 
   test('a bill of materials can be made without a network, and names every one of them', () => {
-    // Of all: npm leaves out too much with --omit dev, namely what a tool of ours needs as well.
+    // With all dependencies: `--omit dev` also leaves out packages that a runtime dependency needs.
     const bill = JSON.parse(npm(root, 'sbom', '--sbom-format', 'cyclonedx', '--package-lock-only')) as {
       bomFormat: string
       components: Array<{ name: string; hashes?: unknown[] }>

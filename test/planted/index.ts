@@ -1,12 +1,20 @@
+import { DUCKDB_BUGS } from './duckdb.ts'
 import { ENGINE_BUGS } from './engine.ts'
+import { MANIFEST_BUGS } from './manifests.ts'
 import type { PlantedBug } from './planted-bug.ts'
+import { LAKE_BUGS } from './lake.ts'
 import { PLATFORM_BUGS } from './platform.ts'
+import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { ROW_VALUES_BUGS } from './row-values.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
+import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
 import { DESTINATION_BUGS } from './destinations.ts'
 import { SERVICE_BUGS } from './services.ts'
 import { SOFT_DELETE_BUGS } from './soft-deletes.ts'
 import { SOURCE_BUGS } from './sources.ts'
+import { SQL_DESTINATION_BUGS } from './sql-destinations.ts'
 import { STORE_BUGS } from './stores.ts'
+import { STREAM_BUGS } from './streams.ts'
 import { TABLE_BUGS } from './tables.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
@@ -16,8 +24,16 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...TABLE_BUGS,
   ...SCHEMA_CHANGE_BUGS,
   ...SOFT_DELETE_BUGS,
+  ...POSTGRES_COMMIT_BUGS,
   ...PLATFORM_BUGS,
   ...SOURCE_BUGS,
   ...DESTINATION_BUGS,
+  ...DESTINATION_SERVICE_BUGS,
+  ...SQL_DESTINATION_BUGS,
+  ...STREAM_BUGS,
+  ...LAKE_BUGS,
+  ...DUCKDB_BUGS,
+  ...ROW_VALUES_BUGS,
   ...SERVICE_BUGS,
+  ...MANIFEST_BUGS,
 ]

@@ -104,10 +104,10 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile(
-    'src/sources/kit/config-schema.ts',
+    'src/values/config-schema.ts',
     ['test/config/manifest.test.ts', 'test/config/manifest-connectors.test.ts'],
     [
-      ['a secret may stand in the manifest', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
+      ['a manifest may contain a secret', "pattern: '^\\\\$\\\\{[A-Za-z_][A-Za-z0-9_]*\\\\}$',", ''],
       ['an unknown field of a config is ignored', 'properties, additionalProperties: false, ', 'properties, '],
     ],
   ),

@@ -6,7 +6,7 @@ const POSTGRES = ['test/stores/schema/postgres.pg.test.ts']
 /** Columns that change while records land. */
 export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/tables/schema-drift.ts', SQLITE, [
-    ['a conflict is told with every page', 'if (known.ids.has(driftIdOf(item)) || ', 'if ('],
+    ['a conflict is reported with every page', 'if (known.ids.has(driftIdOf(item)) || ', 'if ('],
     [
       'frozen columns grow',
       "(this.#modes[database] ?? 'evolve') === 'evolve' || ",
@@ -90,7 +90,7 @@ export const SCHEMA_CHANGE_BUGS: readonly PlantedBug[] = [
       'if (there?.valid === true) continue',
       'if (there !== undefined) continue',
       POSTGRES,
-      'cut off',
+      'whose build was interrupted',
     ],
     ['the comment of a column is lost', 'found.comment !== null', 'found.comment === null', POSTGRES, 'invariant 14'],
   ]),

@@ -98,7 +98,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     [
       ['every key sees the lag of all consumers', 'all || owner === caller.name', 'all || owner !== null'],
       [
-        'a consumer may stand in what it may not read',
+        'a consumer may have a checkpoint in data that it may not read',
         "isList ? databaseReadScope(resource) : 'changes:read'",
         "'changes:read'",
       ],
@@ -132,14 +132,14 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/webhooks/delivery-round.ts', DELIVERY, [
     [
       'a webhook whose message waits is asked for without rest',
-      'this.#retain(rest, dead ? now : AFTER_PREDECESSOR)',
+      'this.#retain(rest, failed ? now : AFTER_PREDECESSOR)',
       'this.#retain(rest, now)',
     ],
     ['a gap in the log goes unnoticed', 'webhook.sequence < page.floor && webhook.floor !== page.floor', 'false'],
     [
       'a message is given up while nothing gets through',
-      'const dead = isExhausted && !noneSucceeded',
-      'const dead = isExhausted',
+      'const failed = isExhausted && !noneSucceeded',
+      'const failed = isExhausted',
     ],
     ['one attempt too few is made', 'RETRY_DELAYS_MS.length + 1', 'RETRY_DELAYS_MS.length'],
     [
@@ -202,7 +202,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
       ['any sync can be triggered', 'if (!webhook.syncs.includes(trigger)) throw', 'if (trigger === null) throw'],
       ['credentials of the sender are kept with the message', '.filter(([name]) => !DROPPED_HEADERS.has(name))', ''],
       [
-        'a tenant that does not exist is told apart',
+        'a tenant that does not exist gets another response',
         "return isRefusal(error) || isTenantAddressed ? 'refused' : 'failed'",
         "return isRefusal(error) ? 'refused' : 'failed'",
       ],
@@ -282,7 +282,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['test/runner/restate/turns.test.ts'],
     [
       ['a long wait is sat out', 'progress.ms <= WAIT_MAX_MS', 'progress.ms <= WAIT_MAX_MS * 1_000'],
-      ['the tries of a page begin anew with each slice', 'Math.max(0, retriesMax - tried())', 'retriesMax'],
+      ['the attempts of a page are counted from zero in each slice', 'Math.max(0, retriesMax - tried())', 'retriesMax'],
     ],
   ),
   ...inFile(
@@ -449,7 +449,7 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
     ['test/advisor/choose-strategy.test.ts'],
     [
       [
-        'a listing is told to keep its deletions',
+        'a listing keeps its deletions',
         "mode === 'replace' ? 'swept' : chooseDeletes(answers)",
         'chooseDeletes(answers)',
       ],

@@ -154,7 +154,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
       ', _owner = ${owner}, ${DELETED_AT}',
       ', ${DELETED_AT}',
       POSTGRES,
-      'comes back soft-deleted',
+      'a restored soft-deleted row belongs',
     ],
     [
       'a row that came back was only updated',
@@ -169,13 +169,6 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
       '_synced_at = w.at, _writer',
       POSTGRES,
       'a soft delete keeps',
-    ],
-    [
-      'a row that is deleted is found',
-      '_writer, _owner from ${table.live} l where',
-      '_writer, _owner from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where',
-      POSTGRES,
-      'returns unchanged',
     ],
   ]),
   ...inFile('src/stores/postgres/sweep.ts', POSTGRES, [
@@ -219,8 +212,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a setting that changed is looked up in the table of before',
-      'known.get(name)?.live !== guessed.get(name)?.live',
-      'known.get(name)?.name !== guessed.get(name)?.name',
+      'now?.live !== before?.live ||',
+      '',
       POSTGRES,
       'returns|from hard to soft',
     ],
@@ -243,7 +236,7 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
       'does not keep',
     ],
     [
-      'a setting is not told once it is gone',
+      'a setting is not committed after it was removed',
       "databases.map(({ name, deletes = 'hard' }) => [name, deletes])",
       'databases.flatMap(({ name, deletes }) => (deletes === undefined ? [] : [[name, deletes]]))',
       RUN,

@@ -37,7 +37,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       [
         'the deletions of an old state are read again from the start',
         '...(deletesCursor !== undefined && { [secondName]: deletesCursor })',
-        '',
+        '...{}',
       ],
       [
         'only the first stream gives the anchor its part',
@@ -68,7 +68,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
         'nextCursor === null ? { tailComplete: true }',
         'nextCursor === null ? { tailComplete: false }',
       ],
-      ['a forgotten place is begun anew without end', 'isWithin(RESTART_INTERVAL_MS, restartedAt, context)', 'false'],
+      [
+        'an expired cursor restarts the pass without end',
+        'isWithin(RESTART_INTERVAL_MS, restartedAt, context)',
+        'false',
+      ],
       [
         'a missing cursor is taken for the end',
         "if (nextCursor !== null && typeof nextCursor !== 'string') throw",
@@ -300,6 +304,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
         'an object and its lists may be of two versions',
         'equalsJson(stringifyJson(before), stringifyJson(after))',
         'true',
+        ['test/sources/stripe-nested-cache.test.ts'],
       ],
       [
         'the page before ends the log',
@@ -510,7 +515,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['test/sources/kafka/log.test.ts', 'test/sources/kafka/simulated.test.ts'],
     [
       [
-        'a topic that was made anew is read on',
+        'a recreated topic is read from the old offset',
         'marked === undefined || marked.timestamp === this.#marks[partition]',
         'marked === undefined || marked !== null',
       ],

@@ -33,10 +33,10 @@ function inOneProcess(project: Project, flags: readonly string[], commands: read
 }
 
 function spawned(project: Project, args: readonly string[]): Spawned {
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '', NODE_OPTIONS = '' } = process.env
   return spawnSync(process.execPath, args, {
     cwd: project.folder,
-    env: { PATH, HOME, TZ: 'UTC', TIDEMARK_KEY: KEY },
+    env: { PATH, HOME, NODE_OPTIONS, TZ: 'UTC', TIDEMARK_KEY: KEY },
     encoding: 'utf8',
   })
 }

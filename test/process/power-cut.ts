@@ -79,10 +79,10 @@ class File {
     let content = Buffer.from(this.#durable)
     const lost = random()
     for (const operation of this.#pending) {
-      const fate = random()
-      if (fate < lost) continue
+      const draw = random()
+      if (draw < lost) continue
       content =
-        operation.kind === 'written' && fate < lost + (1 - lost) / 3
+        operation.kind === 'written' && draw < lost + (1 - lost) / 3
           ? torn(content, operation, random)
           : applied(content, operation)
     }

@@ -11,7 +11,7 @@ import { readStoreFacts, type StoreFacts } from './facts.ts'
 import { cutPower, parseRecord, replayAll, type Operation } from './power-cut.ts'
 import { integrityOf } from './process-store-fixture.ts'
 
-const IMAGES = process.env['TIDEMARK_LONG'] === '1' ? 20_000 : 300
+const IMAGES = process.env['TIDEMARK_LONG'] === '1' ? 20_000 : 150
 const SEED = Number(process.env['TIDEMARK_SEED'] ?? 1)
 const WORLD = { seed: SEED, keys: 100, steps: 12, pageSize: 16 }
 

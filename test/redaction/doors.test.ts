@@ -168,7 +168,7 @@ test('XF16 the response of a webhook receiver, even if it is truncated', async (
   const send = createSender()
   onTestFinished(() => send.close())
   const answered = async (path: string): Promise<string | null> =>
-    (await send({ url: url + path, allow: ['http', 'private', 'port'], headers: {}, body: '{}' })).answer
+    (await send({ url: url + path, allow: ['http', 'private', 'port'], headers: {}, body: '{}' })).response
   expect(await answered('/')).toBe('you sent [secret]')
   expect(await answered('/long')).not.toContain(secret.slice(0, 9))
 })

@@ -200,7 +200,7 @@ export function describeRolledBack(name: string, open: () => Promise<OpenedStore
       const scene = await openRollbackFixture(open)
       await twoVersions(scene)
       const statements = [
-        "update tables.audit set actor = 'nobody'",
+        "update tables.audit set actor = 'other'",
         'delete from tables.audit',
         "delete from tables.audit where action = 'complete'",
         ...(name === 'postgres'

@@ -8,8 +8,14 @@ interface GrownStore extends Store {
   savedState(): Promise<StateText>
 }
 
+interface OptionallyGrownStore extends Store {
+  savedState?(): Promise<StateText>
+}
+
 // @ts-expect-error A method without a rule: `savedState` must declare how it is sealed before this compiles.
 SEAL_RULES satisfies SealRules<GrownStore>
+// @ts-expect-error The same for an optional method.
+SEAL_RULES satisfies SealRules<OptionallyGrownStore>
 
 ;({
   ...SEAL_RULES,
@@ -33,4 +39,13 @@ test('invariant 10: a method without a rule is not reachable through a sealed st
   } finally {
     await store.close()
   }
+})
+
+test('an optional method that a store lacks is missing from the sealed store too', async () => {
+  const { rowValues: _, ...store } = await openSqliteStore({ file: ':memory:' })
+  const sealed = sealStore(store, new KeyRing([{ id: 'k', bytes: Buffer.alloc(32, 1) }]), (bytes) =>
+    Buffer.alloc(bytes, 7),
+  )
+  expect('rowValues' in sealed).toBe(false)
+  await store.close()
 })

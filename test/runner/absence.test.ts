@@ -124,7 +124,7 @@ test.each<[string, Partial<AbsenceFacts>, string, RegExp, unknown?]>([
     /tidemark run people --backfill/,
   ],
   [
-    'nobody knows when it changed',
+    'the time of the change is unknown',
     { source: { ...HAS, updatedAt: null } },
     'left_out',
     /filter/,

@@ -3,9 +3,22 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { MemberOptions } from './fleet-member.ts'
+import { buildPackage } from '../cli/package.ts'
 
-const MEMBER = fileURLToPath(new URL('fleet-member.ts', import.meta.url))
+const MEMBER = fileURLToPath(new URL('fleet-member.mjs', import.meta.url))
+
+export interface MemberOptions {
+  readonly store: string
+  readonly continuous: number
+  readonly manual: number
+  readonly pageMs: number
+  readonly leaseTtlMs: number
+  /** Syncs that are due every half hour. */
+  readonly slots?: number
+  readonly pollMs?: number
+  /** Clock skew. */
+  readonly clockAheadMs?: number
+}
 
 export interface Line {
   readonly kind: string
@@ -26,13 +39,12 @@ export class Fleet {
     writeFileSync(this.log, '')
   }
 
-  async start(count: number, options: Omit<MemberOptions, 'log'>): Promise<void> {
+  async start(count: number, options: MemberOptions): Promise<void> {
+    const dist = join(buildPackage(), 'dist')
     for (let i = 0; i < count; i++) {
-      const member = spawn(
-        process.execPath,
-        ['--import', 'jiti/register', MEMBER, JSON.stringify({ ...options, log: this.log })],
-        { stdio: ['ignore', 'ignore', 'pipe'] },
-      )
+      const member = spawn(process.execPath, [MEMBER, JSON.stringify({ ...options, dist, log: this.log })], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
       member.stderr!.on('data', (chunk: Buffer) => (this.#errors += chunk.toString()))
       this.#members.push(member)
     }

@@ -15,7 +15,7 @@ worker.sync('careless', {
   database,
   schedule: 'continuous',
   execute: async () => {
-    void Promise.reject(new TypeError('nobody waits for me'))
+    void Promise.reject(new TypeError('this promise is not awaited'))
     void sleep(5).then(() => Promise.reject({ token: 'secret' }))
     return { changes: [], hasMore: false }
   },

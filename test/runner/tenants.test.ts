@@ -125,7 +125,7 @@ test('webhooks of every tenant are delivered, each with its own changes, includi
     holder: 'process',
     send: async ({ url, body }) => {
       sent.push([new URL(url).host, (JSON.parse(body) as { resourceId: string }).resourceId])
-      return { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
+      return { kind: 'delivered', status: 200, response: null, retryAfterMs: null }
     },
   })
   deliverers.add('acme')

@@ -158,7 +158,7 @@ export const VENDORS: readonly Vendor[] = [
       return (n) => ({
         repository: repositories[homeOf(n, records)]!,
         title: `Issue ${n}`,
-        body: `What happened to ${n}`,
+        body: `The history of ${n}`,
       })
     },
     backfill: { sync: 'list', minimum: (_, vendor) => pagesOfIssues(vendor) },

@@ -3,7 +3,7 @@ import type { Route } from '../../src/server/route.ts'
 import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
 import { makeQuarantined, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
 const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'admin']
@@ -21,6 +21,7 @@ class World {
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
     await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
+    await addDestination(stand.store, CANARY)
     return new World(stand)
   }
 
@@ -51,6 +52,7 @@ class World {
       await store.readCheckpoint({ worker: 'crm', sync: 'delta' }),
       await store.headSequence(),
       await store.apiKeys(),
+      await store.destinations(),
     ])
   }
 }
@@ -139,7 +141,8 @@ describe('Z43 every route', () => {
     for (const route of closed) {
       const { status, text } = await world.ask(route, foreign)
       expect([route.id, text.includes(CANARY)]).toEqual([route.id, false])
-      if (/:(?:database|sync|webhook|apiKey)/.test(route.path)) expect([route.id, status]).toEqual([route.id, 404])
+      if (/:(?:database|sync|destination|webhook|apiKey)/.test(route.path))
+        expect([route.id, status]).toEqual([route.id, 404])
       else expect([route.id, status]).toEqual([route.id, 200])
     }
     expect(await world.state()).toBe(before)

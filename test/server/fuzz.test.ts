@@ -146,6 +146,7 @@ test(
                     worker: 'crm',
                     sync: 'delta',
                     webhook: WEBHOOK.id,
+                    destination: 'copy',
                   } as Record<string, string>
                 )[name]!
               : encoded(value()),

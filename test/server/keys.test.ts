@@ -356,10 +356,10 @@ describe('the server', () => {
       'tidemark_http_requests_total{route="none",status="4xx"} 30',
     ])
     expect(text).toContain('tidemark_syncs{health="HEALTHY"} 1')
-    expect(text).toContain('tidemark_feed_position 2')
+    expect(text).toContain('tidemark_feed_sequence 2')
     // Another tenant sees only its own metrics.
     const foreign = await stand.get('/metrics', { key: await addKey(stand.store.forTenant('acme'), ['admin']) })
-    expect([foreign.text.includes('http_requests'), foreign.text.includes('tidemark_feed_position 0')]).toEqual([
+    expect([foreign.text.includes('http_requests'), foreign.text.includes('tidemark_feed_sequence 0')]).toEqual([
       false,
       true,
     ])
@@ -384,14 +384,14 @@ describe('the server', () => {
       firstAt: 1,
       nextAt: 1,
       lastStatus: null,
-      lastAnswer: null,
+      lastResponse: null,
     }
     await stand.store.recordDeliveries(claim, {
       progress: { ...claim.webhook, failureStreak: 3 },
       delivered: [],
       undelivered: [
-        { ...delivery, sequence: 1, dead: false },
-        { ...delivery, sequence: 2, dead: true },
+        { ...delivery, sequence: 1, failed: false },
+        { ...delivery, sequence: 2, failed: true },
       ],
     })
     await stand.store.setWebhookDisabled('wh_3', 'enough', { actor: 'test', at: 0 })
@@ -401,7 +401,7 @@ describe('the server', () => {
       'tidemark_webhooks{state="failing"} 1',
       'tidemark_webhooks{state="disabled"} 1',
       'tidemark_webhook_deliveries{state="waiting"} 1',
-      'tidemark_webhook_deliveries{state="dead"} 1',
+      'tidemark_webhook_deliveries{state="failed"} 1',
       'tidemark_webhook_behind 2',
     ])
   })

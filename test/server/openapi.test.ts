@@ -6,7 +6,7 @@ import { buildOpenApiDocument } from '../../src/server/openapi.ts'
 import { ROUTES } from '../../src/server/server.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 /** As a worker may declare it, with internal references. */
@@ -134,6 +134,7 @@ describe('AX10 A31 the OpenAPI document', () => {
     const key = await addKey(stand.store, ['admin'])
     await stand.store.putWebhook(WEBHOOK, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
+    await addDestination(stand.store, 'here')
     const document = buildOpenApiDocument(ROUTES, '0.0.0') as Body
     const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
     ajv.addSchema({ $id: 'doc', ...document })

@@ -135,7 +135,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
     await driver.cycle([upsert('a', { n: 1 })])
     await driver.begin()
     onTestFinished(stopWaiting)
-    await reload("alter system set synchronous_standby_names = 'nobody'")
+    await reload("alter system set synchronous_standby_names = 'absent'")
     const committing = driver.complete([upsert('b', { n: 2 })])
     await expect.poll(() => copy.headSequence(), { timeout: 30_000, interval: 20 }).toBe(2)
     expect(await store.headSequence()).toBe(1)
@@ -387,7 +387,7 @@ describe.skipIf(inject('postgresUrl') === '')('the feed, served from a streaming
         timeout: 30_000,
         interval: 20,
       })
-      .toEqual({ is: sql.includes('nobody') ? 'nobody' : '' })
+      .toEqual({ is: sql.includes('absent') ? 'absent' : '' })
   }
 
   async function stopWaiting(): Promise<void> {

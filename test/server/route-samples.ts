@@ -1,4 +1,4 @@
-import type { ApiKey, WebhookSettings } from '../../src/contract/index.ts'
+import type { ApiKey, Store, WebhookSettings } from '../../src/contract/index.ts'
 import type { Route } from '../../src/server/route.ts'
 
 /** Not reachable. */
@@ -23,20 +23,58 @@ export const API_KEY: Omit<ApiKey, 'tenant'> = {
   endsAt: null,
 }
 
+/** A destination that rejects the row b of things; the message and the key contain `text`. */
+export async function addDestination(store: Store, text: string): Promise<void> {
+  const claim = (await store.claimDestination('copy', { holder: 'one', ttlMs: 60_000, at: 0 }))!
+  await store.recordDestination(claim, {
+    kind: 'memory',
+    location: 'memory',
+    mode: 'mirror',
+    startedAt: 1,
+    endedAt: 2,
+    failures: 1,
+    retryAt: 3,
+    error: { code: 'DESTINATION_FAILED', message: `no ${text}` },
+    databases: [
+      {
+        database: 'things',
+        state: 'failed',
+        sequence: 0,
+        readSequence: 0,
+        committedAt: 0,
+        changes: 0,
+        loadReason: 'new',
+        failure: {
+          code: 'DESTINATION_FAILED',
+          message: `no ${text}`,
+          at: 2,
+          firstSequence: 1,
+          lastSequence: 1,
+          key: `b ${text}`,
+        },
+      },
+    ],
+    resynced: [],
+  })
+  await store.releaseDestination(claim)
+}
+
 /** For routes with a required body. */
 export const BODIES: Readonly<Record<string, object>> = {
   editWebhook: { actions: ['deleted'], dryRun: true },
   addWebhook: { url: 'https://hooks.example.com/x' },
+  consoleManifest: { source: 'stripe', config: { api_key: '${STRIPE_KEY}' }, stream: { id: 'customers' } },
   consoleCreateKey: { name: 'x', scopes: ['*:read'] },
 }
 
-/** Paths of the row b of things, the sync crm/delta, and the webhook and key above. */
+/** Paths of the row b of things, the sync crm/delta, and the destination copy, and the webhook and key above. */
 export function pathOf({ path }: Route): string {
   return path
     .replace(':database', 'things')
     .replace(':key', 'b')
     .replace(':worker', 'crm')
     .replace(':sync', 'delta')
+    .replace(':destination', 'copy')
     .replace(':webhook', WEBHOOK.id)
     .replace(':name', 'none')
     .replace(':apiKey', API_KEY.id)

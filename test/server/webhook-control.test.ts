@@ -64,23 +64,23 @@ describe('AX8 webhooks over HTTP', () => {
         enabled: true,
         disabled: null,
         state: 'enabled',
-        position: 2,
+        sequence: 2,
         behind: 0,
         waiting: 0,
-        dead: 0,
-        streak: 0,
+        failed: 0,
+        failureStreak: 0,
         retryAt: null,
         succeededAt: null,
         failedAt: null,
         lastStatus: null,
-        lastAnswer: null,
+        lastResponse: null,
       },
     ])
     expect((await desk.post(`/${added.id}/test`)).body.data).toEqual({
       messageId: expect.stringMatching(/^msg_test_/),
       delivered: true,
       status: 202,
-      answer: 'thank [31m you',
+      response: 'thank [31m you',
     })
     const [probe] = receiver.received
     expect(new Official(secret).verify(probe!.body, probe!.headers as Record<string, string>)).toMatchObject({
@@ -122,14 +122,14 @@ describe('AX8 webhooks over HTTP', () => {
       enabled: false,
       state: 'disabled',
       disabled: 'Paused by api:local.',
-      position: 0,
+      sequence: 0,
       behind: 2,
     })
-    expect((await desk.post(`/${id}/resume`)).body.data).toMatchObject({ enabled: true, disabled: null, position: 0 })
+    expect((await desk.post(`/${id}/resume`)).body.data).toMatchObject({ enabled: true, disabled: null, sequence: 0 })
     expect((await desk.post('/wh_none/pause')).status).toBe(404)
   })
 
-  test('waiting and dead deliveries are listed without records; a replay retries them, or starts earlier', async () => {
+  test('waiting and failed deliveries are listed without records; a replay retries them, or starts earlier', async () => {
     const desk = await Desk.open()
     const { store } = desk.stand
     const {
@@ -147,18 +147,23 @@ describe('AX8 webhooks over HTTP', () => {
       firstAt: 1_000,
       nextAt: 2_000,
       lastStatus: 500,
-      lastAnswer: 'no',
+      lastResponse: 'no',
     }
     const kept = [
-      { ...delivery, sequence: 1, dead: true },
-      { ...delivery, sequence: 2, dead: false, nextAt: Number.MAX_SAFE_INTEGER },
+      { ...delivery, sequence: 1, failed: true },
+      { ...delivery, sequence: 2, failed: false, nextAt: Number.MAX_SAFE_INTEGER },
     ]
     await store.recordDeliveries(claim, {
       progress: { ...claim.webhook, failureStreak: 2, disabledReason: 'gone' },
       delivered: [],
       undelivered: kept,
     })
-    expect((await desk.get(`/${id}`)).body.data).toMatchObject({ waiting: 1, dead: 1, state: 'disabled', streak: 2 })
+    expect((await desk.get(`/${id}`)).body.data).toMatchObject({
+      waiting: 1,
+      failed: 1,
+      state: 'disabled',
+      failureStreak: 2,
+    })
     const shown = {
       messageId: 'msg_1',
       database: 'things',
@@ -167,21 +172,21 @@ describe('AX8 webhooks over HTTP', () => {
       firstAt: '1970-01-01T00:00:01.000Z',
       nextAt: null,
       lastStatus: 500,
-      lastAnswer: 'no',
+      lastResponse: 'no',
     }
-    expect((await desk.get(`/${id}/dead`)).body.data).toEqual([{ ...shown, sequence: 1, dead: true }])
-    expect((await desk.get(`/${id}/deliveries`)).body.data).toEqual([{ ...shown, sequence: 2, dead: false }])
+    expect((await desk.get(`/${id}/failed`)).body.data).toEqual([{ ...shown, sequence: 1, failed: true }])
+    expect((await desk.get(`/${id}/deliveries`)).body.data).toEqual([{ ...shown, sequence: 2, failed: false }])
     expect((await desk.post(`/${id}/replay`)).body.data).toMatchObject({
       enabled: true,
       waiting: 2,
-      dead: 0,
-      position: 2,
+      failed: 0,
+      sequence: 2,
     })
-    expect((await desk.post(`/${id}/replay`, { all: true })).body.data).toMatchObject({ position: 0, waiting: 0 })
+    expect((await desk.post(`/${id}/replay`, { all: true })).body.data).toMatchObject({ sequence: 0, waiting: 0 })
     const [, newest] = await store.changes({ after: 0, limit: 9 })
     expect(
       (await desk.post(`/${id}/replay`, { since: new Date(newest!.committedAt + 1).toISOString() })).body.data,
-    ).toMatchObject({ position: 2 })
+    ).toMatchObject({ sequence: 2 })
     expect((await desk.post(`/${id}/replay`, { since: 'yesterday' })).body).toMatchObject({
       status: 400,
       message: expect.stringContaining('`since` is not an RFC 3339 time'),
@@ -227,7 +232,7 @@ describe('AX8 webhooks over HTTP', () => {
       databases: null,
       actions: ['deleted'],
       url: 'https://hooks.example.com/y',
-      position: 2,
+      sequence: 2,
     })
     expect(widened.plan.changes).toEqual([
       { what: 'url', from: 'https://hooks.example.com/x?…', to: 'https://hooks.example.com/y' },

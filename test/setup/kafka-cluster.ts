@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
  * A Kafka cluster of librdkafka's mock brokers, on free ports of this machine, spoken to by any client over the real protocol:
  * produce, fetch, seek, list offsets, consumer groups with their offsets.
  *
- * What it does not do, so that no test leans on it:
+ * It does not support the following, so no test may depend on it:
  * - nothing is on disk: a stopped cluster has forgotten everything;
  * - no compaction, and no retention by time or by setting. A partition keeps its newest 5 MiB (or 100 000 batches) and moves
  *   its low end up when more is produced: the one way to see an offset fall out of range (kafkajs answers that by a silent
@@ -17,7 +17,7 @@ import { createInterface } from 'node:readline'
  *   with four partitions;
  * - a broker that is down keeps its partitions and its groups: give them away by `setLeader` and `setCoordinator`;
  * - an offset by time is always the end;
- * - no TLS, authentication, ACLs or quotas, and no transactions from kafkajs (it is told that broker 0 is the controller);
+ * - no TLS, authentication, ACLs or quotas, and no transactions from kafkajs (the cluster reports broker 0 as the controller);
  * - a group is formed after three seconds, and a member that vanished is missed only after its session time-out: ask for the
  *   least that works, 6 s. `maxWaitTimeInMs: 100` spares five seconds at every disconnect.
  */

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import mysql from 'mysql2/promise'
@@ -19,14 +19,18 @@ export const MARIADB_HINT = 'Install MariaDB (`apt-get install mariadb-server`).
 /** A private server in its own directory, on a free local port. It ends with this process, however that ends. */
 export async function startMariadb(settings: Readonly<Record<string, string>> = {}): Promise<MariadbServer> {
   if (SERVER === null) throw new Error(`No MariaDB was found. ${MARIADB_HINT}`)
-  const home = mkdtempSync(join(tmpdir(), 'tidemark-mariadb-'))
+  const home = mkdtempSync(join(findDataFolder(settings), 'tidemark-mariadb-'))
   const data = join(home, 'data')
   const account = accountOf('mysql')
-  if (account !== null) chownSync(home, account.uid, account.gid)
+  // A server that starts removes the temporary tables in its folder, also those of another server.
+  const temporary = join(home, 'tmp')
+  mkdirSync(temporary)
+  if (account !== null) for (const folder of [home, temporary]) chownSync(folder, account.uid, account.gid)
   const installed = spawnSync(
     'mariadb-install-db',
     [
       `--datadir=${data}`,
+      `--tmpdir=${temporary}`,
       '--auth-root-authentication-method=normal',
       '--skip-test-db',
       ...(account === null ? [] : ['--user=mysql']),
@@ -40,6 +44,7 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
     port: String(port),
     'bind-address': '127.0.0.1',
     socket: join(home, 'socket'),
+    tmpdir: temporary,
     'pid-file': join(home, 'pid'),
     'innodb-flush-log-at-trx-commit': '0',
     'skip-name-resolve': '1',
@@ -79,6 +84,19 @@ export async function startMariadb(settings: Readonly<Record<string, string>> = 
       rmSync(home, { recursive: true, force: true })
     },
   }
+}
+
+const MEMORY_FOLDER = '/dev/shm'
+const MEMORY_BYTES_MIN = 4 * 2 ** 30
+
+/**
+ * In memory if there is enough: MariaDB syncs every change of a schema to disk, whatever its settings. A server that is
+ * to keep commits through a power cut is on disk.
+ */
+function findDataFolder(settings: Readonly<Record<string, string>>): string {
+  if (settings['innodb-flush-log-at-trx-commit'] === '1' || !existsSync(MEMORY_FOLDER)) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+  return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : tmpdir()
 }
 
 const WATCH = `read -r _

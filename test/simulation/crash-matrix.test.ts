@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runCrashMatrix } from '../../src/testing/simulation/crash-matrix.ts'
 
 /** Every wait is crashed at; `npm run campaign:sim` adds more pairs of them. */
-const PAIRS = Number(process.env['TIDEMARK_CRASH_PAIRS'] ?? 30)
+const PAIRS = Number(process.env['TIDEMARK_CRASH_PAIRS'] ?? 10)
 
 test('XA9 a crash at every wait of a history, at the same wait of every restart, and at pairs of waits leads to the same rows, checkpoints and feed', async () => {
   const report = await runCrashMatrix({ pairs: PAIRS })

@@ -43,10 +43,10 @@ describe('crashes', () => {
       seeds: 45,
       overrides: { rates: { crash: 0.04 } },
     })
-    expect(countOf(crashed, /^crash source\.\w+:before/)).toBeGreaterThan(5)
-    expect(countOf(crashed, /^crash store\.commit:before/)).toBeGreaterThan(5)
-    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(5)
-    expect(countOf(crashed, /^crash store\.(acquire|begin)/)).toBeGreaterThan(5)
+    expect(countOf(crashed, /^crash source\.\w+:before/)).toBeGreaterThan(1)
+    expect(countOf(crashed, /^crash store\.commit:before/)).toBeGreaterThan(1)
+    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(1)
+    expect(countOf(crashed, /^crash store\.(acquire|begin)/)).toBeGreaterThan(1)
   })
 
   test('XA11 a runner frozen for longer than its lease lands nothing after another took over', async () => {
@@ -55,14 +55,14 @@ describe('crashes', () => {
       seeds: 30,
       overrides: { rates: { freeze: 0.04 }, leaseTtlMs: 2_000, runners: 3, runnerGapMs: 500 },
     })
-    expect(countOf(frozen, /^freeze/)).toBeGreaterThan(100)
-    expect(frozen.results.filter((result) => result.stopReason === 'lease_lost').length).toBeGreaterThan(5)
+    expect(countOf(frozen, /^freeze/)).toBeGreaterThan(35)
+    expect(frozen.results.filter((result) => result.stopReason === 'lease_lost').length).toBeGreaterThan(1)
     expect(answered(frozen, 'fenced')).toBeGreaterThan(0)
   })
 
   test('a runner that receives a stop signal ends its cycle as cancelled, and the next one continues', async () => {
     const stopped = await calm({ kinds: ['replace', 'delta'], overrides: { rates: { terminate: 0.03 } } })
-    expect(countOf(stopped, /^terminate/)).toBeGreaterThan(20)
+    expect(countOf(stopped, /^terminate/)).toBeGreaterThan(7)
     expect(stopped.results.some((result) => result.stopReason === 'cancelled')).toBe(true)
     expect(stopped.results.some((result) => result.resumed && result.stopReason === 'complete')).toBe(true)
   })
@@ -73,7 +73,7 @@ describe('the store and the registry', () => {
     // Sequential requests can only be observed where one runner is at work.
     const alone = await calm({ kinds: ['replace'], overrides: { runners: 3, runnerGapMs: 500, operations: 20 } })
     const held = alone.results.filter((result) => result.stopReason === 'held')
-    expect(held.length).toBeGreaterThan(50)
+    expect(held.length).toBeGreaterThan(17)
     expect(held.every((result) => result.cycle === null && result.pages === 0)).toBe(true)
   })
 
@@ -83,14 +83,14 @@ describe('the store and the registry', () => {
       seeds: 24,
       overrides: { rates: { 'clock-step': 0.03 }, runnerSkewMs: 5_000, runners: 3, leaseTtlMs: 2_000 },
     })
-    expect(countOf(wrong, /^clock-step/)).toBeGreaterThan(50)
-    expect(wrong.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(50)
+    expect(countOf(wrong, /^clock-step/)).toBeGreaterThan(17)
+    expect(wrong.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(17)
   })
 
   test('XB3 a commit that arrives after its successor is refused and overwrites nothing', async () => {
     const late = await calm({ kinds: ['replace', 'delta'], seeds: 24, overrides: { rates: { 'applied-late': 0.15 } } })
-    expect(countOf(late, /^applied-late store\.commit/)).toBeGreaterThan(30)
-    expect(answered(late, 'conflict') + answered(late, 'fenced')).toBeGreaterThan(20)
+    expect(countOf(late, /^applied-late store\.commit/)).toBeGreaterThan(10)
+    expect(answered(late, 'conflict') + answered(late, 'fenced')).toBeGreaterThan(7)
   })
 
   test('XB4 a commit whose answer was lost is looked up: landed ones count, lost ones are sent again', async () => {
@@ -99,11 +99,11 @@ describe('the store and the registry', () => {
       seeds: 40,
       overrides: { rates: { 'applied-unknown': 0.15, 'lost-unknown': 0.15 } },
     })
-    expect(countOf(unknown, /^applied-unknown store\.commit/)).toBeGreaterThan(50)
-    expect(countOf(unknown, /^lost-unknown store\.commit/)).toBeGreaterThan(50)
+    expect(countOf(unknown, /^applied-unknown store\.commit/)).toBeGreaterThan(17)
+    expect(countOf(unknown, /^lost-unknown store\.commit/)).toBeGreaterThan(17)
     expect(
       unknown.results.filter((result) => result.stopReason === 'complete' && result.retries > 0).length,
-    ).toBeGreaterThan(20)
+    ).toBeGreaterThan(7)
   })
 
   test('XB5 an outcome that cannot be determined ends the cycle as unknown, and the next one reads the checkpoint', async () => {
@@ -130,7 +130,7 @@ describe('the store and the registry', () => {
       },
     }
     const busy = await calm({ ...quiet, overrides: { ...quiet.overrides, rates: { 'store-busy': 0.3 } } })
-    expect(countOf(busy, /^store-busy store\.commit/)).toBeGreaterThan(30)
+    expect(countOf(busy, /^store-busy store\.commit/)).toBeGreaterThan(10)
     // A page for each commit, and one that had been read ahead when the cycle ended.
     for (const result of busy.results.filter(({ stopReason }) => stopReason === 'complete'))
       expect(result.requests).toBe(result.pages)
@@ -156,7 +156,7 @@ describe('the store and the registry', () => {
     })
     const of = (sync: string): number =>
       contended.results.filter((result) => result.sync === sync && result.stopReason === 'complete').length
-    expect(Math.min(of('delta'), of('list-a'))).toBeGreaterThan(50)
+    expect(Math.min(of('delta'), of('list-a'))).toBeGreaterThan(17)
   })
 
   test('XB14 two listings without times are ordered by when they were read', async () => {
@@ -192,7 +192,7 @@ describe('the store and the registry', () => {
         runners: 2,
       },
     })
-    expect(countOf(unrenewed, /^store-unavailable store\.renew/)).toBeGreaterThan(20)
+    expect(countOf(unrenewed, /^store-unavailable store\.renew/)).toBeGreaterThan(7)
     expect(codesOf(unrenewed)).toContain('LEASE_LOST')
   })
 })
@@ -204,7 +204,7 @@ describe('pages, cursors and order', () => {
       seeds: 30,
       overrides: { rates: { 'page-repeated': 0.4 }, pageSize: 4 },
     })
-    expect(countOf(repeated, /^page-repeated/)).toBeGreaterThan(200)
+    expect(countOf(repeated, /^page-repeated/)).toBeGreaterThan(70)
     expect(codesOf(repeated)).toContain('CURSOR_STALLED')
   })
 
@@ -214,7 +214,7 @@ describe('pages, cursors and order', () => {
       seeds: 24,
       overrides: { rates: { 'late-answer': 0.3 }, deadlineMs: 15_000 },
     })
-    expect(countOf(late, /^late-answer/)).toBeGreaterThan(30)
+    expect(countOf(late, /^late-answer/)).toBeGreaterThan(10)
     expect(late.results.some((result) => result.retries > 0 && result.stopReason === 'complete')).toBe(true)
   })
 
@@ -233,7 +233,7 @@ describe('pages, cursors and order', () => {
     })
     expect(
       moving.results.filter((result) => result.sync === 'delta' && result.counts.updated > 0).length,
-    ).toBeGreaterThan(5)
+    ).toBeGreaterThan(1)
   })
 
   test('XC7 T8 ties larger than a page land completely, with no more requests than needed', async () => {
@@ -242,7 +242,7 @@ describe('pages, cursors and order', () => {
       seeds: 24,
       overrides: { granularityMs: 10_000, bulkShare: 0.3, pageSize: 2, records: 30, emptyPages: false },
     })
-    expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(5)
+    expect(tied.results.filter((result) => result.counts.created + result.counts.updated > 4).length).toBeGreaterThan(1)
   })
 
   test('XC9 the order inside a page and a tie does not matter', async () => {
@@ -259,8 +259,8 @@ describe('pages, cursors and order', () => {
       seeds: 24,
       overrides: { rates: { 'end-flag-early': 0.4, 'end-flag-never': 0.4 }, pageSize: 3, records: 20 },
     })
-    expect(countOf(flags, /^end-flag-early/)).toBeGreaterThan(50)
-    expect(countOf(flags, /^end-flag-never/)).toBeGreaterThan(50)
+    expect(countOf(flags, /^end-flag-early/)).toBeGreaterThan(17)
+    expect(countOf(flags, /^end-flag-never/)).toBeGreaterThan(17)
   })
 
   test('XC13 a repeated cursor is detected, and the cycle fails', async () => {
@@ -278,8 +278,8 @@ describe('pages, cursors and order', () => {
       seeds: 30,
       overrides: { rates: { 'empty-page': 0.4, 'short-page': 0.3 }, emptyPages: true, lagMs: 3_000 },
     })
-    expect(countOf(empty, /^empty-page/)).toBeGreaterThan(60)
-    expect(countOf(empty, /^short-page/)).toBeGreaterThan(60)
+    expect(countOf(empty, /^empty-page/)).toBeGreaterThan(21)
+    expect(countOf(empty, /^short-page/)).toBeGreaterThan(21)
   })
 
   test('XC24 a source whose clock steps back within its declared limit loses nothing: newer content with an older time lands', async () => {
@@ -332,7 +332,7 @@ describe('pages, cursors and order', () => {
       },
       beforeHeal: (world) => world.setClocks(0),
     })
-    expect(jumped.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(15)
+    expect(jumped.results.filter((result) => result.stopReason === 'complete').length).toBeGreaterThan(5)
   })
 
   test('T6 a crash between two pages leaves no frontier in the range that is not safe yet', async () => {
@@ -341,7 +341,7 @@ describe('pages, cursors and order', () => {
       seeds: 30,
       overrides: { lagMs: 20_000, rates: { crash: 0.04 }, pageSize: 2, records: 20, operations: 40, gapMs: 3_000 },
     })
-    expect(countOf(crashed, /^crash/)).toBeGreaterThan(60)
+    expect(countOf(crashed, /^crash/)).toBeGreaterThan(21)
   })
 })
 
@@ -354,7 +354,7 @@ describe('deletes and replace cycles', () => {
     })
     expect(
       interrupted.results.filter((result) => result.resumed && result.stopReason === 'complete').length,
-    ).toBeGreaterThan(20)
+    ).toBeGreaterThan(7)
   })
 
   test.each([
@@ -362,10 +362,10 @@ describe('deletes and replace cycles', () => {
     ['XE4 a listing that omits most rows by mistake', 'most'],
   ] as const)('%s deletes nothing and is reported', async (_, lie) => {
     const lied = await calm({ kinds: ['lie'], seeds: 20, overrides: { omission: lie, rates: { 'listing-lie': 0.6 } } })
-    expect(countOf(lied, /^listing-lie/)).toBeGreaterThan(20)
+    expect(countOf(lied, /^listing-lie/)).toBeGreaterThan(7)
     expect(
       lied.results.filter((result) => result.error?.code === 'MASS_DELETE' && result.counts.swept === 0).length,
-    ).toBeGreaterThan(20)
+    ).toBeGreaterThan(7)
   })
 
   test('XE6 a row that the delta lands behind the current key of a listing is not swept', async () => {
@@ -384,7 +384,7 @@ describe('deletes and replace cycles', () => {
         deletions: 'none',
       },
     })
-    expect(swept.results.reduce((sum, result) => sum + result.counts.swept, 0)).toBeGreaterThan(15)
+    expect(swept.results.reduce((sum, result) => sum + result.counts.swept, 0)).toBeGreaterThan(5)
   })
 
   test('XE6 a row that was deleted and recreated unchanged is not swept by a running listing', async () => {
@@ -415,7 +415,7 @@ describe('deletes and replace cycles', () => {
       seeds: 40,
       overrides: { deletions: 'apart', deleteShare: 0.4, records: 5, operations: 60, gapMs: 1_500, lagMs: 3_000 },
     })
-    expect(reborn.results.reduce((sum, result) => sum + result.counts.deleted, 0)).toBeGreaterThan(20)
+    expect(reborn.results.reduce((sum, result) => sum + result.counts.deleted, 0)).toBeGreaterThan(7)
   })
 
   test('XE9 deleted rows stay deleted through crashes', async () => {
@@ -431,6 +431,6 @@ describe('deletes and replace cycles', () => {
         rates: { crash: 0.03 },
       },
     })
-    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(2)
+    expect(countOf(crashed, /^crash store\.commit:after/)).toBeGreaterThan(1)
   })
 })

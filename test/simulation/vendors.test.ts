@@ -4,7 +4,9 @@ import { stripeInvoices } from '../../src/testing/simulation/vendors/stripe.ts'
 import { listWorlds } from '../../src/testing/simulation/vendors/vendor-config.ts'
 
 /** Enough for every vendor, kind of world and kind of fault; `npm run campaign:sim` runs more. */
-const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 200)
+const SEEDS = Number(process.env['TIDEMARK_VENDOR_SEEDS'] ?? 120)
+/** Few of the first worlds cache a page of a nested list. */
+const NESTED_SEEDS = Math.max(50, Math.ceil(SEEDS / 4))
 
 test(
   'no invariant is broken in worlds of any vendor',
@@ -32,12 +34,12 @@ test(
 
 test('N43 no invariant is broken where pages of nested lists come from a cache', async () => {
   const report = await simulateVendors({
-    seeds: Math.ceil(SEEDS / 4),
+    seeds: NESTED_SEEDS,
     vendors: ['stripe'],
     overrides: { stream: stripeInvoices, vendorLatencyMs: [2, 30], records: 6, rates: { 'cached-nested-page': 0.5 } },
   })
   expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
-  expect(report.faultsByPlace['cached-nested-page']!['fetch nested answer']).toBeGreaterThan(SEEDS / 4)
+  expect(report.faultsByPlace['cached-nested-page']!['fetch nested answer']).toBeGreaterThan(NESTED_SEEDS)
 }, 3_600_000)
 
 test('no invariant is broken in worlds of OData services', async () => {

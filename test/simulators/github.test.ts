@@ -144,7 +144,7 @@ describe('the limits of a github query', () => {
       'INVALID_CURSOR_ARGUMENTS',
       '`x` does not appear to be a valid cursor.',
     ],
-    ['{ user(login: "nobody") { login } }', 'NOT_FOUND', "Could not resolve to a User with the login of 'nobody'."],
+    ['{ user(login: "absent") { login } }', 'NOT_FOUND', "Could not resolve to a User with the login of 'absent'."],
     [
       `{ nodes(ids: [${Array.from({ length: 101 }, () => '"x"').join(',')}]) { id } }`,
       'ARGUMENT_LIMIT',

@@ -22,9 +22,9 @@ import {
   type AccountName,
 } from '../../simulators/src/index.ts'
 
-type Asked = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
+type StreamWithLookup = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
 
-const STREAMS: Record<string, readonly [AccountName, string, Asked]> = {
+const STREAMS: Record<string, readonly [AccountName, string, StreamWithLookup]> = {
   airtable: ['airtable', 'Tasks', airtable({ baseId: 'appSimulated00001', token: 'K' }).table('Tasks')],
   'github repositories': ['github', 'repository', github({ token: 'K' }).repositories],
   'github issues': ['github', 'issue', github({ token: 'K' }).issues],

@@ -13,7 +13,7 @@ const DESCRIPTORS = Object.values<SourceDescriptor>(SOURCES)
 
 describe('the registry', () => {
   test('is generated from the folders; `npm run sources` regenerates it', () => {
-    execFileSync(process.execPath, ['scripts/source-registry.mjs', '--check'], { cwd: ROOT, stdio: 'pipe' })
+    execFileSync(process.execPath, ['scripts/write-registries.mjs', '--check'], { cwd: ROOT, stdio: 'pipe' })
     const folders = readdirSync(FOLDER, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     expect(Object.keys(SOURCES)).toEqual(
       folders
@@ -37,10 +37,15 @@ describe('the registry', () => {
 
 describe.each(DESCRIPTORS)('$name', ({ name, config }) => {
   test('its descriptor imports the source and other packages only when it is opened', () => {
-    const code = readFileSync(join(FOLDER, name, 'descriptor.ts'), 'utf8')
-    const imported = [...code.matchAll(/^import (?!type\b)[^'"]*['"]([^'"]+)['"]/gm)].map(([, target]) => target!)
+    const importsOf = (file: string): string[] =>
+      [...readFileSync(join(FOLDER, name, file), 'utf8').matchAll(/^import (?!type\b)[^'"]*['"]([^'"]+)['"]/gm)].map(
+        ([, target]) => target!,
+      )
+    const imported = importsOf('descriptor.ts')
     expect(imported.length).toBeGreaterThan(0)
-    expect(imported.filter((target) => !/^\.\.\/|^node:|^\.\/stream-schema\.ts$/.test(target))).toEqual([])
+    const schemas = imported.filter((target) => /^\.\/[a-z-]+-schema\.ts$/.test(target))
+    const all = [...imported.filter((target) => !schemas.includes(target)), ...schemas.flatMap(importsOf)]
+    expect(all.filter((target) => !/^\.\.\/|^node:/.test(target))).toEqual([])
   })
 
   test('an unknown field of its config is refused with a suggestion', () => {

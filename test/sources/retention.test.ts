@@ -17,7 +17,7 @@ test.each([
   ],
   ['HubSpot: the archive', hubspot({ accessToken: 'T' }).contacts.delta, 90 * DAY],
   [
-    'ServiceNow: the audit, as far as nobody says otherwise',
+    'ServiceNow: the audit, by default',
     servicenow({ instanceUrl: 'https://x.example', user: 'U', password: 'P' }).table('incident').delta,
     30 * DAY,
   ],

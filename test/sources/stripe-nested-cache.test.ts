@@ -103,6 +103,24 @@ describe('a cached page of a nested list', () => {
   })
 })
 
+test('N43 an object that changes while its lists are read is landed in one version', async () => {
+  const id = vendor.create('invoice', { number: 'one', lines: lines(25, 'one') })
+  stage.pass(MINUTE)
+  let isChanged = false
+  const result = await stage.backfill({
+    spoil(body, { pathname }) {
+      if (isChanged || !pathname.endsWith('/invoices')) return body
+      // This response is of the old version, and the rest of the list of the new one.
+      isChanged = true
+      vendor.update('invoice', id, { number: 'two', lines: lines(25, 'one').with(20, lines(1, 'two')[0]!) })
+      return body
+    },
+  })
+  expect(result).toMatchObject({ stopReason: 'complete', error: null })
+  const [{ number, lines: list }] = Object.values(await stage.rows()) as unknown as [Invoice]
+  expect([isChanged, number, list.data[20]?.description]).toEqual([true, 'two', 'two'])
+})
+
 test('N43 the first items of a list may be expanded although later ones are not', async () => {
   vendor.create('invoice', {
     lines: Array.from({ length: 25 }, (_, n) => ({ amount: n, price: `price_${n}`, description: 'x' })),

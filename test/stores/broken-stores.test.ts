@@ -10,13 +10,13 @@ import { openHarnessOf, type SqliteModules } from './sqlite-harness.ts'
 
 describe('the store suite', () => {
   test('passes the store that is not broken, loaded in the same way as the broken ones', async () => {
-    await using modules = await loadPatched([])
+    const modules = await loadPatched([])
     const named = new Set(faults.flatMap((fault) => fault.caughtBy).flatMap(casesNamed))
     for (const storeCase of named) expect(await failureOf(storeCase, modules), storeCase.name).toBe(null)
   })
 
   test.for(faults)('catches a store that $name', async (fault) => {
-    await using modules = await loadPatched(fault.patches ?? [])
+    const modules = await loadPatched(fault.patches ?? [])
     for (const name of fault.caughtBy) {
       const failures = await Promise.all(casesNamed(name).map((storeCase) => failureOf(storeCase, modules, fault.wrap)))
       // The failure must be an assertion: a store that throws everywhere would prove nothing about the case.

@@ -224,9 +224,9 @@ function actionsOf(store: Store, holder: string, random: () => number): Array<()
         attempts: 1,
         firstAt: START,
         nextAt: START,
-        dead: false,
+        failed: false,
         lastStatus: null,
-        lastAnswer: null,
+        lastResponse: null,
       }))
       await store.recordDeliveries(claim, { progress: PROGRESS, delivered: [], undelivered })
       await store.recordDeliveries(claim, { progress: PROGRESS, delivered: [2, 3, 1], undelivered: [] })
@@ -277,7 +277,7 @@ const PROGRESS: WebhookProgress = {
   succeededAt: null,
   failedAt: null,
   lastStatus: null,
-  lastAnswer: null,
+  lastResponse: null,
   disabledReason: null,
 }
 

@@ -52,7 +52,7 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
           succeededAt: null,
           failedAt: null,
           lastStatus: null,
-          lastAnswer: null,
+          lastResponse: null,
           disabledReason: null,
         },
         delivered: [],
@@ -66,9 +66,9 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
             attempts: 0,
             firstAt: null,
             nextAt: 1,
-            dead: false,
+            failed: false,
             lastStatus: null,
-            lastAnswer: null,
+            lastResponse: null,
           },
         ],
       })
@@ -157,7 +157,7 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
       'reset tidemark.tenant',
       "set tidemark.tenant = ''",
       leftOver,
-      "set tidemark.tenant = 'nobody'",
+      "set tidemark.tenant = 'absent'",
     ]) {
       await role.query(prepare)
       for (const name of names)

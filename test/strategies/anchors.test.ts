@@ -37,7 +37,7 @@ describe('T9 F8 where a walk has arrived', () => {
     // Vanished, one here and two there.
     ['x b c e f i', true],
     ['x f g h i j', true],
-    // Four are too few, and whatever else comes between them begins anew.
+    // Four are too few, and any other item between them restarts the count.
     ['x a b c d', false],
     ['a b c x d e', false],
     ['a b c x d e f g h', true],

@@ -74,7 +74,7 @@ describe('the anchor', () => {
     expect(await cycle(delta)).toMatchObject({ stopReason: 'error', error: { code: 'HISTORY_LOST' } })
   })
 
-  test('D5 as a control: whoever notes an empty id is refused by the source from then on', async () => {
+  test('D5 as a control: a source that stores an empty id is refused from then on', async () => {
     const planted: Execute<{ cursor: string }> = async (given) => {
       if (given === undefined) return { changes: [], hasMore: false, nextState: { cursor: log.newest()?.id ?? '' } }
       return {
@@ -124,7 +124,7 @@ describe('the anchor', () => {
     expect(await run('after')).toBe(false)
   })
 
-  test('XC34 an anchor that others may still show below is waited for, so that a backfill after it lists what those tell', async () => {
+  test('XC34 an anchor is taken only when no earlier event can still appear, so that a backfill after it lists the changes of those events', async () => {
     log.change('young')
     const young = await cycle(feedOf(log), { afterMs: SECOND })
     expect(young.endedAt - young.startedAt).toBeGreaterThan(8 * SECOND)
@@ -206,7 +206,7 @@ describe('pages of events', () => {
     expect((await scene.feed()).find(({ key }) => key === 'b')?.upstreamAt).toMatch(/^2026-03-01T00:05:00/)
   })
 
-  test('XC33 events of one second keep the order of the log, also across pages: deleted and made anew, it lives', async () => {
+  test('XC33 events of one second keep the order of the log, also across pages: an object that was deleted and recreated exists', async () => {
     for (const limit of [1, 2, 100]) {
       scene = await EngineFixture.open()
       log = new EventLog(scene.clock)
@@ -352,7 +352,7 @@ describe('young events', () => {
     expect(await run(0)).toBe(false)
   })
 
-  test('an event is not passed because an older one stands behind it in the log', async () => {
+  test('an event is not skipped because an older one follows it in the log', async () => {
     const at = (ageMs: number): number => Math.floor((scene.clock.now() - ageMs) / 1_000)
     let young = true
     const delta = feedOf(log, {

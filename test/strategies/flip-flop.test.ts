@@ -110,7 +110,7 @@ describe('two streams of one sync', () => {
     expect(phases).toEqual(new Set(['delta', 'deletes']))
   })
 
-  test('XE10 a delete that shows up late does not touch a row that was made anew since', async () => {
+  test('XE10 a delete that becomes visible late does not touch a row that was recreated since', async () => {
     table.put('a')
     table.put('b')
     await cycle(connector())
@@ -178,7 +178,7 @@ describe('two streams of one sync', () => {
     ])
   })
 
-  test('a stream that says there is more and forgets its state is told so', async () => {
+  test('a stream that reports more pages without a state fails with that reason', async () => {
     expect(
       await cycle(
         flipFlop({

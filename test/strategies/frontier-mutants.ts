@@ -19,7 +19,7 @@ export interface FrontierMutant {
     readonly from: string
     readonly to: string
   }>
-  /** What is wrong with this frontier, and in how many worlds it was found; null when nothing is. */
+  /** The fault of this frontier, and the number of worlds that found it; null when there is none. */
   find(make: Frontier, worldsMax?: number): Promise<Finding | null>
 }
 

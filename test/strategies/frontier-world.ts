@@ -209,7 +209,7 @@ class World {
 
   async #rest(sync: string): Promise<void> {
     this.#chosen = sync
-    // What was under way is over by then, and so is every lease.
+    // Requests in progress have ended by then, and so has every lease.
     const from = (this.#nobodyBeginsUntil = this.#scheduler.now + HOUR)
     await this.#until(
       () => (this.#completed.get(sync) ?? 0) >= from,
@@ -275,7 +275,7 @@ class World {
     runner: { process: SimulatedProcess; lives: number; stopping: AbortController | null },
   ): Promise<void> {
     const { process } = runner
-    const clock = new VirtualClock(process, (ms) => this.#break(`somebody slept ${ms} ms`))
+    const clock = new VirtualClock(process, (ms) => this.#break(`a process slept ${ms} ms`))
     const store = createFaultyStore(this.#store, {
       process,
       faults: this.#faults,
@@ -435,7 +435,7 @@ class World {
     if (cutShort !== undefined) cutShort.commits++
     const state = move.state === null ? null : (JSON.parse(move.state) as FrontierState)
     const tops = this.#tops[sync]!
-    // In replace mode the last look at the top is what the sweep stands on.
+    // In replace mode the sweep depends on the last read of the top.
     if (sync === 'verify' && move.kind === 'continue') return
     if (sync !== 'verify' && state?.tailComplete !== true) return
     const top = sync === 'verify' ? tops.at(-1) : tops.find(({ at }) => at >= state!.checkedAt)

@@ -6,7 +6,7 @@ import { runCampaign } from './frontier-world.ts'
 const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 40)
 const FIRST_SEED = Number(process.env['TIDEMARK_FIRST_SEED'] ?? 1)
 
-/** Told after so many: a long campaign is not silent until its end. */
+/** Progress is printed after this many worlds, so that a long campaign is not silent until its end. */
 const BLOCK = 500
 
 test(

@@ -123,7 +123,7 @@ describe('the tail', () => {
 
   test('F17 SX3 SD4: no pages of known items end backfill; only the end of the list does', async () => {
     await settle()
-    // The hand of an operator: backfill begins anew over a list of which every item is known.
+    // By an operator: backfill starts again over a list whose items are all known.
     const { headItemId, anchors } = await committed()
     list.limit = 3
     await setState(scene, { phase: 'backfill', headItemId, anchors, checkedAt: scene.clock.now(), tailComplete: false })
@@ -152,7 +152,7 @@ describe('the tail', () => {
     expect(await run()).toMatchObject({ stopReason: 'complete', counts: { created: 35 } })
   })
 
-  test('a clock that was set back keeps nobody from looking at the head', async () => {
+  test('a clock that was set back does not prevent reads of the head', async () => {
     await run({ pagesMax: 1 })
     scene.clock.step(-24 * HOUR)
     await run({ pagesMax: 2 })
@@ -237,7 +237,7 @@ describe('the head', () => {
     broken = false
     expect(await run()).toMatchObject({ stopReason: 'complete', resumed: true, pages: 2 })
     expect((await committed()).pass).toBeUndefined()
-    // What came after its first page is looked for from then on.
+    // Items that came after its first page are searched from then on.
     expect((await committed()).checkedAt).toBe(startedAt)
     expect(list.takeAsked()).toEqual(['forward null', 'forward 51', 'forward 41'])
   })
@@ -403,7 +403,7 @@ describe('the end of a pass', () => {
     },
   )
 
-  test('T9 XC29: a pass whose place was forgotten begins anew, and the anchor of before it is still in force', async () => {
+  test('T9 XC29: a pass whose cursor expired starts again, with the anchor from before it', async () => {
     await settle()
     list.tokenMs = HOUR
     list.add(...numbered('b', 35))
@@ -425,7 +425,7 @@ describe('the end of a pass', () => {
     await expectAll()
   })
 
-  test('XC29: a backfill whose place was forgotten begins anew at the top, and its tail is complete only at the end', async () => {
+  test('XC29: a backfill whose cursor expired starts again at the top, and its tail is complete only at the end', async () => {
     list.tokenMs = HOUR
     await run({ pagesMax: 2 })
     await run({ afterMs: 2 * HOUR, pagesMax: 1 })
@@ -704,7 +704,7 @@ describe('what it refuses', () => {
   })
 })
 
-test('S35 the guide tells of every field of the state and every word a pass ends with', () => {
+test('S35 the guide describes every field of the state and every end reason of a pass', () => {
   const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/frontier.md'), 'utf8')
   const source = readFileSync(join(import.meta.dirname, '../../src/strategies/frontier.ts'), 'utf8')
   const [, fields = ''] = /export interface FrontierState[^{]*\{([\s\S]*?)\n\}/.exec(source)!

@@ -272,7 +272,7 @@ describe('the horizon', () => {
     ])
   })
 
-  test('XC18 a position from the year 2999 is set back to the horizon, its id is forgotten, and somebody is told', async () => {
+  test('XC18 a cursor from the year 2999 is set back to the horizon, its id is dropped, and a warning is logged', async () => {
     fill(3)
     const delta = keysetOf(table)
     await cycle(delta)
@@ -352,7 +352,7 @@ describe('the horizon', () => {
       })
     const scenario = async (execute: Execute<any>): Promise<string[]> => {
       fill(3)
-      // What the source calls now is an hour behind what we do.
+      // The source's clock is an hour behind ours.
       table.clockErrorMs = -HOUR
       table.put('late', { lateMs: 8 * SECOND })
       scene.clock.step(SECOND)
@@ -413,7 +413,7 @@ describe('the horizon', () => {
     })
   })
 
-  test("a horizon that somebody wrote into the state cannot be later than the cycle's own", async () => {
+  test("a horizon that an operator wrote into the state cannot be later than the cycle's own", async () => {
     fill(1)
     table.put('fresh')
     await setState(scene, { cursorTimestamp: null, cursorId: null, untilMs: scene.clock.now() + HOUR })
@@ -553,7 +553,7 @@ describe("the end of the pages is the source's own rule", () => {
       { ...incremental, sync: 'flag' },
     )
     expect(await scene.keys()).toHaveLength(3)
-    // Of a replace cycle two answers in a row have to claim the end.
+    // In a replace cycle two consecutive responses have to claim the end.
     await cycle(
       answering(
         [
@@ -680,7 +680,7 @@ describe('what a source sends is not trusted', () => {
     ).toMatchObject({ error: { code: 'SOURCE_INVALID' } })
   })
 
-  test("bytes, and not somebody's alphabet: B before a, ｆ before 𝑎", async () => {
+  test('by bytes, not by a locale: B before a, ｆ before 𝑎', async () => {
     expect(await cycle(sends([row('B'), row('a'), row('ä'), row('ｆ'), row('𝑎')]))).toMatchObject({
       counts: { created: 5 },
     })

@@ -44,7 +44,7 @@ describe('a token', () => {
     expect((await scene.checkpoint()).committed).toBeNull()
   })
 
-  test.each([[null], [undefined]])('N46 absence, told as %o, is the end', async (next) => {
+  test.each([[null], [undefined]])('N46 a missing token, as %o, is the end', async (next) => {
     expect(await cycle(token({ read: async () => ({ changes: [upsert('a')], next }) }))).toMatchObject({ pages: 1 })
   })
 
@@ -67,7 +67,7 @@ describe('a token', () => {
     expect(await cycle(iterated)).toMatchObject({ stopReason: 'complete', counts: { created: 6 } })
   })
 
-  test('XC15 an empty string is a token; as a control, whoever asks for truth loses the rest', async () => {
+  test('XC15 an empty string is a token; as a control, a test for truthiness loses the rest', async () => {
     const pages = [{ changes: [upsert('a'), upsert('b')], next: '' }, { changes: [upsert('c')] }]
     const asked: unknown[] = []
     const read = async ({
@@ -88,7 +88,7 @@ describe('a token', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('an incremental sync begins anew each cycle, not with the last token of the one before', async () => {
+  test('an incremental sync starts again each cycle, not with the last token of the one before', async () => {
     const asked: Array<string | undefined> = []
     const execute = listed(3, asked)
     await cycle(execute, { mode: 'incremental' })
@@ -164,7 +164,7 @@ describe('a token', () => {
 
   test('T7 two ends of a list confirm each other after the same item', async () => {
     const rows = names(6)
-    // Of the second page: empty, full and at its end, and only then as it is.
+    // The second page: empty, full and at its end, and only then as it is.
     const wrong = [
       { changes: [], next: null },
       { changes: rows.slice(2, 4).map(upsert), next: null },
@@ -279,7 +279,7 @@ describe.each([
     list = new MovingList()
   })
 
-  test('N74 N85 reads a list that stands still twice, and lands it once', async () => {
+  test('N74 N85 reads an unchanged list twice, and lands it once', async () => {
     expect(await cycle(list[way]())).toMatchObject({ stopReason: 'complete', counts: { created: 30, unchanged: 30 } })
     expect(list.calls).toBe(8)
     expect(await scene.feed()).toHaveLength(30)
@@ -291,7 +291,7 @@ describe.each([
     expect(list.calls).toBe(3)
   })
 
-  test('XC4 a row that goes before the position moves another out of sight: it is found again, and nobody alive is swept', async () => {
+  test('XC4 a row that is deleted before the cursor shifts another one out of the pages: it is found again, and no live row is swept', async () => {
     for (const totals of [false, true]) {
       scene = await EngineFixture.open()
       list = new MovingList()
@@ -323,7 +323,7 @@ describe.each([
     expect(list.rows).toContain('n010')
   })
 
-  test('XC4 a list that never stands still is given up after five passes, and nothing is swept', async () => {
+  test('XC4 a list that keeps changing fails after five passes, and nothing is swept', async () => {
     await cycle(list[way]())
     let fresh = 0
     list.meanwhile = (call) => {
@@ -383,7 +383,7 @@ describe.each([
     },
   )
 
-  test('an empty list is one that stands still', async () => {
+  test('an empty list counts as unchanged', async () => {
     list.rows = []
     expect(await cycle(list[way]())).toMatchObject({ stopReason: 'complete', pages: 2 })
   })

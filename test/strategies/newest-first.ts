@@ -9,13 +9,13 @@ import {
 
 export interface Entry {
   readonly id: string
-  /** Where it stands in the list; a source may keep this to itself. */
+  /** Its rank in the list; a source need not report it. */
   readonly at: number
   /** Since when it has been in the list without a break, wherever it stood. */
   readonly since: number
 }
 
-/** A list of bookmarks: newest first, nothing is ever put in between, and whatever is bookmarked again stands at the top. */
+/** A list of bookmarks: newest first, no item is ever inserted in between, and an item that is bookmarked again is at the top. */
 export class NewestFirst {
   readonly #clock: Clock
   readonly #places = new Map<string, { at: number; since: number }>()
@@ -23,7 +23,7 @@ export class NewestFirst {
   /** How long a token of the next page holds. */
   tokenMs = Number.POSITIVE_INFINITY
   limit = 10
-  /** What was asked, in order. */
+  /** The requests, in order. */
   readonly asked: Array<Pick<FetchContext, 'cursor' | 'sinceItemId' | 'phase'>> = []
 
   constructor(clock: Clock, ...ids: string[]) {
@@ -65,7 +65,7 @@ export class NewestFirst {
     return { items, nextCursor: rest.length > items.length ? `${items.at(-1)!.at}@${this.#clock.now()}` : null }
   }
 
-  /** What was asked since the last time, as `forward null`. */
+  /** The requests since the last call, as `forward null`. */
   takeAsked(): string[] {
     return this.asked
       .splice(0)
@@ -73,7 +73,7 @@ export class NewestFirst {
   }
 }
 
-/** A sync of the list, whose items do not show their order unless told to. */
+/** A sync of the list, whose items do not show their order by default. */
 export function frontierOf(
   list: NewestFirst,
   options: Partial<FrontierOptions<Entry>> = {},

@@ -32,7 +32,7 @@ class World {
     log.push({ key, value: this.random.next() < 0.3 ? null : this.int(3), place: '' })
   }
 
-  /** What is no longer the last of its key goes, and leaves a gap. Tombstones stay, as they do for a day. */
+  /** A message that is no longer the last of its key is removed and leaves a gap. Tombstones stay, as they do for a day. */
   compact(): void {
     for (const log of this.partitions) {
       const last = new Map(log.map((entry, at) => [entry?.key, at]))
@@ -176,7 +176,7 @@ describe('worlds of a log', () => {
     }
     await runs(plans.delta, true)
     await runs(plans.delta, true)
-    // What retention took without a word of it lives on, as it does for whoever reads a log; the rest is exact.
+    // Rows of messages that retention deleted stay, as for every reader of a log; the rest is exact.
     const rows = await scene.rows()
     for (const [key, row] of Object.entries(world.truth())) expect(rows[key], key).toEqual(row)
     const dead = [...world.partitions.entries()].flatMap(([partition, log]) =>

@@ -114,7 +114,7 @@ describe('offsets', () => {
     log.partitions[0]!.push('e', 'f')
     log.low[0] = 4
     await lost('begins at 4')
-    // Exactly where it stands is not lost.
+    // Exactly at the offset, nothing is lost.
     log.low[0] = 3
     expect((await cycle(log.options(), state)).keys).toEqual(['e', 'f'])
     // Deletions that are forgotten are the engine's to notice, by the time of the last complete cycle.
@@ -131,7 +131,7 @@ describe('offsets', () => {
       expect((await offsets(log.options())(undefined, contextOf({ mode }))).isLog).toBe(true)
   })
 
-  test('in replace mode a log that was made anew meanwhile makes the cycle begin again', async () => {
+  test('in replace mode a log that was recreated meanwhile restarts the cycle', async () => {
     const log = new ToyLog(['a', 'b', 'c', 'd'])
     const execute = offsets(log.options())
     const { nextState } = await execute(undefined, contextOf({ mode: 'replace' }))
@@ -154,7 +154,7 @@ describe('offsets', () => {
       read: async (query, context) => {
         handed.push(query.marks)
         const answer = await log.options().read(query, context)
-        // Of the second one nothing is known.
+        // The second one is unknown.
         return {
           ...answer,
           marks: Object.fromEntries(
@@ -198,7 +198,7 @@ describe('offsets', () => {
   test.each([
     ['backwards', { 0: '0' }],
     ['beyond the end', { 0: '9' }],
-    ['a partition nobody asked for', { 5: '1' }],
+    ['a partition that was not requested', { 5: '1' }],
   ])('an answer that leads %s is refused', async (_, next) => {
     const options = { ...new ToyLog(['a', 'b', 'c']).options(), read: async () => ({ messages: [], next }) }
     await expect(cycle(options, { offsets: { 0: '1' }, readAt: '2026-01-01T00:00:00Z' })).rejects.toMatchObject({

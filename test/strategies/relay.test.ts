@@ -26,7 +26,7 @@ function upsert(key: string): Change {
   return { type: 'upsert', key, record: { key } }
 }
 
-/** A page of a list, in a connection's words; cursors mean nothing to anybody else. */
+/** A page of a list in the terms of a connection; cursors are opaque to all others. */
 function connection(
   list: readonly string[],
   after: string | null,
@@ -46,7 +46,7 @@ function connection(
 const names = (count: number, prefix = 'n'): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(3, '0')}`)
 
-/** What a strategy hands from page to page. */
+/** The state that a strategy passes from page to page. */
 function watched<State>(
   execute: Execute<State>,
   seen: Array<{ hasMore: boolean; nextState: State | undefined }>,
@@ -72,7 +72,7 @@ describe('a connection', () => {
     expect(asked).toEqual([null, 'cursor:100', 'cursor:200'])
   })
 
-  test('N65 the last page leaves no state; an incremental sync is left with one that begins anew', async () => {
+  test('N65 the last page leaves no state; an incremental sync keeps one that starts again', async () => {
     const seen: Array<{ hasMore: boolean; nextState: RelayState | undefined }> = []
     const execute = watched(
       relay({
@@ -323,7 +323,7 @@ describe('a connection inside a connection', () => {
     expect(await scene.keys()).toEqual(forge.truth())
   })
 
-  test('N65 an incremental sync begins anew each cycle', async () => {
+  test('N65 an incremental sync starts again each cycle', async () => {
     forge.repos.set('A', names(101, 'a')).set('B', []).set('C', [])
     const execute = forge.execute()
     await cycle(execute, { mode: 'incremental' })

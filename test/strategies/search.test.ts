@@ -146,7 +146,7 @@ describe('a search by time', () => {
     expect(await scene.rows()).toEqual(index.truth())
   })
 
-  test('XC18 a cursor from the future is set back to the horizon, and somebody is told', async () => {
+  test('XC18 a cursor from the future is set back to the horizon, and a warning is logged', async () => {
     await setState(scene, { phase: 'delta', cursorMs: Date.parse('2999-01-01T00:00:00Z') })
     const { startedAt } = await cycle(searchOf(index))
     expect(await state()).toEqual({ phase: 'delta', cursorMs: startedAt - LAG })
@@ -413,7 +413,7 @@ describe('a deadlock', () => {
         touched = true
         const at = scene.clock.now()
         index.put(items[3]!.id, { at })
-        // What was found by its old time is sent with its new one.
+        // A record that was found by its old time is sent with its new one.
         return { items: items.map((item, place) => (place === 3 ? { ...item, modifiedMs: at } : item)) }
       },
     })

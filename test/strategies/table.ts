@@ -10,11 +10,11 @@ export interface TableRow {
 
 interface Stored extends TableRow {
   readonly visibleAt: number
-  /** What a search still finds until the newer version can be found. */
+  /** The version that a search still returns until the newer one is visible. */
   readonly before: Stored | undefined
 }
 
-/** A table of somebody else: sorted by (at, id), with an index that may lag and a clock that may be wrong. */
+/** A table of another system: sorted by (at, id), with an index that may lag and a clock that may be wrong. */
 export class Table {
   readonly #clock: Clock
   readonly #rows = new Map<string, Stored>()

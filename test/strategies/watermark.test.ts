@@ -124,7 +124,7 @@ describe('the state', () => {
     })
   })
 
-  test('R12 without a state it begins where it was told to, and keeps that when there is nothing', async () => {
+  test('R12 without a state it begins at `since`, and keeps that when there is nothing', async () => {
     const ledger = new Ledger()
     const since = at(5)
     await cycle(watermarkOf(ledger, { since }))
@@ -242,11 +242,11 @@ describe('what is read', () => {
     await cycle(watermarkOf(ledger, { safetyWindow: 'PT5M' }))
     expect(ledger.asked.at(-1)!.from).toEqual({ cursor: '2026-01-31T11:55:00Z', bound: '>=' })
     expect(await scene.keys()).toEqual(['a', 'late'])
-    // What the window holds does not pull the watermark back.
+    // Records of the window do not move the watermark back.
     expect(await state()).toMatchObject({ cursor_value: '2026-01-31T12:00:00Z' })
   })
 
-  test('R37 a record from the future does not take the watermark along when the source tells its time', async () => {
+  test('R37 a record from the future does not advance the watermark when the source reports its time', async () => {
     const ledger = new Ledger()
     const now = scene.clock.now()
     ledger.put('jumped', iso(now + 86_400 * SECOND))
@@ -596,7 +596,7 @@ describe('the documented examples', () => {
     expect(await state()).toMatchObject({ records_emitted: 0 })
   })
 
-  test('R41 a file that was written anew is read once more, and then known by its new content', async () => {
+  test('R41 a rewritten file is read once more, and then known by its new content', async () => {
     const file = { path: 's3://bucket/a.csv', sha256: 'abc' }
     const execute = (sha256: string): Execute<WatermarkState> =>
       watermark({
@@ -665,7 +665,7 @@ describe('the documented examples', () => {
     )
   })
 
-  test('XD25 no name and no value ends the place it stands in', () => {
+  test('XD25 no name and no value ends its own quotes', () => {
     const query = asked({ stream_id: 's', cursor_field: 'at', cursor_value: since }, 5, {
       after: { cursor: since, key: ["x'&$top=9\\"] },
     })

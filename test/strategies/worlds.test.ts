@@ -231,7 +231,7 @@ describe('flipFlop', () => {
       const audit = new Table(world.scene.clock)
       const lagMs = world.lateMaxMs + SECOND
       let moment = 0
-      // No two things happen to one row in one millisecond, or nobody could tell which was last.
+      // No two changes of one row have the same millisecond, or their order would be unknown.
       const at = (): string => new Date((moment = Math.max(moment + 1, table.now()))).toISOString()
       const happen = (): void => {
         const id = `r${world.dice.roll(15)}`

@@ -10,7 +10,7 @@ const INTRO = `# Error codes
 Every error has a permanent code, a remedy that the engine acts on, and advice for you.
 The remedies: **retry** and **wait** are retried automatically, **reauth** stops until the credentials are renewed,
 **restart** requires you to discard the state, **fix** requires a change on your side, **bug** is a defect of a connector or of Tidemark.
-The exit code of a command follows: 1 failed, 2 your input, 3 your environment, 130 interrupted.
+The exit code of a command follows: 1 failed, 2 invalid input, 3 environment problem, 130 interrupted.
 
 | code | remedy | exit | what to do |
 |---|---|---|---|

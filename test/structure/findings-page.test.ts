@@ -12,13 +12,13 @@ page limit (\`--pages\`, default 20). The first pages are read twice, and an inc
 An error makes the command exit with 1. A comment in the worker suppresses a finding, which is then reported as ignored:
 \`// tidemark-ignore <sync>: <finding>, <finding>\`.
 
-| finding | severity | rule | what to do |
-|---|---|---|---|
+| finding | severity | what to do |
+|---|---|---|
 `
 
 test('docs/reference/findings.md and the table of faults are the same (TIDEMARK_UPDATE=1 writes the page)', () => {
   const rows = Object.entries(FAULTS).map(
-    ([code, { severity, rule, todo }]) => `| \`${code}\` | ${severity} | ${rule} | ${todo.replaceAll('|', '\\|')} |`,
+    ([code, { severity, todo }]) => `| \`${code}\` | ${severity} | ${todo.replaceAll('|', '\\|')} |`,
   )
   const expected = `${INTRO}${rows.join('\n')}\n`
   if (process.env.TIDEMARK_UPDATE === '1') writeFileSync(page, expected)

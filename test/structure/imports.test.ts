@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { DestinationDescriptor } from '../../src/destinations/kit/define-destination.ts'
+import { DESTINATIONS } from '../../src/destinations/registry.ts'
 import type { SourceDescriptor } from '../../src/sources/kit/define-source.ts'
 import { SOURCES } from '../../src/sources/registry.ts'
 
@@ -11,6 +13,16 @@ const SOURCE_FOLDERS = ['redaction', 'contract', 'values', 'sources/kit', 'strat
 
 /** The only source that uses another: it lists tables like the SQL source. */
 const SOURCES_OF_SOURCES: Record<string, string[]> = { 'postgres-cdc': ['sources/sql'] }
+
+const DESTINATION_NAMES = Object.keys(DESTINATIONS)
+
+/** The folders that every destination may import. Its packages are in its descriptor. */
+const DESTINATION_FOLDERS = ['redaction', 'contract', 'values', 'http', 'export', 'destinations/kit', 'stores/kit']
+/** COPY and the types of the driver are in the store of the same database; requests are signed as webhooks are. */
+const OTHER_DESTINATION_FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  http: ['webhooks', 'webhooks/verify'],
+  postgres: ['stores/postgres'],
+}
 
 /**
  * Allowed imports between folders. Dependencies go from left to right only: a folder that is not named here may not be
@@ -87,8 +99,19 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ],
   },
   'config/manifest': {
-    folders: ['redaction', 'contract', 'values', 'config', 'worker', 'connector', 'sources', 'sources/kit'],
-    packages: ['node:fs', 'node:path', 'ajv', 'yaml'],
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'config',
+      'worker',
+      'connector',
+      'sources',
+      'sources/kit',
+      'destinations',
+      'destinations/kit',
+    ],
+    packages: ['node:fs', 'node:path', 'node:util', 'ajv', 'yaml'],
   },
   config: {
     folders: ['redaction', 'contract', 'values', 'registry', 'platform'],
@@ -138,13 +161,24 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   feed: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   'destinations/kit': { folders: ['contract', 'values', 'stores/kit'], packages: [] },
   'destinations/loop': {
-    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config'],
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'runner'],
     packages: [],
   },
-  'destinations/postgres': {
-    folders: ['contract', 'values', 'destinations/kit', 'stores/kit', 'stores/postgres'],
-    packages: ['pg'],
-  },
+  ...Object.fromEntries(
+    Object.values<DestinationDescriptor>(DESTINATIONS).map(({ name, packages }) => [
+      `destinations/${name}`,
+      {
+        folders: [
+          ...DESTINATION_FOLDERS,
+          ...(OTHER_DESTINATION_FOLDERS[name] ?? []),
+          // The client of a system that is also a source.
+          ...(SOURCE_NAMES.includes(name) ? [`sources/${name}`] : []),
+        ],
+        packages: [...packages],
+      },
+    ]),
+  ),
+  destinations: { folders: DESTINATION_NAMES.map((name) => `destinations/${name}`), packages: [] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: {
     folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
@@ -156,12 +190,14 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'contract',
       'values',
       'telemetry',
+      'config/manifest',
       'feed',
       'engine',
       'registry',
       'platform',
       'runner',
       'webhooks',
+      'destinations/loop',
     ],
     packages: [
       'node:crypto',
@@ -262,6 +298,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'runner/restate',
       'server',
       'webhooks',
+      'destinations',
+      'destinations/kit',
       'destinations/loop',
       'testing',
       'testing/simulation/vendors',
@@ -285,6 +323,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'strategies',
       'engine',
       'config',
+      'config/manifest',
       'worker',
       'platform',
       'runner',
@@ -292,6 +331,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'server',
       'webhooks',
       'webhooks/verify',
+      'destinations/duckdb',
+      'destinations/kit',
       'destinations/loop',
       'testing',
       'advisor',

@@ -44,21 +44,42 @@ const EXCEPTIONS: readonly string[] = [
   // The account of the operating system.
   "accounts.get('nobody')",
   'no account `postgres` or `nobody`',
+  // The secret of an example in GitHub's documentation.
+  "It's a Secret to Everybody",
 ]
+
+/** Every line is inspected. */
+const PRODUCT = [
+  'src',
+  'simulators/src',
+  'console/src',
+  'docs',
+  'templates',
+  'examples',
+  'bench',
+  'scripts',
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+]
+
+/** Titles, comments and messages are inspected. Names and values may be data of a test. */
+const TESTS = ['test']
 
 describe('language', () => {
   test('texts and names use the plain words of the field', () => {
-    const findings = filesIn('src', 'simulators/src', 'console/src', 'docs', 'README.md').flatMap((path) =>
-      inspect(path),
-    )
-    expect(findings).toEqual([])
+    expect(filesIn(...PRODUCT).flatMap((path) => inspect(path, (line) => line))).toEqual([])
+  })
+
+  test('titles and comments of the tests do too', () => {
+    expect(filesIn(...TESTS).flatMap((path) => inspect(path, sentencesOf))).toEqual([])
   })
 
   test('there are at most ten exceptions, and each is still needed', () => {
     expect(EXCEPTIONS.length).toBeLessThanOrEqual(10)
-    const texts = filesIn('src', 'simulators/src', 'console/src', 'docs', 'README.md').map((path) =>
-      readFileSync(path, 'utf8'),
-    )
+    const texts = filesIn(...PRODUCT, ...TESTS)
+      .filter((path) => path !== import.meta.filename)
+      .map((path) => readFileSync(path, 'utf8'))
     expect(EXCEPTIONS.filter((exception) => !texts.some((text) => text.includes(exception)))).toEqual([])
   })
 
@@ -69,18 +90,31 @@ describe('language', () => {
     expect(inspectLine('export interface BeginResult {', false)).toEqual([])
     expect(inspectLine("  const message = 'nobody asked'", false)).toHaveLength(1)
     expect(inspectLine('/** The newest sequence. */', true)).toEqual([])
+    expect(inspectLine(sentencesOf("  test('a reader that is told nothing waits', () => {"), true)).toHaveLength(1)
+    expect(inspectLine(sentencesOf("  await query('select 1', 'nobody') // Whoever reads"), true)).toHaveLength(2)
+    expect(inspectLine(sentencesOf("  await find('nobody')"), true)).toEqual([])
   })
 })
 
-function inspect(path: string): string[] {
+function inspect(path: string, select: (line: string) => string): string[] {
   const isDocument = path.endsWith('.md')
   return readFileSync(path, 'utf8')
     .split('\n')
     .flatMap((line, at) => {
-      const text = EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line)
+      const text = select(EXCEPTIONS.reduce((rest, exception) => rest.replace(exception, ''), line))
       const problems = inspectLine(text, isDocument || /(?:^|\s)(?:\/\/|\/\*|\*)/.test(text))
       return problems.map((problem) => `${relative(root, path)}:${at + 1} ${problem}`)
     })
+}
+
+/** The comment of a line, its quoted texts of four words and more, and the type that it declares. */
+function sentencesOf(line: string): string {
+  const quoted = [...line.matchAll(/'([^']*)'|"([^"]*)"|`([^`]*)`/g)]
+    .map(([, a = '', b = '', c = '']) => a || b || c)
+    .filter((text) => text.split(' ').length > 3)
+  const comment = /(?:^|\s)(?:\/\/|\/\*\*?|\*)\s.*$/.exec(line)?.[0] ?? ''
+  const type = PARTICIPLE_TYPE.exec(line)?.[0] ?? ''
+  return [comment || quoted.map((text) => `// ${text}`).join(' '), type].join(' ')
 }
 
 function inspectLine(line: string, isProse: boolean): string[] {
@@ -103,7 +137,8 @@ function filesIn(...paths: string[]): string[] {
     if (statSync(full).isFile()) return [full]
     const names = readdirSync(full, { recursive: true, encoding: 'utf8' })
     return names
-      .filter((name) => /\.(?:tsx?|md)$/.test(name) && !name.includes('node_modules'))
+      .filter((name) => /\.(?:tsx?|mjs|md)$/.test(name) && !name.includes('node_modules'))
       .map((name) => join(full, name))
+      .filter((name) => name !== import.meta.filename)
   })
 }

@@ -1,20 +1,44 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { DESTINATIONS } from '../../src/destinations/registry.ts'
 import { ROOT } from '../cli/package.ts'
 import { renderConfig } from '../docs/render-config.ts'
+import { guideOf, renderDestinations, renderGuide, renderOverview } from '../docs/render-destinations.ts'
+import { renderDestinationSchemas } from '../docs/render-destination-schemas.ts'
 import { renderLlms } from '../docs/render-llms.ts'
 import { renderSources } from '../docs/render-sources.ts'
 import { renderTelemetry } from '../docs/render-telemetry.ts'
 
 test.each([
   ['docs/reference/config.md', renderConfig],
+  ['docs/guides/destinations.md', renderOverview],
+  ['docs/reference/destinations.md', renderDestinations],
+  ['docs/reference/destinations.schema.json', renderDestinationSchemas],
   ['docs/reference/sources.md', renderSources],
   ['docs/reference/telemetry.md', renderTelemetry],
   ['llms.txt', renderLlms],
 ])('%s equals the output of its generator (TIDEMARK_UPDATE=1 writes it)', (page, render) => {
   if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(join(ROOT, page), render())
   expect(readFileSync(join(ROOT, page), 'utf8')).toBe(render())
+})
+
+test.each(Object.keys(DESTINATIONS))(
+  'the tables of docs/guides/destinations/%s.md come from its descriptor (TIDEMARK_UPDATE=1 writes them)',
+  (name) => {
+    if (process.env['TIDEMARK_UPDATE'] === '1') writeFileSync(guideOf(name), renderGuide(name))
+    const text = readFileSync(guideOf(name), 'utf8')
+    expect(text).toBe(renderGuide(name))
+    expect(text).toContain('| `timestamp` |')
+  },
+)
+
+test('every option of a destination is described', () => {
+  const rows = renderDestinations()
+    .split('\n')
+    .filter((line) => /^\| `\w+`/.test(line))
+  expect(rows.length).toBeGreaterThan(0)
+  expect(rows.filter((line) => line.endsWith(' |  |'))).toEqual([])
 })
 
 test('every field of the worker configuration is described, and the table can show one', () => {

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { parseAst } from 'vite'
 import { describe, expect, test } from 'vitest'
 import { PLANTED_BUGS } from '../planted/index.ts'
-import { findCode } from '../planted/patch-text.ts'
+import { findCode, patchText } from '../planted/patch-text.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -13,6 +14,19 @@ describe('planted bugs', () => {
   test('every bug can still be planted: its text occurs exactly once in its file', () => {
     const stale = PLANTED_BUGS.filter(({ file, text }) => countIn(file, text) !== 1)
     expect(stale.map(({ name, file }) => `${file}: ${name}`)).toEqual([])
+  })
+
+  test('the code with a bug parses: otherwise every test would notice it, and prove nothing', () => {
+    const broken = PLANTED_BUGS.filter(({ file, text, replacement }) => {
+      const code = patchText(readFileSync(join(root, file), 'utf8'), text, replacement)
+      try {
+        parseAst(code, { lang: file.endsWith('x') ? 'tsx' : 'ts' })
+        return false
+      } catch {
+        return true
+      }
+    })
+    expect(broken.map(({ name, file }) => `${file}: ${name}`)).toEqual([])
   })
 
   test('every bug changes its text, has a unique name and names existing tests', () => {

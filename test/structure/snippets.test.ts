@@ -34,6 +34,7 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
           'tidemark/testing/vendors': [join(root, 'src/testing/simulation/vendors/index.ts')],
           '@tidemark/simulators': [join(root, 'simulators/src/index.ts')],
           'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
+          'tidemark/destinations/http/receiver': [join(root, 'src/destinations/http/receiver.ts')],
           'tidemark/destinations/*': [join(root, 'src/destinations/*/destination.ts')],
         },
         typeRoots: [join(root, 'node_modules/@types')],

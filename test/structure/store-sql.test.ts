@@ -5,7 +5,12 @@ import { describe, expect, test } from 'vitest'
 const root = resolve(import.meta.dirname, '../../src')
 
 /** Folders that use a database directly: the stores themselves, sources, destinations, and code that only tests run. */
-const ELSEWHERE = [/^stores\/(?:sqlite|postgres)\//, /^sources\//, /^destinations\/postgres\//, /^testing\//]
+const ELSEWHERE = [
+  /^stores\/(?:sqlite|postgres)\//,
+  /^sources\//,
+  /^destinations\/(?:postgres|mariadb)\/|^destinations\/kit\/sql-/,
+  /^testing\//,
+]
 
 /** Tables of a store, catalogs and functions of one database, and closed lists of URL schemes. */
 const PARTICULAR = [

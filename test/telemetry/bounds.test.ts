@@ -21,7 +21,6 @@ function noteMany(meter: Meter): void {
       'tidemark.sync': `sync-${n}`,
       'tidemark.stop_reason': 'complete',
       'tidemark.outcome': 'landed',
-      'tidemark.fate': 'failed',
       'tidemark.reason': 'pacer',
       'error.type': 'SOURCE_TIMEOUT',
       'http.request.method': 'GET',
@@ -66,7 +65,7 @@ test('AX10 the same at /metrics: also with as many declared syncs, API keys and 
   const stand = await ServerFixture.open(openHarness, {
     metrics,
     syncs: listDeclaredSyncs(worker),
-    runnerCapacity: () => ({ places: 4, running: 1, waiting: 2 }),
+    runnerCapacity: () => ({ slots: 4, running: 1, waiting: 2 }),
   })
   const { app } = stand.server
   for (let n = 0; n < MANY; n++)
@@ -83,7 +82,7 @@ test('AX10 the same at /metrics: also with as many declared syncs, API keys and 
   )
   expect(series).toContain('tidemark_http_requests_total{route="/agents/v1/:database/:key",status="4xx"} 5000')
   expect(series).toEqual(
-    expect.arrayContaining(['tidemark_runner_places 4', 'tidemark_runner_running 1', 'tidemark_runner_waiting 2']),
+    expect.arrayContaining(['tidemark_runner_slots 4', 'tidemark_runner_running 1', 'tidemark_runner_waiting 2']),
   )
   expect(text).not.toMatch(/tenant|key-\d|database-\d|host-2\d\.|wh_/)
 })
@@ -154,7 +153,7 @@ test('Z8 another tenant learns nothing: neither names of syncs nor activity of t
   })
   const stand = await ServerFixture.open(openHarness, {
     metrics,
-    runnerCapacity: () => ({ places: 77, running: 0, waiting: 0 }),
+    runnerCapacity: () => ({ slots: 77, running: 0, waiting: 0 }),
   })
   await (await SyncDriver.acquire(stand.store, { worker: 'heron', sync: 'heron' })).cycle([upsert('a', {})])
   const acme = stand.store.forTenant('acme')
@@ -168,7 +167,7 @@ test('Z8 another tenant learns nothing: neither names of syncs nor activity of t
   expect([
     /egret|acme/.test(ours),
     ours.includes('tidemark_sync_lag_seconds{worker="heron",sync="heron"}'),
-    ours.includes('tidemark_runner_places 77'),
+    ours.includes('tidemark_runner_slots 77'),
     ours.includes('tidemark_cycles_total{worker="heron"'),
   ]).toEqual([false, true, true, true])
 })

@@ -121,12 +121,12 @@ test('/metrics of a service exposes everything in the reference, each metric onc
   for (const metric of Object.values(METRICS)) expect(types).toContainEqual([prometheusName(metric), metric.kind])
   expect(text).toMatch(/^tidemark_records_total\{worker="office",sync="good",outcome="created"\} 2$/m)
   expect(text).toMatch(/^tidemark_records_total\{worker="office",sync="good",outcome="quarantined"\} 2$/m)
-  expect(text).toMatch(/^tidemark_errors_total\{error_type="SOURCE_UNAVAILABLE",fate="retried"\} 1$/m)
+  expect(text).toMatch(/^tidemark_errors_total\{error_type="SOURCE_UNAVAILABLE",outcome="retried"\} 1$/m)
   expect(text).toMatch(/^tidemark_delivery_duration_seconds_count\{outcome="delivered"\} [1-9]/m)
   expect(text).toMatch(
     /^http_client_request_duration_seconds_count\{http_request_method="GET",server_address="127.0.0.1",http_response_status_code="503"\} 2$/m,
   )
-  expect(text).toMatch(/^tidemark_runner_places 4$/m)
+  expect(text).toMatch(/^tidemark_runner_slots 4$/m)
   expect(text).toMatch(/^tidemark_sync_failures\{worker="office",sync="refused"\} 1$/m)
   expect(text).not.toMatch(/heron|default/)
 

@@ -6,7 +6,7 @@ import { ROOT } from '../cli/package.ts'
 import { Project, Running } from '../cli/project.ts'
 import { Receiver } from '../webhooks/receiver.ts'
 
-/** Commits two pages with an invalid record, is refused repeatedly, and is paced. */
+/** Commits two pages with an invalid record, is refused repeatedly, and is paced. One destination follows, one fails. */
 const WORKER = `
 import { SyncError, Worker } from 'tidemark'
 const worker = new Worker({ name: 'office' })
@@ -38,6 +38,12 @@ worker.destination('copy', {
     remove: async () => {},
     close: async () => {},
   }),
+})
+worker.destination('closed', {
+  kind: 'memory',
+  location: 'this process',
+  supports: { modes: ['mirror'], commit: 'transaction', mergeByKey: true, addColumn: true, swap: true, types: [] },
+  open: async () => { throw new SyncError('DESTINATION_REFUSED', 'The password is wrong.') },
 })
 export default worker
 `
@@ -81,6 +87,7 @@ export class Service {
       '"message":"webhook message delivered"',
       '"message":"webhook message not delivered"',
       'the destination has p2',
+      '"message":"destination failed"',
     ])
       await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])

@@ -138,9 +138,9 @@ test('failures carry their code: a request, a retried page, a cycle', async () =
   })
   expect(await watcher.points('tidemark.errors')).toEqual(
     expect.arrayContaining([
-      { labels: { 'error.type': 'SOURCE_UNAVAILABLE', 'tidemark.fate': 'retried' }, value: 1, count: 1 },
-      { labels: { 'error.type': 'SOURCE_TIMEOUT', 'tidemark.fate': 'retried' }, value: 1, count: 1 },
-      { labels: { 'error.type': 'AUTH_REJECTED', 'tidemark.fate': 'failed' }, value: 1, count: 1 },
+      { labels: { 'error.type': 'SOURCE_UNAVAILABLE', 'tidemark.outcome': 'retried' }, value: 1, count: 1 },
+      { labels: { 'error.type': 'SOURCE_TIMEOUT', 'tidemark.outcome': 'retried' }, value: 1, count: 1 },
+      { labels: { 'error.type': 'AUTH_REJECTED', 'tidemark.outcome': 'failed' }, value: 1, count: 1 },
     ]),
   )
   expect(await watcher.points('tidemark.wait.duration')).toMatchObject([

@@ -9,8 +9,8 @@ import type { DeliveryOutcome, WebhookSender } from '../../src/webhooks/send.ts'
 import { FakeClock } from '../engine/fake-clock.ts'
 
 const TTL_MS = 60_000
-const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
-const CUT_OFF: DeliveryOutcome = { kind: 'failed', status: null, answer: null, retryAfterMs: null }
+const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, response: null, retryAfterMs: null }
+const CUT_OFF: DeliveryOutcome = { kind: 'failed', status: null, response: null, retryAfterMs: null }
 
 /** A webhook with one message to deliver, and a deliverer whose receiver responds on request. */
 async function slowDelivery(wrap: (store: Store) => Store = (store) => store) {

@@ -6,7 +6,7 @@ import { remove, upsert } from '../../src/testing/store-cases/harness.ts'
 import { editWebhook, pauseWebhook, replayWebhook, rotateWebhook } from '../../src/webhooks/manage-webhooks.ts'
 import { generateSecret } from '../../src/webhooks/secrets.ts'
 import { DeliveryFixture, type OpenHarness } from './delivery-fixture.ts'
-import { Receiver, type Received } from './receiver.ts'
+import { Receiver, type ReceivedMessage } from './receiver.ts'
 
 const ALL = { after: 0, limit: 1_000_000, scanMax: 1_000_000 }
 const HOUR_MS = 3_600_000
@@ -319,9 +319,9 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.add(receiver)
       await (await stand.driver()).cycle([upsert('a', { n: 1 })])
       stand.deliver()
-      const { lastAnswer } = await stand.until(({ waiting }) => waiting === 1)
-      expect(lastAnswer!.length).toBeLessThanOrEqual(256)
-      expect(lastAnswer).toMatch(/^\[31m<b> secret/)
+      const { lastResponse } = await stand.until(({ waiting }) => waiting === 1)
+      expect(lastResponse!.length).toBeLessThanOrEqual(256)
+      expect(lastResponse).toMatch(/^\[31m<b> secret/)
       expect(written).toBeLessThan(20_000_000)
     })
 
@@ -338,7 +338,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.until(({ failedAt }) => failedAt !== null)
       expect((await stand.store.webhooks())[0]).toMatchObject({
         lastStatus: null,
-        lastAnswer: 'no response within 3 s',
+        lastResponse: 'no response within 3 s',
       })
       await deliverer.stop({ graceMs: 0 })
     })
@@ -396,7 +396,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
       await stand.store.restartWebhook(id, {
         actor: 'test',
         at: stand.ports.clock.now(),
-        place: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor },
+        cursor: { sequence: 0, floor: (await stand.store.feed({ ...ALL, limit: 0 })).floor },
       })
       expect(await stand.until(({ sequence: position }) => position === 2)).toMatchObject({ disabledReason: null })
     })
@@ -443,7 +443,7 @@ export function describeDelivery(name: string, open: OpenHarness): void {
   })
 }
 
-function deliveredValues(received: readonly Received[], key: string): number[] {
+function deliveredValues(received: readonly ReceivedMessage[], key: string): number[] {
   return received
     .filter(({ item }) => item['resourceId'] === key)
     .map(({ item }) => (item['snapshot'] as { n: number }).n)

@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-export interface Received {
+export interface ReceivedMessage {
   readonly id: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -10,11 +10,11 @@ export interface Received {
   readonly item: Record<string, any>
 }
 
-type Answer = (received: Received, response: ServerResponse) => void
+type Answer = (received: ReceivedMessage, response: ServerResponse) => void
 
 /** A webhook receiver on loopback; closed with the test. */
 export class Receiver {
-  readonly received: Received[] = []
+  readonly received: ReceivedMessage[] = []
   readonly url: string
   readonly port: number
   answer: Answer
@@ -37,7 +37,7 @@ export class Receiver {
           id: String(request.headers['webhook-id']),
           headers: request.headers,
           body,
-          item: JSON.parse(body || '{}') as Received['item'],
+          item: JSON.parse(body || '{}') as ReceivedMessage['item'],
         }
         receiver.received.push(received)
         receiver.answer(received, response)
@@ -55,7 +55,7 @@ export class Receiver {
   }
 
   /** Waits until the received messages match. */
-  async until(fits: (received: readonly Received[]) => boolean): Promise<void> {
+  async until(fits: (received: readonly ReceivedMessage[]) => boolean): Promise<void> {
     while (!fits(this.received)) await new Promise<void>((resolve) => this.#waiting.add(resolve))
   }
 }

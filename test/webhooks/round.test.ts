@@ -1,28 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import type { Delivery, Webhook } from '../../src/contract/index.ts'
 import { computeMessageId } from '../../src/webhooks/message.ts'
-import { ATTEMPTS_MAX, DEAD_LETTERS_MAX, DeliveryRound } from '../../src/webhooks/delivery-round.ts'
+import { ATTEMPTS_MAX, FAILED_MAX, DeliveryRound } from '../../src/webhooks/delivery-round.ts'
 import type { DeliveryOutcome } from '../../src/webhooks/send.ts'
 
-const FAILED: DeliveryOutcome = { kind: 'failed', status: 500, answer: null, retryAfterMs: null }
-const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, answer: null, retryAfterMs: null }
+const FAILED: DeliveryOutcome = { kind: 'failed', status: 500, response: null, retryAfterMs: null }
+const DELIVERED: DeliveryOutcome = { kind: 'delivered', status: 200, response: null, retryAfterMs: null }
 const NOW = Date.UTC(2026, 0, 1)
 const HOUR_MS = 3_600_000
 
 describe('Z33 attempts and delays', () => {
   test('Z33 ten attempts over about three days; then, if none succeeded, the webhook is disabled and the delivery stays', () => {
     const { at, webhook, delivery } = exhaust(() => false)
-    expect(delivery).toMatchObject({ attempts: ATTEMPTS_MAX, dead: false })
+    expect(delivery).toMatchObject({ attempts: ATTEMPTS_MAX, failed: false })
     expect(ATTEMPTS_MAX).toBe(10)
     expect((at - NOW) / HOUR_MS).toBeGreaterThan(60)
     expect((at - NOW) / HOUR_MS).toBeLessThan(100)
     expect(webhook.disabledReason).toBe('No delivery succeeded since 2026-01-01T00:00:00.000Z, after 10 attempts.')
   })
 
-  test('Z33 if others succeed meanwhile, only the delivery is dead', () => {
+  test('Z33 if others succeed meanwhile, only the delivery is failed', () => {
     const { webhook, delivery } = exhaust(() => true)
     expect(webhook.disabledReason).toBe(null)
-    expect(delivery).toMatchObject({ attempts: 10, dead: true, lastStatus: 500 })
+    expect(delivery).toMatchObject({ attempts: 10, failed: true, lastStatus: 500 })
   })
 
   test('Z33 delays have a jitter of at most a fifth', () => {
@@ -47,21 +47,21 @@ describe('Z33 attempts and delays', () => {
     ])
   })
 
-  test('too many dead letters disable the webhook, so that they do not accumulate', () => {
+  test('too many failed deliveries disable the webhook, so that they do not accumulate', () => {
     const last = deliveryOf(1, { attempts: 9, firstAt: NOW - 1 })
-    const disabled = [DEAD_LETTERS_MAX - 2, DEAD_LETTERS_MAX - 1].map((dead) => {
-      const round = roundOf({ pending: [last], webhook: { succeededAt: NOW, dead } })
+    const disabled = [FAILED_MAX - 2, FAILED_MAX - 1].map((failed) => {
+      const round = roundOf({ pending: [last], webhook: { succeededAt: NOW, failed } })
       round.recordOutcome(last, [], FAILED, NOW, NOW)
       return round.summary.progress.disabledReason
     })
     expect(disabled).toEqual([null, '1000 messages could not be delivered.'])
   })
 
-  test('after a dead letter the next delivery of its key is sent', () => {
+  test('after a failed delivery the next delivery of its key is sent', () => {
     const [head, next] = [deliveryOf(1, { attempts: 9, firstAt: NOW - 1 }), deliveryOf(2)]
     const round = roundOf({ pending: [head], newDeliveries: [next], webhook: { succeededAt: NOW } })
     expect(round.recordOutcome(head, [next], FAILED, NOW, NOW)).toBe(false)
-    expect(round.summary.undelivered.map(({ sequence, dead, nextAt }) => [sequence, dead, nextAt <= NOW])).toEqual([
+    expect(round.summary.undelivered.map(({ sequence, failed, nextAt }) => [sequence, failed, nextAt <= NOW])).toEqual([
       [1, true, false],
       [2, false, true],
     ])
@@ -115,7 +115,7 @@ function exhaust(othersGetThrough: () => boolean): {
     const { progress: standing, undelivered: kept } = round.summary
     delivery = kept[0]!
     webhook = { ...webhook, ...standing }
-    if (delivery.dead || standing.disabledReason !== null) return { at, webhook: standing, delivery }
+    if (delivery.failed || standing.disabledReason !== null) return { at, webhook: standing, delivery }
     at = delivery.nextAt
   }
   throw new Error('it never ends')
@@ -158,10 +158,10 @@ function webhookOf(): Webhook {
     succeededAt: null,
     failedAt: null,
     lastStatus: null,
-    lastAnswer: null,
+    lastResponse: null,
     disabledReason: null,
     waiting: 0,
-    dead: 0,
+    failed: 0,
     dueAt: null,
     heldBy: null,
   }
@@ -177,9 +177,9 @@ function deliveryOf(sequence: number, overrides: Partial<Delivery> = {}): Delive
     attempts: 0,
     firstAt: null,
     nextAt: NOW,
-    dead: false,
+    failed: false,
     lastStatus: null,
-    lastAnswer: null,
+    lastResponse: null,
     ...overrides,
   }
 }

@@ -190,8 +190,8 @@ describe('XF13 Z34 at connection', () => {
     const send = createSender({ resolve: async () => resolve() })
     const outcomes: string[] = []
     for (let n = 0; n < 2; n++) {
-      const { kind, answer } = await send({ ...shipment, allow, url: `http://hooks.example.com:${receiver.port}/` })
-      outcomes.push(`${kind}: ${answer}`)
+      const { kind, response } = await send({ ...shipment, allow, url: `http://hooks.example.com:${receiver.port}/` })
+      outcomes.push(`${kind}: ${response}`)
     }
     await send.close()
     return { outcomes, received: receiver.received.length }
@@ -254,7 +254,7 @@ describe('XF13 Z34 at connection', () => {
     [400, 'failed'],
     [410, 'gone'],
     [500, 'failed'],
-  ] as const)('XF10 Z33 an answer with %i is %s, and no redirect is followed', async (status, kind) => {
+  ] as const)('XF10 Z33 a response with %i is %s, and no redirect is followed', async (status, kind) => {
     const elsewhere = await Receiver.open()
     const receiver = await Receiver.open(
       (_, response) => void response.writeHead(status, { location: elsewhere.url }).end(),
@@ -281,7 +281,7 @@ describe('XF13 Z34 at connection', () => {
     for (const text of repeats) {
       const receiver = await Receiver.open((_, response) => void response.writeHead(403).end(text))
       answers.push(
-        (await send({ ...shipment, url: `${receiver.url}${query}`, allow: ['http', 'port', 'private'] })).answer,
+        (await send({ ...shipment, url: `${receiver.url}${query}`, allow: ['http', 'port', 'private'] })).response,
       )
     }
     await send.close()
@@ -312,12 +312,12 @@ describe('XF13 Z34 at connection', () => {
     expect(await trusting(to('other.example.com'))).toMatchObject({
       kind: 'failed',
       status: null,
-      answer: 'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)',
+      response: 'the connection failed (ERR_TLS_CERT_ALTNAME_INVALID)',
     })
     expect(await wary(to('hooks.example.com'))).toMatchObject({
       kind: 'failed',
       status: null,
-      answer: expect.stringMatching(/^the connection failed \(.*(?:SIGNATURE|ISSUER|SIGNED)/),
+      response: expect.stringMatching(/^the connection failed \(.*(?:SIGNATURE|ISSUER|SIGNED)/),
     })
     // An address instead of the name does not bypass it.
     expect(await trusting(to('127.0.0.1'))).toMatchObject({ kind: 'failed', status: null })

@@ -51,7 +51,7 @@ export function AccessPage() {
           </div>
           <div>
             <dt>Sequence</dt>
-            <dd>{formatCount(session.position)}</dd>
+            <dd>{formatCount(session.headSequence)}</dd>
             <dd className="quiet">when the session started</dd>
           </div>
         </dl>

@@ -151,7 +151,7 @@ function HistoryEntry({ entry, before }: { entry: HistoryDocument; before: Histo
                 <span className="diff-old">
                   <Value value={before.record?.[name]} />
                 </span>{' '}
-                <span aria-label="became">→</span>{' '}
+                <span aria-label="changed to">→</span>{' '}
                 <span className="diff-new">
                   <Value value={entry.record?.[name]} />
                 </span>

@@ -92,7 +92,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
           </button>
           <button
             type="button"
-            disabled={act.isPending || (webhook.waiting === 0 && webhook.dead === 0)}
+            disabled={act.isPending || (webhook.waiting === 0 && webhook.failed === 0)}
             onClick={() => act.mutate('replay')}
             title="Retries waiting and failed deliveries."
           >
@@ -137,7 +137,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
         </div>
         <div>
           <dt>Failed</dt>
-          <dd>{formatCount(webhook.dead)}</dd>
+          <dd>{formatCount(webhook.failed)}</dd>
           <dd className="quiet">retries exhausted</dd>
         </div>
         <div>
@@ -156,8 +156,8 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
         <div>
           <dt>Last response</dt>
           <dd>{webhook.lastStatus ?? '–'}</dd>
-          <dd className="quiet clip" title={webhook.lastAnswer ?? ''}>
-            {webhook.lastAnswer || 'empty body'}
+          <dd className="quiet clip" title={webhook.lastResponse ?? ''}>
+            {webhook.lastResponse || 'empty body'}
           </dd>
         </div>
       </dl>
@@ -175,10 +175,10 @@ const TONES: Record<WebhookDocument['state'], string> = {
 
 function Deliveries({ webhook }: { webhook: WebhookDocument }) {
   const deliveriesQuery = useQuery({
-    queryKey: ['deliveries', webhook.id, webhook.waiting, webhook.dead],
+    queryKey: ['deliveries', webhook.id, webhook.waiting, webhook.failed],
     queryFn: async ({ signal }): Promise<DeliveryDocument[]> => {
       const lists = await Promise.all(
-        ['dead', 'deliveries'].map((kind) =>
+        ['failed', 'deliveries'].map((kind) =>
           get<{ data: DeliveryDocument[] }>(`${path`/api/webhooks/${webhook.id}`}/${kind}?limit=20`, signal),
         ),
       )
@@ -219,8 +219,8 @@ function Deliveries({ webhook }: { webhook: WebhookDocument }) {
                 },
                 {
                   title: 'Next attempt',
-                  cell: ({ dead, nextAt }) =>
-                    dead ? (
+                  cell: ({ failed, nextAt }) =>
+                    failed ? (
                       <span className="tag tag-bad">failed</span>
                     ) : nextAt === null ? (
                       'after its predecessor'
@@ -230,18 +230,18 @@ function Deliveries({ webhook }: { webhook: WebhookDocument }) {
                 },
                 {
                   title: 'Response',
-                  cell: ({ lastStatus, lastAnswer }) => (
+                  cell: ({ lastStatus, lastResponse }) => (
                     <>
-                      {lastStatus ?? 'none'} <span className="quiet">{lastAnswer?.slice(0, 80)}</span>
+                      {lastStatus ?? 'none'} <span className="quiet">{lastResponse?.slice(0, 80)}</span>
                     </>
                   ),
                 },
               ]}
             />
           )}
-          {webhook.waiting + webhook.dead > deliveries.length && deliveries.length > 0 && (
+          {webhook.waiting + webhook.failed > deliveries.length && deliveries.length > 0 && (
             <p className="quiet">
-              The first {formatCount(deliveries.length)} of {formatCount(webhook.waiting + webhook.dead)}.
+              The first {formatCount(deliveries.length)} of {formatCount(webhook.waiting + webhook.failed)}.
             </p>
           )}
         </>

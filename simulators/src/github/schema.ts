@@ -1,5 +1,6 @@
 import { FieldError, type Args, type Field, type Parent, type Schema } from '../kit/graphql/schema.ts'
 import type { Connection } from '../kit/graphql/relay.ts'
+import { createConnectionTypes, PAGE_INFO } from '../kit/graphql/relay-types.ts'
 
 /** The operations of the simulator that the schema's fields need. */
 export interface GithubContext {
@@ -14,6 +15,7 @@ export interface GithubContext {
 
 export const NODE_IDS_MAX = 100
 
+const CONNECTION = { isNonNull: false, fields: { totalCount: { type: 'Int!' } } }
 const PAGING = { after: 'String', before: 'String', first: 'Int', last: 'Int' } as const
 const REPOSITORIES: Field<GithubContext> = {
   type: 'RepositoryConnection!',
@@ -138,35 +140,9 @@ export const GITHUB_SCHEMA: Schema<GithubContext> = {
       },
     },
   },
-  RepositoryConnection: {
-    kind: 'object',
-    fields: {
-      nodes: { type: '[Repository]' },
-      edges: { type: '[RepositoryEdge]' },
-      pageInfo: { type: 'PageInfo!' },
-      totalCount: { type: 'Int!' },
-    },
-  },
-  RepositoryEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Repository' } } },
-  IssueConnection: {
-    kind: 'object',
-    fields: {
-      nodes: { type: '[Issue]' },
-      edges: { type: '[IssueEdge]' },
-      pageInfo: { type: 'PageInfo!' },
-      totalCount: { type: 'Int!' },
-    },
-  },
-  IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue' } } },
-  PageInfo: {
-    kind: 'object',
-    fields: {
-      hasNextPage: { type: 'Boolean!' },
-      hasPreviousPage: { type: 'Boolean!' },
-      startCursor: { type: 'String' },
-      endCursor: { type: 'String' },
-    },
-  },
+  ...createConnectionTypes('Repository', CONNECTION),
+  ...createConnectionTypes('Issue', CONNECTION),
+  PageInfo: PAGE_INFO,
   RateLimit: {
     kind: 'object',
     fields: {

@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/ports.ts'
 import type { KafkaFaults } from './kafka-faults.ts'
 import type { Topics } from './topics.ts'
+import { Transactions } from './transactions.ts'
 
 export interface ClusterOptions {
   readonly topics: Topics
@@ -14,6 +15,7 @@ export interface ClusterOptions {
 export class Cluster {
   readonly faults: KafkaFaults
   readonly clock: Clock
+  readonly transactions = new Transactions()
   brokers: readonly { readonly id: number; readonly port: number }[] = []
   readonly #topics: Topics
   readonly #beforeRead: () => void

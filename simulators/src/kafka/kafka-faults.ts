@@ -18,6 +18,8 @@ interface PlannedFault {
 /** Planned faults, at any broker. */
 export class KafkaFaults {
   #planned: PlannedFault[] = []
+  /** Decides for each request before the planned faults; undefined leaves it to them. */
+  decide: ((api: KafkaApiName) => KafkaFault | undefined) | null = null
 
   /** Applies to the next `times` requests of this kind; of any kind when absent. */
   plan(fault: KafkaFault, { api, times = 1 }: { readonly api?: KafkaApiName; readonly times?: number } = {}): void {
@@ -30,6 +32,8 @@ export class KafkaFaults {
   }
 
   take(api: KafkaApiName): KafkaFault | undefined {
+    const decided = this.decide?.(api)
+    if (decided !== undefined) return decided
     const planned = this.#planned.find((candidate) => candidate.times > 0 && (candidate.api ?? api) === api)
     if (planned === undefined) return undefined
     planned.times--

@@ -1,4 +1,5 @@
-import { encodeBatch, type KafkaRecord, type RecordBatch } from './record-batch.ts'
+import { ProducerSequences } from './producer-sequences.ts'
+import { decodeBatch, encodeBatch, moveBatch, type KafkaRecord, type RecordBatch } from './record-batch.ts'
 import { WireWriter } from './wire-writer.ts'
 import { required } from '../kit/required.ts'
 
@@ -30,6 +31,7 @@ export class PartitionLog {
   /** The leading broker; null while there is none. */
   leader: number | null
   leaderEpoch = 0
+  readonly sequences = new ProducerSequences()
   readonly #retentionBytes: number
   #entries: { readonly batch: RecordBatch; readonly bytes: Buffer }[] = []
   #start = 0
@@ -63,16 +65,11 @@ export class PartitionLog {
   }
 
   /** Appends at the end, whatever offset the producer sent; returns the offset of its first record. */
-  append(given: RecordBatch): number {
-    const moved = this.#end - given.baseOffset
-    const batch = {
-      ...given,
-      baseOffset: this.#end,
-      lastOffset: given.lastOffset + moved,
-      leaderEpoch: this.leaderEpoch,
-      records: given.records.map((record) => ({ ...record, offset: record.offset + moved })),
-    }
-    this.#entries.push({ batch, bytes: encodeBatch(batch) })
+  append(given: RecordBatch, received: Buffer = encodeBatch(given)): number {
+    const bytes = moveBatch(received, this.#end, this.leaderEpoch)
+    const batch = decodeBatch(bytes)
+    if (typeof batch === 'string') throw new Error(`The batch cannot be appended: ${batch}`)
+    this.#entries.push({ batch, bytes })
     this.#end = batch.lastOffset + 1
     if (batch.isTransactional && !batch.isControl && !this.#open.has(batch.producerId))
       this.#open.set(batch.producerId, batch.baseOffset)
@@ -98,8 +95,13 @@ export class PartitionLog {
 
   /** Appends a transaction marker, which has its own offset. */
   endTransaction(producerId: number, how: 'commit' | 'abort', timestamp: number): void {
+    if (!this.#open.has(producerId)) throw new Error(`Producer ${producerId} has no open transaction here.`)
+    this.writeMarker(producerId, 0, how, timestamp)
+  }
+
+  /** The marker of a coordinator, also in a partition to which the transaction has written nothing. */
+  writeMarker(producerId: number, producerEpoch: number, how: 'commit' | 'abort', timestamp: number): void {
     const firstOffset = this.#open.get(producerId)
-    if (firstOffset === undefined) throw new Error(`Producer ${producerId} has no open transaction here.`)
     const key = new WireWriter().int16(0).int16(how === 'commit' ? 1 : 0).bytes
     const value = new WireWriter().int16(0).int32(0).bytes
     this.append({
@@ -107,14 +109,15 @@ export class PartitionLog {
       isTransactional: true,
       isControl: true,
       producerId,
-      producerEpoch: 0,
+      producerEpoch,
       baseOffset: this.#end,
       lastOffset: this.#end,
       leaderEpoch: this.leaderEpoch,
       records: [{ offset: this.#end, timestamp, key, value, headers: [] }],
     })
     this.#open.delete(producerId)
-    if (how === 'abort') this.#aborted.push({ producerId, firstOffset, lastOffset: this.#end - 1 })
+    if (how === 'abort' && firstOffset !== undefined)
+      this.#aborted.push({ producerId, firstOffset, lastOffset: this.#end - 1 })
   }
 
   /** The aborted transactions that a reader of an offset range has to skip. */
@@ -137,6 +140,25 @@ export class PartitionLog {
       size += bytes.length
     }
     return Buffer.concat(found).subarray(0, maxBytes)
+  }
+
+  /** The records that a reader with `read_committed` sees. */
+  committedRecords(): KafkaRecord[] {
+    return this.#entries
+      .filter(({ batch }) => !batch.isControl && batch.baseOffset < this.stableEnd && !this.#isAborted(batch))
+      .flatMap(({ batch }) => batch.records)
+  }
+
+  /** Returns a function that brings the partition back to its present content, as a restore from a backup does. */
+  save(): () => void {
+    const saved = { entries: [...this.#entries], start: this.#start, end: this.#end, aborted: [...this.#aborted] }
+    return () => {
+      this.#entries = [...saved.entries]
+      this.#start = saved.start
+      this.#end = saved.end
+      this.#aborted.splice(0, Infinity, ...saved.aborted)
+      this.#open.clear()
+    }
   }
 
   /** The first record that is no older, in log order. */

@@ -34,6 +34,8 @@ const MAGIC = 2
  * checksum covers.
  */
 const HEADER_BYTES = 12
+/** The number of records follows the header of a batch. */
+const RECORDS_AT = 57
 const TRANSACTIONAL = 0x10
 const CONTROL = 0x20
 const COMPRESSION = 0x07
@@ -72,17 +74,35 @@ function encodeRecord(
 /** The batches of a produce request, in order; or the reason why a broker accepts none of them. */
 export function decodeBatches(bytes: Buffer): RecordBatch[] | KafkaErrorName {
   const batches: RecordBatch[] = []
-  for (let rest = bytes; rest.length > 0;) {
-    const length = HEADER_BYTES + new WireReader(rest.subarray(8)).int32()
-    const batch = decodeBatch(new WireReader(rest).raw(length))
+  for (const part of splitBatches(bytes)) {
+    const batch = decodeBatch(part)
     if (typeof batch === 'string') return batch
     batches.push(batch)
-    rest = rest.subarray(length)
   }
   return batches
 }
 
-function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
+/** The bytes of each batch. */
+export function splitBatches(bytes: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let rest = bytes; rest.length > 0;) {
+    const length = HEADER_BYTES + new WireReader(rest.subarray(8)).int32()
+    parts.push(new WireReader(rest).raw(length))
+    rest = rest.subarray(length)
+  }
+  return parts
+}
+
+/** A copy of a batch at another offset. The checksum does not cover these fields. */
+export function moveBatch(bytes: Buffer, baseOffset: number, leaderEpoch: number): Buffer {
+  const moved = Buffer.from(bytes)
+  moved.writeBigInt64BE(BigInt(baseOffset), 0)
+  moved.writeInt32BE(leaderEpoch, HEADER_BYTES)
+  return moved
+}
+
+/** Records are decoded when they are read: most batches are only passed on. */
+export function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
   const reader = new WireReader(bytes)
   const baseOffset = reader.int64()
   reader.int32()
@@ -103,13 +123,16 @@ function decodeBatch(bytes: Buffer): RecordBatch | KafkaErrorName {
     producerId: reader.int64(),
     producerEpoch: reader.int16(),
     baseSequence: reader.int32(),
-    records: reader.array(() =>
-      decodeRecord(
-        new WireReader(required(reader.varintBytes(), 'the result of varintBytes')),
-        baseOffset,
-        baseTimestamp,
-      ),
-    ),
+    get records() {
+      const records = new WireReader(bytes.subarray(RECORDS_AT))
+      return records.array(() =>
+        decodeRecord(
+          new WireReader(required(records.varintBytes(), 'the result of varintBytes')),
+          baseOffset,
+          baseTimestamp,
+        ),
+      )
+    },
   }
 }
 

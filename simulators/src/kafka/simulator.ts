@@ -26,9 +26,9 @@ export interface KafkaMessage {
 
 /**
  * A Kafka cluster on local ports that any client can use through the real protocol: it serves topics, offsets and
- * records, and accepts new ones. Unsupported features are missing from its API versions: consumer groups, idempotent
- * and transactional producers, administration, compression, TLS and SASL. Transactions, compaction and deletion are
- * simulated through `topics.log(…)`.
+ * records, accepts new ones, also of idempotent and transactional producers, and creates topics. Unsupported features
+ * are missing from its API versions: consumer groups, other administration, compression, TLS and SASL. Compaction,
+ * deletion, and transactions without a producer are simulated through `topics.log(…)`.
  */
 export class KafkaSimulator implements AsyncDisposable {
   readonly topics: Topics
@@ -50,6 +50,11 @@ export class KafkaSimulator implements AsyncDisposable {
   async listen(): Promise<string[]> {
     await Promise.all(this.#brokers.map((broker) => broker.start()))
     return this.#brokers.map(({ port }) => `127.0.0.1:${port}`)
+  }
+
+  /** Delays the markers of transactions: a commit is answered before readers see it. Zero by default. */
+  set markersLate(requests: number) {
+    this.#cluster.transactions.markersLate = requests
   }
 
   broker(id: number): Broker {

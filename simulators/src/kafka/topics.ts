@@ -2,10 +2,17 @@ import type { KafkaErrorName } from './error-codes.ts'
 import { PartitionLog } from './partition-log.ts'
 import { required } from '../kit/required.ts'
 
+interface TopicOptions {
+  readonly retentionBytes?: number
+  /** `max.message.bytes` is followed; `cleanup.policy` and others are only described. */
+  readonly configs?: Readonly<Record<string, string>>
+}
+
 /** The topics of a cluster, and the leaders of their partitions. */
 export class Topics {
   readonly #brokerIds: readonly number[]
   readonly #topics = new Map<string, PartitionLog[]>()
+  readonly #configs = new Map<string, Readonly<Record<string, string>>>()
 
   constructor(brokerIds: readonly number[]) {
     this.#brokerIds = brokerIds
@@ -19,9 +26,15 @@ export class Topics {
     return this.#topics.get(topic)
   }
 
+  /** The settings that the topic was created with; undefined without the topic. */
+  configs(topic: string): Readonly<Record<string, string>> | undefined {
+    return this.#configs.get(topic)
+  }
+
   /** Led by the brokers in turn. */
-  create(topic: string, partitions: number, { retentionBytes }: { readonly retentionBytes?: number } = {}): void {
+  create(topic: string, partitions: number, { retentionBytes, configs = {} }: TopicOptions = {}): void {
     if (this.#topics.has(topic)) throw new Error(`Topic ${topic} already exists.`)
+    this.#configs.set(topic, configs)
     this.#topics.set(
       topic,
       Array.from({ length: partitions }, (_, at) => this.#log(at, retentionBytes)),
@@ -36,6 +49,7 @@ export class Topics {
 
   delete(topic: string): void {
     this.#topics.delete(topic)
+    this.#configs.delete(topic)
   }
 
   log(topic: string, partition: number): PartitionLog {

@@ -1,4 +1,5 @@
 import type { Connection } from '../kit/graphql/relay.ts'
+import { createConnectionTypes, PAGE_INFO } from '../kit/graphql/relay-types.ts'
 import type { Args, Field, Parent, Schema } from '../kit/graphql/schema.ts'
 
 export interface LinearContext {
@@ -238,23 +239,7 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
     kind: 'object',
     fields: fieldsOfType(['messageUrl', 'channelId', 'channelName', 'isFromSlack'], 'String'),
   },
-  IssueConnection: {
-    kind: 'object',
-    fields: { nodes: { type: '[Issue!]!' }, edges: { type: '[IssueEdge!]!' }, pageInfo: { type: 'PageInfo!' } },
-  },
-  IssueEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Issue!' } } },
-  TeamConnection: {
-    kind: 'object',
-    fields: { nodes: { type: '[Team!]!' }, edges: { type: '[TeamEdge!]!' }, pageInfo: { type: 'PageInfo!' } },
-  },
-  TeamEdge: { kind: 'object', fields: { cursor: { type: 'String!' }, node: { type: 'Team!' } } },
-  PageInfo: {
-    kind: 'object',
-    fields: {
-      hasNextPage: { type: 'Boolean!' },
-      hasPreviousPage: { type: 'Boolean!' },
-      startCursor: { type: 'String' },
-      endCursor: { type: 'String' },
-    },
-  },
+  ...createConnectionTypes('Issue', { isNonNull: true }),
+  ...createConnectionTypes('Team', { isNonNull: true }),
+  PageInfo: PAGE_INFO,
 }

@@ -228,7 +228,7 @@ async function checkSync(store: Store | null, target: WorkerTarget, name: string
 }
 
 function checkWebhook(webhook: Webhook): DoctorFinding {
-  const { id, disabledReason, failureStreak, dead, lastStatus, lastAnswer } = webhook
+  const { id, disabledReason, failureStreak, failed, lastStatus, lastResponse } = webhook
   const check = `webhook ${id}`
   if (disabledReason !== null)
     return warn(
@@ -241,14 +241,14 @@ function checkWebhook(webhook: Webhook): DoctorFinding {
   if (failureStreak > 0)
     return warn(
       check,
-      `${pluralize(failureStreak, 'message')} in a row failed, the last with ${lastStatus ?? lastAnswer ?? 'no response'}`,
+      `${pluralize(failureStreak, 'message')} in a row failed, the last with ${lastStatus ?? lastResponse ?? 'no response'}`,
       `npx tidemark webhooks test ${id}`,
     )
-  if (dead > 0)
+  if (failed > 0)
     return warn(
       check,
-      `${pluralize(dead, 'message')} failed permanently`,
-      `npx tidemark webhooks dead ${id}, then replay ${id}`,
+      `${pluralize(failed, 'message')} failed permanently`,
+      `npx tidemark webhooks failed ${id}, then replay ${id}`,
     )
   return ok(check, 'enabled')
 }

@@ -34,7 +34,7 @@ export function createDisplay(cli: Cli, syncs: readonly string[], options: Displ
 export function resultDocument(result: CycleResult, reveal: boolean): object {
   const { worker: _, startedAt, endedAt, retryAt, tidemark, drift, ...rest } = result
   return {
-    ...renameHeadSequence(rest),
+    ...rest,
     ...(drift.length > 0 && { drift }),
     tidemark: redactTidemark(tidemark, reveal),
     startedAt: isoTime(startedAt),
@@ -42,13 +42,6 @@ export function resultDocument(result: CycleResult, reveal: boolean): object {
     retryAt: isoTime(retryAt),
     error: result.error === null ? null : { ...result.error, advice: adviceFor(result.error.code, result.sync) },
   }
-}
-
-/** In documents the newest sequence of the store is called `position`. The order of the members stays. */
-export function renameHeadSequence(facts: object): object {
-  return Object.fromEntries(
-    Object.entries(facts).map(([name, value]) => [name === 'headSequence' ? 'position' : name, value]),
-  )
 }
 
 /** The result of a cycle as text. For a failure, the second line is the advice. */
@@ -113,7 +106,7 @@ function createJsonDisplay({ terminal }: Cli, reveal: boolean): CycleDisplay {
       terminal.printDocument({
         event: kind,
         sync,
-        ...renameHeadSequence(facts),
+        ...facts,
         ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, reveal) } : {}),
       })
     },

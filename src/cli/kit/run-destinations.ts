@@ -4,6 +4,7 @@ import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import type { Cli } from '../cli.ts'
 import { formatNumber } from './counts.ts'
 import { exitCodeOf, worstExitCode } from './exit-code.ts'
+import { isoTime } from './json-document.ts'
 import { toPrintable } from './printable.ts'
 import type { WorkerTarget } from './target.ts'
 
@@ -42,8 +43,13 @@ export function toDestinationResultDocument({ name, report, changes }: Destinati
     destination: name,
     hasRun: report !== null,
     changes,
-    databases: report?.databases ?? [],
+    databases: (report?.databases ?? []).map(({ committedAt, failure, ...one }) => ({
+      ...one,
+      committedAt: committedAt === 0 ? null : isoTime(committedAt),
+      failure: failure == null ? null : { ...failure, at: isoTime(failure.at) },
+    })),
     error: report?.error ?? null,
+    retryAt: isoTime(report?.retryAt ?? null),
   }
 }
 

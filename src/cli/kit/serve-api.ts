@@ -1,6 +1,7 @@
 import type { JsonSchema } from '../../worker/schema.ts'
 import { SyncError, type Ports, type Store } from '../../contract/index.ts'
 import type { SourceRuntime } from '../../runner/call-source.ts'
+import type { ScheduledDestination } from '../../destinations/loop/destination-overview.ts'
 import type { DeclaredSync } from '../../runner/declared-sync.ts'
 import type { RunnerCapacity } from '../../runner/runner-options.ts'
 import type { Metrics } from '../../server/metrics.ts'
@@ -14,6 +15,7 @@ export interface ApiOptions {
   readonly ports: Ports
   readonly sourceRuntime: SourceRuntime
   readonly syncs: readonly DeclaredSync[]
+  readonly destinations?: readonly ScheduledDestination[]
   readonly schemas: Readonly<Record<string, JsonSchema>>
   readonly resourceTypes: Readonly<Record<string, string>>
   /** Absent on a replica, which accepts no inbound webhooks. */

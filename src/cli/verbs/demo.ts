@@ -13,6 +13,7 @@ import { actorName } from '../kit/actor.ts'
 import { parseCount, parseCountOrZero } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { formatNumber } from '../kit/counts.ts'
+import { DemoDestination } from '../kit/demo-destination.ts'
 import { DemoReceiver } from '../kit/demo-receiver.ts'
 import type { DemoVendors } from '../kit/demo-vendors.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
@@ -28,6 +29,7 @@ interface DemoFlags {
   readonly port?: number
   readonly seconds?: number
   readonly keep?: string
+  readonly destination?: 'duckdb'
 }
 
 export function demoVerb(): Command {
@@ -43,6 +45,7 @@ export function demoVerb(): Command {
     )
     .addOption(new Option('--seconds <n>', 'exit after N seconds (default: on Ctrl-C)').argParser(parseCount))
     .option('--keep <dir>', 'create the worker and its store in a folder, and keep it')
+    .addOption(new Option('--destination <name>', 'also copy the data to a database file').choices(['duckdb']))
     .option('--json', 'print JSON')
 }
 
@@ -65,11 +68,12 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
   const undo: Array<() => unknown> =
     flags.keep === undefined ? [() => rmSync(folder, { recursive: true, force: true })] : []
   try {
+    const copy = flags.destination === undefined ? null : await DemoDestination.open(folder)
     // Imported here so that other commands start without the simulators.
     const { DemoVendors: Vendors } = await importSimulators(() => import('../kit/demo-vendors.ts'))
     const vendors = await Vendors.open()
     undo.push(() => vendors.close())
-    const target = await makeWorker(cli, folder, vendors)
+    const target = await makeWorker(cli, folder, vendors, copy)
     const store = await openTargetStore(target)
     undo.push(() => store.close())
     const secret = generateSecret()
@@ -98,10 +102,12 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     await Promise.race([backfills.done, waitForAbort(stopping)])
     await addWebhook(store, receiver.url, secret)
     const { url } = required(service.api, 'the API of the demo')
-    if (!stopping.aborted) await showReady(cli, { url, key, target, store, receiver: receiver.url })
+    if (copy !== null) await showCopy(cli, copy, store, stopping)
+    if (!stopping.aborted) await showReady(cli, { url, key, target, store, receiver: receiver.url, copy })
     vendors.startActivity()
     if (flags.seconds !== undefined) setTimeout(() => ending.abort(), flags.seconds * 1_000).unref()
     await waitForAbort(stopping)
+    const copied = (await copy?.countChanges(store)) ?? null
     undo.unshift(() =>
       showEnd(cli, {
         writes: vendors.writes,
@@ -109,6 +115,7 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
         received: receiver.verified,
         forged: receiver.refused,
         kept: flags.keep === undefined ? null : folder,
+        ...(copied !== null && { copied }),
       }),
     )
   } finally {
@@ -148,8 +155,14 @@ function isProcessRunning(pid: number): boolean {
 }
 
 /** The demo ignores the environment: it uses its own store and its own encryption key. */
-async function makeWorker(cli: Cli, folder: string, vendors: DemoVendors): Promise<WorkerTarget> {
-  for (const { path, text } of readTemplate(['demo'], vendors.urls)) writeFileSync(join(folder, path), text)
+async function makeWorker(
+  cli: Cli,
+  folder: string,
+  vendors: DemoVendors,
+  copy: DemoDestination | null,
+): Promise<WorkerTarget> {
+  for (const { path, text } of readTemplate(['demo'], vendors.urls))
+    writeFileSync(join(folder, path), path === 'worker.ts' && copy !== null ? copy.addTo(text) : text)
   // The injected faults are part of the demo, so warnings about them are not logged.
   const { TIDEMARK_LOG = 'error' } = cli.environment
   return loadWorkerTarget({ ...cli, environment: { TIDEMARK_LOG } }, { file: join(folder, 'worker.ts') })
@@ -230,17 +243,29 @@ function createEventDisplay(
   }
 }
 
+/** Shows the copy arriving, and waits for it. */
+async function showCopy({ terminal }: Cli, copy: DemoDestination, store: Store, stopping: AbortSignal): Promise<void> {
+  if (!terminal.json) terminal.print(`Copying to ${copy.name} …`)
+  const databases = await copy.waitUntilCopied(store, stopping)
+  if (databases === null) return
+  const changes = databases.reduce((sum, one) => sum + one.changes, 0)
+  if (terminal.json)
+    return terminal.printDocument({ event: 'copied', destination: 'duckdb', file: copy.file, changes, databases })
+  terminal.print(`${formatNumber(changes)} changes of ${databases.length} databases copied to ${copy.name}.`, '')
+}
+
 interface DemoAddresses {
   readonly url: string
   readonly key: string
   readonly target: WorkerTarget
   readonly store: Store
   readonly receiver: string
+  readonly copy: DemoDestination | null
 }
 
 async function showReady(
   { terminal, folder }: Cli,
-  { url, key, target, store, receiver }: DemoAddresses,
+  { url, key, target, store, receiver, copy }: DemoAddresses,
 ): Promise<void> {
   const databases = await store.databases()
   const [row] = await store.rows({ database: 'customers', limit: 1 })
@@ -250,6 +275,9 @@ async function showReady(
     feed: `curl -N -H 'accept: text/event-stream' -H 'authorization: Bearer ${key}' ${url}/agents/v1/changes`,
     query: `npx tidemark query "select name, email from customers order by _synced_at desc limit 5" ${file}`,
     why: `npx tidemark why customers ${row?.key ?? '<key>'} ${file}`,
+    ...(copy !== null && {
+      duckdb: `duckdb -readonly ${shorterPath(folder, copy.file)} "select name, email from customers order by _committed_at desc limit 5"`,
+    }),
   }
   if (terminal.json) {
     terminal.printDocument({
@@ -279,6 +307,9 @@ async function showReady(
     `   ${commands.query}`,
     bold('4  Show the history of a row'),
     `   ${commands.why}`,
+    ...(commands.duckdb === undefined
+      ? []
+      : [bold('5  Query the copy in DuckDB, also while it is updated'), `   ${commands.duckdb}`]),
     '',
   )
 }
@@ -289,12 +320,14 @@ interface DemoTotals {
   readonly received: number
   readonly forged: number
   readonly kept: string | null
+  readonly copied?: number
 }
 
 function showEnd({ terminal }: Cli, end: DemoTotals): void {
   if (terminal.json) return terminal.printDocument({ event: 'end', ...end })
   terminal.print(
     `${formatNumber(end.writes)} writes in the accounts, ${formatNumber(end.requests)} requests to them, ${formatNumber(end.received)} webhooks received and verified.`,
+    ...(end.copied === undefined ? [] : [`${formatNumber(end.copied)} changes copied to DuckDB.`]),
     end.kept === null
       ? 'All data of the demo is deleted.'
       : `The worker and its store are in ${end.kept}; the simulated accounts are gone.`,

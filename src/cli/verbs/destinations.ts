@@ -1,16 +1,16 @@
 import { Command } from 'commander'
 import { SyncError, type DestinationSignal, type DestinationStatus, type Store } from '../../contract/index.ts'
+import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
+import { readDestinationOverviews } from '../../destinations/loop/destination-overview.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
 import type { DeclaredDestination } from '../../worker/destination-options.ts'
 import type { Cli, VerbAction } from '../cli.ts'
 import { actorName } from '../kit/actor.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
-import { isoTime } from '../kit/json-document.ts'
-import { toPrintable } from '../kit/printable.ts'
+import { formatDestinations } from '../kit/format-destinations.ts'
 import { RefusedError } from '../kit/report-error.ts'
 import { exitCodeOfDestinations, runDestinations, toDestinationResultDocument } from '../kit/run-destinations.ts'
-import { formatTable } from '../kit/table.ts'
 import {
   loadWorkerTarget,
   openTargetStore,
@@ -68,33 +68,17 @@ export function destinationsVerbs(): Record<DestinationVerb, Command> {
 }
 
 export const destinationsList: VerbAction<[TargetFlags]> = (cli, flags) =>
-  withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
-    const headSequence = await store.headSequence()
-    const names = [...new Set([...declared.map(({ name }) => name), ...statuses.map(({ name }) => name)])].toSorted()
-    const rows = names.map((name) => {
-      const plan = declared.find((one) => one.name === name)
-      return { name, plan, status: statuses.find((one) => one.name === name) }
-    })
+  withDestinations(cli, flags, async ({ target, store, declared }) => {
+    const now = systemClock.now()
+    const overviews = await readDestinationOverviews(store, declared, now)
     if (cli.terminal.json)
       return cli.terminal.printDocument({
         ...targetDocument(target),
-        destinations: rows.map(({ name, plan, status }) => toDocument(name, plan, status, headSequence)),
+        destinations: overviews.map(toDestinationDocument),
       })
-    if (rows.length === 0)
-      return cli.terminal.print('No destinations. Declare one with worker.destination(name, destination, …).')
-    cli.terminal.print(
-      ...formatTable(
-        ['DESTINATION', 'MODE', 'DATABASES', 'BEHIND', 'LAST RUN', 'STATUS'],
-        rows.map(({ name, plan, status }) => [
-          name,
-          plan?.mode ?? status?.mode ?? '',
-          (plan?.databases ?? status?.databases.map(({ database }) => database) ?? []).join(', '),
-          String(countBehind(plan, status, headSequence) ?? '–'),
-          isoTime(status?.startedAt ?? null) ?? 'never',
-          toPrintable(describeStatus(plan, status)),
-        ]),
-      ),
-    )
+    if (overviews.length === 0)
+      return cli.terminal.print('No destinations. Add one with `tidemark destinations add <kind> <name>`.')
+    cli.terminal.print(...formatDestinations(cli, overviews, now))
   })
 
 export const destinationsRun: VerbAction<[string[], TargetFlags]> = (cli, names, flags) =>
@@ -227,52 +211,6 @@ function createUnknownError(declared: readonly DeclaredDestination[], name: stri
     declared.map((one) => one.name),
   )
   return new SyncError('DESTINATION_UNKNOWN', `There is no destination ${JSON.stringify(name)}.${hint}`)
-}
-
-/** Entries of the log that the slowest database has not read; null before the first run. */
-function countBehind(
-  plan: DeclaredDestination | undefined,
-  status: DestinationStatus | undefined,
-  headSequence: number,
-): number | null {
-  if (status === undefined || status.databases.length === 0) return null
-  const databases = plan?.databases ?? status.databases.map(({ database }) => database)
-  const read = databases.map((name) => status.databases.find(({ database }) => database === name)?.readSequence ?? 0)
-  return Math.max(0, headSequence - Math.min(headSequence, ...read))
-}
-
-function describeStatus(plan: DeclaredDestination | undefined, status: DestinationStatus | undefined): string {
-  if (plan === undefined) return 'not declared'
-  if (status === undefined) return 'never run'
-  if (status.isPaused) return 'paused'
-  if (status.error !== null) return `${status.error.code}: ${status.error.message}`
-  const loading = status.databases.filter(({ state }) => state === 'loading').map(({ database }) => database)
-  return loading.length > 0 ? `loading ${loading.join(', ')}` : status.heldBy === null ? 'ok' : 'running'
-}
-
-function toDocument(
-  name: string,
-  plan: DeclaredDestination | undefined,
-  status: DestinationStatus | undefined,
-  headSequence: number,
-): object {
-  return {
-    destination: name,
-    declared: plan !== undefined,
-    kind: plan?.destination.kind ?? status?.kind ?? null,
-    location: plan?.destination.location ?? status?.location ?? null,
-    mode: plan?.mode ?? status?.mode ?? null,
-    status: describeStatus(plan, status).replace(/:.*/, ''),
-    behind: countBehind(plan, status, headSequence),
-    paused: status?.isPaused ?? false,
-    resync: status?.resync ?? [],
-    startedAt: isoTime(status?.startedAt ?? null),
-    endedAt: isoTime(status?.endedAt ?? null),
-    failures: status?.failures ?? 0,
-    retryAt: isoTime(status?.retryAt ?? null),
-    error: status?.error ?? null,
-    databases: (status?.databases ?? []).map((one) => ({ ...one, committedAt: isoTime(one.committedAt) })),
-  }
 }
 
 function currentActor(): { actor: string; at: number } {

@@ -42,7 +42,7 @@ export const exportRows: VerbAction<[string, ExportFlags]> = async (cli, name, f
     })
     const written = file === null ? null : relative(cli.folder, file) || file
     if (cli.terminal.json)
-      cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, position: headSequence })
+      cli.terminal.printDocument({ ...targetDocument(target), database, file: written, rows, headSequence })
     else
       cli.terminal.print(
         written === null

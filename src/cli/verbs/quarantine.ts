@@ -160,9 +160,9 @@ export const quarantineReplay: VerbAction<[string[], ReplayFlags]> = async (cli,
     const document = {
       ...targetDocument(target),
       ...countReplayOutcomes(replayed),
-      entries: replayed.map(({ entry, outcome: fate, message }) => ({
+      entries: replayed.map(({ entry, outcome, message }) => ({
         ...entryDocument(entry),
-        fate,
+        outcome,
         message: message || entry.message,
       })),
     }
@@ -183,11 +183,11 @@ function printReplay({ terminal }: Cli, replayed: readonly ReplayResult[]): void
   terminal.print(
     ...formatTable(
       ['ID', 'SYNC', 'KEY', 'OUTCOME', 'REASON'],
-      replayed.map(({ entry, outcome: fate, message }) => [
+      replayed.map(({ entry, outcome, message }) => [
         String(entry.id),
         entry.sync,
         toPrintable(entry.key ?? '(no key)'),
-        fate,
+        outcome,
         toPrintable(message) || '-',
       ]),
     ),

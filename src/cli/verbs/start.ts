@@ -9,7 +9,7 @@ import { required } from '../../values/required.ts'
 import { parseCount, parseCountOrZero, parseList, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
-import { renameHeadSequence, resultDocument } from '../kit/progress.ts'
+import { resultDocument } from '../kit/progress.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { DEFAULT_PORT } from '../kit/serve-api.ts'
 import { openWorkerService, type WorkerService, type WorkerServiceOptions } from '../kit/worker-service.ts'
@@ -46,7 +46,7 @@ export function startVerb(): Command {
   return withStoreFlags(new Command('start'))
     .summary('run syncs on schedule, serve the feed, deliver webhooks')
     .description(
-      'Runs every sync on its schedule, serves the feed over HTTP and delivers webhooks until stopped. Any number of processes can share one PostgreSQL store; on a replica only the feed is served. Logs are JSON lines on standard error. With --keep-log, consumers that are further behind than the retention must start over.',
+      'Runs every sync on its schedule, serves the feed over HTTP and delivers webhooks until stopped. Any number of processes can share one PostgreSQL store; on a replica only the feed is served. Logs are JSON lines on standard error. With --keep-log, the current version of each row stays, and consumers that are further behind than the retention must start over.',
     )
     .addOption(new Option('--concurrency <n>', 'number of syncs to run in parallel').argParser(parseCount).default(4))
     .addOption(
@@ -64,10 +64,7 @@ export function startVerb(): Command {
     .option('--keys-only', 'require an API key on loopback too, as behind a proxy')
     .option('--no-api', 'do not serve the API')
     .addOption(
-      new Option(
-        '--keep-log <days>',
-        'delete log and run history older than N days, except the current version of each row (default: keep all)',
-      ).argParser(parseCount),
+      new Option('--keep-log <days>', 'delete replaced versions and runs older than N days').argParser(parseCount),
     )
     .option('--all-tenants', 'run for all current and future tenants of the store')
     .addOption(
@@ -254,7 +251,7 @@ export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => v
   return ({ kind, ...facts }) =>
     terminal.printDocument({
       event: kind,
-      ...renameHeadSequence(facts),
+      ...facts,
       ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, false) } : {}),
       ...('result' in facts ? { result: resultDocument(facts.result, false) } : {}),
     })
@@ -270,7 +267,7 @@ function createEventLogger(parent: Log): (event: RunnerEvent) => void {
       case 'started':
         return log.info('cycle started', { cycle: event.cycle, why: event.why, resumed: event.resumed })
       case 'landed':
-        return log.debug('page landed', { cycle: event.cycle, page: event.page, position: event.headSequence })
+        return log.debug('page landed', { cycle: event.cycle, page: event.page, headSequence: event.headSequence })
       case 'waiting':
         return log.info('waiting', { cycle: event.cycle, ms: event.ms, code: event.code })
       case 'ended': {

@@ -1,5 +1,7 @@
 import { Command, Option } from 'commander'
 import type { Pause, SchemaDrift, Store, Webhook } from '../../contract/index.ts'
+import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
+import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { Health } from '../../runner/health.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
@@ -9,6 +11,7 @@ import { parseCount } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { describeCounts, formatNumber, totalRows } from '../kit/counts.ts'
 import { formatAgo, formatDuration } from '../kit/duration.ts'
+import { formatDestinations } from '../kit/format-destinations.ts'
 import { isoTime } from '../kit/json-document.ts'
 import { openExistingStoreOfAnyTenant, openExistingStore } from '../kit/open-existing-store.ts'
 import { toPrintable } from '../kit/printable.ts'
@@ -50,7 +53,9 @@ const TENANTS_CONCURRENT_MAX = 8
 export function statusVerb(): Command {
   return withStoreFlags(new Command('status'))
     .summary('show the status of every sync')
-    .description('Shows the health, tidemark, lag, last cycle and next cycle of every sync of the worker.')
+    .description(
+      'Shows the health, tidemark, lag, last cycle and next cycle of every sync of the worker, and the health, lag and last error of its destinations.',
+    )
     .addOption(
       new Option('--watch [seconds]', 'refresh every N seconds until Ctrl-C')
         .argParser(parseCount)
@@ -125,10 +130,11 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
 
 function formatStatus(
   cli: Cli,
-  { now, syncs, webhooks, headSequence, pauses, drift }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
   { all = false, reveal = false, watch }: StatusFlags,
 ): string[] {
-  if (syncs.length === 0) return [all ? 'No sync has run in this store yet.' : 'This worker declares no syncs.']
+  if (syncs.length === 0 && destinations.length === 0)
+    return [all ? 'No sync has run in this store yet.' : 'This worker declares no syncs.']
   return [
     ...formatSyncTable(cli, syncs, now, {
       all,
@@ -138,6 +144,7 @@ function formatStatus(
     ...syncs.flatMap((details) => formatRemarks(cli, details, now)),
     ...pauses.map((pause) => formatPause(cli, pause, now)),
     ...formatDrift(cli, drift),
+    ...(destinations.length === 0 ? [] : ['', ...formatDestinations(cli, destinations, now)]),
     ...webhooks.map((webhook) => formatWebhook(cli, webhook, headSequence)),
   ]
 }
@@ -152,6 +159,8 @@ interface StatusView {
   readonly pauses: readonly (Pause & { readonly worker: string })[]
   /** Fields that the columns of the tables cannot hold. */
   readonly drift: readonly SchemaDrift[]
+  /** The destinations of the worker; with `--all`, all that the store knows. */
+  readonly destinations: readonly DestinationOverview[]
 }
 
 async function readStatusView(target: Target | WorkerTarget): Promise<StatusView> {
@@ -173,6 +182,11 @@ async function readStatusViewFrom(store: Store | null, target: Target | WorkerTa
     headSequence: (await store?.headSequence()) ?? 0,
     pauses,
     drift: (await store?.schemaDrift()) ?? [],
+    destinations: await readDestinationOverviews(
+      store,
+      'worker' in target ? (target.worker.destinations?.() ?? []) : [],
+      now,
+    ),
   }
 }
 
@@ -203,7 +217,7 @@ async function listSyncs(store: Store | null, target: Target | WorkerTarget): Pr
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function statusDocument(
-  { now, syncs, webhooks, headSequence, pauses, drift }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
   { reveal = false }: StatusFlags,
 ): object {
   return {
@@ -216,6 +230,7 @@ function statusDocument(
       origin: origin || null,
       until: isoTime(until),
     })),
+    ...(destinations.length > 0 && { destinations: destinations.map(toDestinationDocument) }),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
@@ -438,13 +453,13 @@ function formatDrift({ terminal: { colors } }: Cli, drift: readonly SchemaDrift[
 }
 
 function formatWebhook({ terminal: { colors } }: Cli, webhook: Webhook, headSequence: number): string {
-  const { id, sequence, waiting, dead, disabledReason } = webhook
+  const { id, sequence, waiting, failed, disabledReason } = webhook
   const marks = { enabled: colors.green('✓'), failing: colors.yellow('•'), disabled: colors.red('✗') }
   const state = computeWebhookState(webhook)
   const counts = [
     [headSequence - sequence, 'behind'],
     [waiting, 'pending'],
-    [dead, 'failed'],
+    [failed, 'failed'],
   ] as const
   return `${marks[state]} webhook ${id}: ${disabledReason === null ? state : `disabled: ${toPrintable(disabledReason)}`}${counts
     .filter(([number]) => number > 0)

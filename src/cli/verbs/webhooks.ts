@@ -59,11 +59,28 @@ interface ReplayFlags extends TargetFlags {
 
 const HOUR_MS = 3_600_000
 
-type WebhookVerb = 'add' | 'list' | 'edit' | 'test' | 'pause' | 'resume' | 'replay' | 'dead' | 'rotate' | 'remove'
+type WebhookVerb =
+  | 'add'
+  | 'list'
+  | 'edit'
+  | 'test'
+  | 'pause'
+  | 'resume'
+  | 'replay'
+  | 'failed'
+  | 'dead'
+  | 'rotate'
+  | 'remove'
 
 export function webhooksVerbs(): Record<WebhookVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name))
   const id = ['<id>', 'the id of the webhook, from `tidemark webhooks list`'] as const
+  // `dead` is the name of the command up to 0.2.
+  const failed = (name: 'failed' | 'dead'): Command =>
+    verb(name)
+      .summary('list failed deliveries')
+      .description('Lists the deliveries that failed on every attempt.')
+      .argument(...id)
   return {
     add: verb('add')
       .summary('add a webhook')
@@ -113,10 +130,8 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
       .argument(...id)
       .option('--since <time>', 'resend changes since a time (2026-01-31T12:00:00Z)', parseTime)
       .option('--all', 'resend the whole change log'),
-    dead: verb('dead')
-      .summary('list failed deliveries')
-      .description('Lists the deliveries that failed on every attempt.')
-      .argument(...id),
+    failed: failed('failed'),
+    dead: failed('dead'),
     rotate: verb('rotate')
       .summary('rotate the secret of a webhook')
       .description(
@@ -166,8 +181,8 @@ export const webhooksList: VerbAction<[TargetFlags]> = async (cli, flags) => {
           describeFilter(webhook),
           String(headSequence - webhook.sequence),
           String(webhook.waiting),
-          String(webhook.dead),
-          webhook.lastStatus === null ? (webhook.lastAnswer ?? '–') : String(webhook.lastStatus),
+          String(webhook.failed),
+          webhook.lastStatus === null ? (webhook.lastResponse ?? '–') : String(webhook.lastStatus),
           webhook.disabledReason === null ? 'enabled' : `disabled: ${webhook.disabledReason}`,
         ]),
       ),
@@ -216,7 +231,7 @@ export const webhooksTest: VerbAction<[string, TargetFlags]> = async (cli, id, f
   await withStore(cli, flags, async (target, store) => {
     const webhook = await findWebhook(store, id)
     const send = createSender()
-    const { kind, messageId, status, answer } = await testWebhook(webhook, send, systemClock.now())
+    const { kind, messageId, status, response } = await testWebhook(webhook, send, systemClock.now())
     await send.close()
     failed = kind !== 'delivered'
     if (cli.terminal.json)
@@ -226,11 +241,11 @@ export const webhooksTest: VerbAction<[string, TargetFlags]> = async (cli, id, f
         messageId,
         delivered: !failed,
         status,
-        answer,
+        response,
       })
     else
       cli.terminal.print(
-        `${failed ? 'Not delivered' : 'Delivered'}${status === null ? '' : `, status ${status}`}${answer === null ? '' : `: ${toPrintable(answer)}`}`,
+        `${failed ? 'Not delivered' : 'Delivered'}${status === null ? '' : `, status ${status}`}${response === null ? '' : `: ${toPrintable(response)}`}`,
       )
   })
   return failed ? 1 : 0
@@ -264,23 +279,27 @@ export const webhooksReplay: VerbAction<[string, ReplayFlags]> = async (cli, id,
   })
 }
 
-export const webhooksDead: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
+export const webhooksFailed: VerbAction<[string, TargetFlags]> = async (cli, id, flags) => {
   await withExistingStore(cli, flags, async (target, store) => {
     if (store !== null) await findWebhook(store, id)
-    const dead = (await store?.deliveries({ webhook: id, dead: true, limit: 1_000 })) ?? []
+    const failed = (await store?.deliveries({ webhook: id, failed: true, limit: 1_000 })) ?? []
     if (cli.terminal.json)
-      return cli.terminal.printDocument({ ...targetDocument(target), webhook: id, dead: dead.map(toDeliveryDocument) })
-    if (dead.length === 0) return cli.terminal.print('No failed deliveries.')
+      return cli.terminal.printDocument({
+        ...targetDocument(target),
+        webhook: id,
+        failed: failed.map(toDeliveryDocument),
+      })
+    if (failed.length === 0) return cli.terminal.print('No failed deliveries.')
     cli.terminal.print(
       ...formatTable(
         ['MESSAGE', 'DATABASE', 'KEY', 'ATTEMPTS', 'SINCE', 'LAST RESPONSE'],
-        dead.map((delivery) => [
+        failed.map((delivery) => [
           delivery.messageId,
           delivery.database,
           toPrintable(delivery.key),
           String(delivery.attempts),
           isoTime(delivery.firstAt) ?? '–',
-          `${delivery.lastStatus ?? ''} ${toPrintable(delivery.lastAnswer ?? '')}`.trim(),
+          `${delivery.lastStatus ?? ''} ${toPrintable(delivery.lastResponse ?? '')}`.trim(),
         ]),
       ),
     )
@@ -314,7 +333,7 @@ export const webhooksRemove: VerbAction<[string, TargetFlags & { readonly yes?: 
     if (flags.yes !== true)
       throw new RefusedError(
         'CONFIRMATION_NEEDED',
-        `Nothing was changed. Add --yes to remove webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.dead} stored messages).`,
+        `Nothing was changed. Add --yes to remove webhook ${id} (tenant ${target.tenant}, ${webhook.waiting + webhook.failed} stored messages).`,
         { webhook: document },
       )
     await removeWebhook(store, id, currentActor())

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileTokens } from '../../connector/file-token-store.ts'
-import type { JsonSchema } from '../../sources/kit/config-schema.ts'
+import type { JsonSchema } from '../../values/config-schema.ts'
 import type {
   DiscoverContext,
   DiscoveredStream,

@@ -1,4 +1,6 @@
-import { whenEquals } from '../../sources/kit/config-schema.ts'
+import type { DestinationDescriptor } from '../../destinations/kit/define-destination.ts'
+import { DESTINATIONS } from '../../destinations/registry.ts'
+import { whenEquals } from '../../values/config-schema.ts'
 import { CONNECTORS } from './connectors.ts'
 
 const NAME_SCHEMA = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
@@ -100,6 +102,45 @@ const STREAM_SCHEMA = {
   ],
 } as const
 
+/** An entry of `destinations`. */
+export const DESTINATION_SCHEMA = {
+  type: 'object',
+  required: ['name', 'connector', 'config'],
+  additionalProperties: false,
+  properties: {
+    name: {
+      ...NAME_SCHEMA,
+      description: 'The name of the destination in `tidemark destinations`. Its status is stored under it.',
+    },
+    connector: { enum: Object.keys(DESTINATIONS) },
+    config: { type: 'object' },
+    databases: {
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      minItems: 1,
+      uniqueItems: true,
+      description: 'The ids of the streams to copy. Default: all.',
+    },
+    mode: {
+      enum: ['mirror', 'append', 'history'],
+      description:
+        'mirror: the current rows. append: every change is a row. history: every version is a row with its validity. Default: mirror.',
+    },
+    schedule: {
+      ...SCHEDULE_SCHEMA,
+      description: 'manual, continuous, an interval from 1m to 7d, or { cron, zone }. Default: continuous.',
+    },
+    children: {
+      type: 'object',
+      additionalProperties: { type: 'array', items: { type: 'string', minLength: 1 }, uniqueItems: true },
+      description: 'Fields with an array of objects that become child tables, by database. For SQL destinations.',
+    },
+  },
+  allOf: Object.entries<DestinationDescriptor>(DESTINATIONS).map(([name, { config }]) =>
+    whenEquals('connector', name, { properties: { config } }),
+  ),
+} as const
+
 /** Validates manifests. Published as docs/reference/manifest.schema.json for editors. */
 export const MANIFEST_SCHEMA = {
   $schema: 'http://json-schema.org/draft-07/schema#',
@@ -128,6 +169,11 @@ export const MANIFEST_SCHEMA = {
       type: 'array',
       items: STREAM_SCHEMA,
       description: 'Required to run. `tidemark discover` lists the available streams.',
+    },
+    destinations: {
+      type: 'array',
+      items: DESTINATION_SCHEMA,
+      description: 'Other systems that receive the copy. `tidemark destinations add` writes an entry.',
     },
   },
   allOf: Object.entries(CONNECTORS).map(([name, { config, stream }]) =>

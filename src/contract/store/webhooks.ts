@@ -33,7 +33,7 @@ export interface WebhookStore {
    * Enables a webhook, makes every delivery due, and optionally moves the cursor. Returns the number of failed
    * deliveries to retry; null if there is no such webhook. The deliverer has to claim again. Audited.
    */
-  restartWebhook(id: string, request: { actor: string; at: number; place?: WebhookCursor }): Promise<number | null>
+  restartWebhook(id: string, request: { actor: string; at: number; cursor?: WebhookCursor }): Promise<number | null>
   /**
    * Disables a webhook with a reason, or enables it (null); pending and failed deliveries stay as they are. False if
    * there is no such webhook. The deliverer has to claim again. Audited.
@@ -51,5 +51,5 @@ export interface WebhookStore {
   /** False, and nothing is written, if the claim is no longer ours. */
   recordDeliveries(claim: WebhookClaim, note: DeliveryReport): Promise<boolean>
   /** In log order. */
-  deliveries(query: { webhook: string; dead: boolean; limit: number }): Promise<Delivery[]>
+  deliveries(query: { webhook: string; failed: boolean; limit: number }): Promise<Delivery[]>
 }

@@ -1,6 +1,20 @@
-import type { DestinationChange, DestinationSchema } from '../../contract/index.ts'
+import type { DestinationSchema, JsonValue } from '../../contract/index.ts'
 import { findCommonFormat, needsFormat, type TableColumn } from '../../stores/kit/tables/column.ts'
 import { addDeclaredColumns, type ColumnLimits } from '../../stores/kit/tables/grow-columns.ts'
+import type { BatchFields } from './batch-fields.ts'
+
+/** The limits of a destination on the columns of a table. */
+export interface DestinationColumnLimits extends ColumnLimits {
+  readonly decimals?: DecimalFormats
+}
+
+/** The formats of decimal columns, where the database has one scale per column and not per value. */
+export interface DecimalFormats {
+  /** The column has no format yet, or one that its first values decide. */
+  isOpen(column: TableColumn): boolean
+  /** Null if the values do not decide. `isExisting`: the table has the column, so its type stays. */
+  choose(column: TableColumn, values: ReadonlyArray<JsonValue | undefined>, isExisting: boolean): string | null
+}
 
 /**
  * The columns of a table plus those of the schema that it lacks; the same array if there are none. A column keeps its name
@@ -9,14 +23,16 @@ import { addDeclaredColumns, type ColumnLimits } from '../../stores/kit/tables/g
 export function extendColumns(
   columns: readonly TableColumn[],
   schema: DestinationSchema,
-  changes: readonly DestinationChange[],
+  fields: BatchFields,
   since: number,
-  limits: ColumnLimits,
+  limits: DestinationColumnLimits,
 ): readonly TableColumn[] {
   const known = new Set(columns.map(({ member }) => member))
   const added = schema.columns.filter(({ member }) => !known.has(member))
-  const records = changes.map(({ record }) => record).filter((record) => record !== null)
-  const countOf = (member: string): number => records.filter((record) => Object.hasOwn(record, member)).length
+  const isRare = (member: string): boolean => {
+    const values = fields.valuesOf(member)
+    return values.filter((value) => value !== undefined).length * 2 < values.length
+  }
   const grown = addDeclaredColumns(
     columns,
     {
@@ -27,22 +43,41 @@ export function extendColumns(
         type,
         from: 'source',
         // SQL null then means that most records lack the field, and not that it is null.
-        isOptional: records.length > 0 && countOf(member) * 2 < records.length,
+        isOptional: isRare(member),
       })),
     },
     since,
     limits,
   ).columns
-  if (!grown.some((column) => column.format === undefined && needsFormat(column.type))) return grown
-  return grown.map((column) => {
-    if (column.format !== undefined || !needsFormat(column.type)) return column
-    const texts = records.flatMap((record) => textsOf(record[column.member]))
-    const format = findCommonFormat(column.type, texts)
-    return format === null ? column : { ...column, format }
-  })
+  return withFormats(grown, columns, fields, limits)
 }
 
-function textsOf(value: unknown): string[] {
+/** Chooses formats by the first values of a column; the same array if nothing changes. `known` are those of the table. */
+export function withFormats(
+  columns: readonly TableColumn[],
+  known: readonly TableColumn[],
+  fields: BatchFields,
+  { decimals }: DestinationColumnLimits,
+): readonly TableColumn[] {
+  const isOpen = (column: TableColumn): boolean =>
+    (column.format === undefined && needsFormat(column.type)) || decimals?.isOpen(column) === true
+  if (!columns.some(isOpen)) return columns
+  const existing = new Set(known.map(({ name }) => name))
+  let isChanged = false
+  const formatted = columns.map((column) => {
+    if (!isOpen(column)) return column
+    const values = fields.valuesOf(column.member)
+    const format = needsFormat(column.type)
+      ? findCommonFormat(column.type, values.flatMap(textsOf))
+      : (decimals?.choose(column, values, existing.has(column.name)) ?? null)
+    if (format === null || format === column.format) return column
+    isChanged = true
+    return { ...column, format }
+  })
+  return isChanged ? formatted : columns
+}
+
+function textsOf(value: JsonValue | undefined): string[] {
   if (typeof value === 'string') return [value]
   return Array.isArray(value) ? value.flatMap(textsOf) : []
 }

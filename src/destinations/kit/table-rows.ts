@@ -1,6 +1,7 @@
 import type { DestinationChange, DestinationMode } from '../../contract/index.ts'
 import type { ScalarType, TableColumn } from '../../stores/kit/tables/column.ts'
 import type { ColumnValue, EncodedRecord } from '../../stores/kit/tables/encode-record.ts'
+import type { TableValues } from './sql-tables.ts'
 
 /** The columns of a table that do not come from the record. `_extra` holds what its other columns cannot hold exactly. */
 export const SYSTEM_COLUMNS: Record<
@@ -38,8 +39,7 @@ export const PRIMARY_KEYS: Record<DestinationMode, readonly string[]> = {
 
 /** A batch as rows of its table. */
 export interface TableRows {
-  /** Values of the system columns, then of the columns that have a name. */
-  readonly rows: ColumnValue[][]
+  readonly rows: TableValues
   /** Keys to delete from a mirror. */
   readonly deletedKeys: readonly string[]
   /** Keys of a history whose current version ends, with the time in ms. */
@@ -54,26 +54,30 @@ export function toTableRows(
   encode: (change: DestinationChange) => EncodedRecord,
 ): TableRows {
   const rows: ColumnValue[][] = []
-  const deletedKeys: string[] = []
   const ended = new Map<string, number>()
   const open = new Map<string, ColumnValue[]>()
+  const isEveryColumnNamed = columns.every(({ name }) => name !== null)
   const values = (change: DestinationChange): { extra: ColumnValue; cells: ColumnValue[] } => {
-    if (change.record === null)
-      return { extra: null, cells: columns.flatMap(({ name }) => (name === null ? [] : [null])) }
+    if (isDelete(change)) return { extra: null, cells: columns.flatMap(({ name }) => (name === null ? [] : [null])) }
     const encoded = encode(change)
-    return { extra: encoded.extra, cells: encoded.values.filter((_, at) => columns[at]?.name !== null) }
+    const cells = isEveryColumnNamed ? encoded.values : encoded.values.filter((_, at) => columns[at]?.name !== null)
+    return { extra: encoded.extra, cells }
   }
+  if (mode === 'mirror')
+    return {
+      rows: new EncodedRows(
+        changes.filter((change) => !isDelete(change)),
+        (change) => {
+          const { extra, cells } = values(change)
+          return [change.key, change.sequence, change.committedAt, extra, ...cells]
+        },
+      ),
+      deletedKeys: changes.filter(isDelete).map(({ key }) => key),
+      endedKeys: [],
+    }
   for (const change of changes) {
     const { key, sequence, action, committedAt } = change
     switch (mode) {
-      case 'mirror': {
-        if (change.record === null) deletedKeys.push(key)
-        else {
-          const { extra, cells } = values(change)
-          rows.push([key, sequence, committedAt, extra, ...cells])
-        }
-        break
-      }
       case 'append': {
         const { extra, cells } = values(change)
         rows.push([sequence, key, action, committedAt, extra, ...cells])
@@ -85,7 +89,7 @@ export function toTableRows(
           if (!ended.has(key)) ended.set(key, committedAt)
         } else [before[VALID_TO], before[IS_CURRENT]] = [committedAt, false]
         open.delete(key)
-        if (change.record === null) break
+        if (isDelete(change)) break
         const { extra, cells } = values(change)
         const row: ColumnValue[] = [key, sequence, committedAt, null, true, extra, ...cells]
         open.set(key, row)
@@ -96,7 +100,30 @@ export function toTableRows(
         mode satisfies never
     }
   }
-  return { rows, deletedKeys, endedKeys: [...ended] }
+  return { rows, deletedKeys: [], endedKeys: [...ended] }
+}
+
+/** Rows that are encoded as they are written: those of a whole batch would outlive a collection. */
+class EncodedRows implements TableValues {
+  readonly #changes: readonly DestinationChange[]
+  readonly #encode: (change: DestinationChange) => ColumnValue[]
+
+  constructor(changes: readonly DestinationChange[], encode: (change: DestinationChange) => ColumnValue[]) {
+    this.#changes = changes
+    this.#encode = encode
+  }
+
+  get length(): number {
+    return this.#changes.length
+  }
+
+  *[Symbol.iterator](): Generator<ColumnValue[]> {
+    for (const change of this.#changes) yield this.#encode(change)
+  }
+}
+
+export function isDelete({ action }: DestinationChange): boolean {
+  return action === 'deleted'
 }
 
 const VALID_TO = SYSTEM_COLUMNS.history.findIndex(({ name }) => name === '_valid_to')

@@ -1,5 +1,6 @@
-import type { DestinationStatus, Store } from '../../contract/index.ts'
-import { nextDueTime, type Schedule } from '../../config/schedule.ts'
+import type { Store } from '../../contract/index.ts'
+import type { Schedule } from '../../config/schedule.ts'
+import { isDestinationDue } from './destination-due.ts'
 import { runDestination, type DestinationPlan, type RunDestinationOptions } from './run-destination.ts'
 
 export interface DestinationRunnerOptions extends Omit<RunDestinationOptions, 'signal' | 'isAutomatic'> {
@@ -82,29 +83,4 @@ export class DestinationRunner {
       )
     }
   }
-}
-
-/** A continuous destination is due when the log has entries that it has not read. */
-export function isDestinationDue(
-  { databases }: Pick<DestinationPlan, 'databases'>,
-  schedule: Schedule,
-  status: DestinationStatus | undefined,
-  { now, since, headSequence }: { now: number; since: number; headSequence: number },
-): boolean {
-  if (status === undefined) return schedule.kind !== 'manual'
-  if (status.isPaused || (status.retryAt ?? 0) > now) return false
-  if (status.triggeredAt !== null || status.resync.length > 0) return true
-  const isRetry = status.error !== null && status.retryAt !== null
-  if (schedule.kind === 'continuous') {
-    const progress = new Map(status.databases.map((one) => [one.database, one]))
-    return (
-      isRetry ||
-      databases.some((database) => {
-        const own = progress.get(database)
-        return own === undefined || own.state !== 'following' || own.readSequence < headSequence
-      })
-    )
-  }
-  const due = nextDueTime(schedule, { now, since, lastStartedAt: status.startedAt })
-  return isRetry || (due !== null && due <= now)
 }

@@ -1,6 +1,15 @@
-import type { DestinationChange, DestinationMode, FeedPage, JsonObject, Store } from '../../contract/index.ts'
+import type {
+  DestinationChange,
+  DestinationMode,
+  FeedPage,
+  JsonObject,
+  Row,
+  RowsQuery,
+  Store,
+} from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import { compactChanges } from './compact-changes.ts'
+import { RowChange } from './row-change.ts'
 
 /** The bounds of a batch. One batch is applied while the next one is read, so memory holds two. */
 export interface BatchLimits {
@@ -16,48 +25,81 @@ const PAGE_ROWS = 5_000
 /** A part of a load: rows in order of key. */
 export interface RowsPart {
   readonly changes: DestinationChange[]
+  /** The fields of `DestinationChange.values`. */
+  readonly members: readonly string[]
   /** The last key that was read; null if no rows are left. */
   readonly after: string | null
 }
 
 /**
  * Reads current rows above a key, up to the limits. Rows that changed after `sequence` are left out: the feed from
- * `sequence` on has them.
+ * `sequence` on has them. `byValues`: the destination reads values, where the store has them.
  */
 export async function readRows(
   store: Store,
-  database: string,
+  { database, byValues }: { readonly database: string; readonly byValues: boolean },
   sequence: number,
   from: string,
   { rowsMax, bytesMax }: BatchLimits,
 ): Promise<RowsPart> {
   const changes: DestinationChange[] = []
+  let members: readonly string[] | null = null
   let bytes = 0
   let after = from
+  let isByValues = byValues
   while (changes.length < rowsMax && bytes < bytesMax) {
-    const rows = await store.rows({
+    const query: RowsQuery = {
       database,
       limit: Math.min(PAGE_ROWS, rowsMax),
       bytesMax: Math.max(1, bytesMax - bytes),
       ...(after !== '' && { after }),
-    })
-    const last = rows.at(-1)
-    if (last === undefined) return { changes, after: null }
-    after = last.key
-    for (const row of rows) {
-      bytes += row.text.length
-      if (row.sequence > sequence) continue
-      changes.push({
-        key: row.key,
-        action: 'created',
-        sequence: row.sequence,
-        committedAt: row.committedAt,
-        record: parseJson(row.text) as JsonObject,
-        text: row.text,
-      })
     }
+    const page = isByValues && store.rowValues !== undefined ? await store.rowValues(query) : null
+    if (page === null) {
+      const rows: Row[] = await store.rows(query)
+      const last = rows.at(-1)
+      if (last === undefined) return { changes, members: members ?? [], after: null }
+      after = last.key
+      for (const row of rows) {
+        bytes += row.text.length
+        if (row.sequence <= sequence) changes.push(toChange(row))
+      }
+      continue
+    }
+    if (page.length === 0) return { changes, members: members ?? [], after: null }
+    members ??= page.members
+    // A field was added in the meantime. The values of a batch have one order, so this page begins the next one.
+    if (!isSameList(members, page.members)) return { changes, members, after }
+    after = page.key(page.length - 1)
+    bytes += page.bytes
+    let texts = 0
+    for (let index = 0; index < page.length; index++) {
+      const text = page.text(index)
+      if (text !== null) texts++
+      if (page.sequence(index) > sequence) continue
+      changes.push(
+        text === null
+          ? new RowChange(page, index)
+          : toChange({
+              key: page.key(index),
+              sequence: page.sequence(index),
+              committedAt: page.committedAt(index),
+              text,
+            }),
+      )
+    }
+    // Such rows are read twice by a store that reads values.
+    if (texts * 2 > page.length) isByValues = false
   }
-  return { changes, after }
+  return { changes, members: members ?? [], after }
+}
+
+function toChange({ key, sequence, committedAt, text }: Omit<Row, 'database' | 'upstreamAt'>): DestinationChange {
+  return { key, action: 'created', sequence, committedAt, record: parseJson(text) as JsonObject, text }
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((name, at) => name === b[at])
 }
 
 /** A part of the feed of one database. */

@@ -16,6 +16,7 @@ import { cycleDelayMs, isRetryable, pageDelayMs } from '../../engine/retry.ts'
 import { maskSecrets } from '../../redaction/known-secrets.ts'
 import { createChildLog } from '../../telemetry/child-log.ts'
 import { DEFAULT_LIMITS, type BatchLimits } from './read-batches.ts'
+import { RejectedBatchSearch, type RejectedBatch } from './rejected-batch.ts'
 import { syncDatabase } from './sync-database.ts'
 
 /** A destination of a worker, with its databases. */
@@ -24,6 +25,8 @@ export interface DestinationPlan {
   readonly destination: Destination
   readonly databases: readonly string[]
   readonly mode: DestinationMode
+  /** By database: fields that are stored in child tables. */
+  readonly children?: Readonly<Record<string, readonly string[]>>
 }
 
 export interface RunDestinationOptions {
@@ -97,6 +100,8 @@ class DestinationRun {
   #changes = 0
   #recordedAt = 0
   #isClaimLost = false
+  #search: RejectedBatchSearch
+  #rejected: RejectedBatch | null = null
 
   constructor(
     plan: DestinationPlan,
@@ -111,22 +116,24 @@ class DestinationRun {
     this.#status = claim.status
     for (const progress of claim.status.databases) this.#progress.set(progress.database, progress)
     this.#startedAt = options.ports.clock.now()
+    this.#search = new RejectedBatchSearch(options.limits ?? DEFAULT_LIMITS)
     this.#log = createChildLog(options.ports.log, { tenant: options.store.tenant, destination: plan.name })
   }
 
   async run(): Promise<DestinationResult> {
     const { store, ports, newStoreId } = this.#options
     let failure: SyncError | null = null
+    const waiting = this.#findWaiting()
     try {
       const storeId = await store.storeId(newStoreId())
       for (const database of this.#plan.databases) {
+        if (waiting.has(database)) continue
         try {
           await this.#syncWithRetries(database, storeId)
         } catch (error) {
           if (this.#signal.aborted) throw error
-          failure ??= toDestinationError(error)
-          this.#update(database, { state: 'failed' })
-          this.#log.error('destination failed', { database, code: failure.code, error: failure.message })
+          const own = this.#recordFailure(database, toDestinationError(error))
+          failure ??= own
         }
       }
     } catch (error) {
@@ -134,22 +141,40 @@ class DestinationRun {
     } finally {
       await this.#closeSession()
     }
-    const isStopped = this.#signal.aborted
-    const failures = failure === null ? 0 : this.#status.failures + (isStopped ? 0 : 1)
-    const report = this.#report({
-      endedAt: ports.clock.now(),
-      failures,
-      error: failure === null || isStopped ? null : { code: failure.code, message: failure.message },
-      retryAt: failure === null || isStopped ? null : ports.clock.now() + cycleDelayMs(failure, failures, ports.random),
-    })
+    const endedAt = ports.clock.now()
+    const report = this.#report({ endedAt, ...this.#conclude(failure, endedAt, waiting.size > 0) })
     await store.recordDestination(this.claim, report)
     return { name: this.#plan.name, report, changes: this.#changes }
+  }
+
+  /** Databases whose retry is not due yet. They do not delay the others. */
+  #findWaiting(): Set<string> {
+    const { ports, isAutomatic = false } = this.#options
+    const { retryAt, databases } = this.#status
+    if (!isAutomatic || (retryAt ?? 0) <= ports.clock.now()) return new Set()
+    return new Set(databases.filter(({ failure }) => failure != null).map(({ database }) => database))
+  }
+
+  #conclude(
+    failure: SyncError | null,
+    now: number,
+    hasWaiting: boolean,
+  ): Pick<DestinationReport, 'failures' | 'error' | 'retryAt'> {
+    const { failures, error, retryAt } = this.#status
+    // A run that was stopped says nothing about the destination.
+    if (failure !== null && this.#signal.aborted) return { failures, error, retryAt }
+    if (failure === null) return hasWaiting ? { failures, error, retryAt } : { failures: 0, error: null, retryAt: null }
+    const { code, message } = failure
+    const delayMs = cycleDelayMs(failure, failures + 1, this.#options.ports.random)
+    return { failures: failures + 1, error: { code, message }, retryAt: now + delayMs }
   }
 
   /** After an error the position is read again: it shows whether the batch was applied. */
   async #syncWithRetries(database: string, storeId: string): Promise<void> {
     const { ports, attemptsMax = ATTEMPTS_MAX } = this.#options
+    this.#search = new RejectedBatchSearch(this.#options.limits ?? DEFAULT_LIMITS)
     for (let attempt = 1, applied = this.#changes; ; attempt++) {
+      this.#rejected = null
       try {
         return await this.#sync(database, storeId)
       } catch (error) {
@@ -157,12 +182,45 @@ class DestinationRun {
         this.#signal.throwIfAborted()
         const failure = await this.#checkClaim(toDestinationError(error))
         if (this.#changes > applied) [attempt, applied] = [1, this.#changes]
-        const isRetried = isRetryable(failure) || failure.code === 'COMMIT_UNKNOWN'
+        if (this.#search.narrow(failure, this.#rejected)) {
+          const { code, message: reason } = failure
+          this.#log.warn('a batch was rejected and is tried in parts', { database, code, reason })
+          attempt--
+          continue
+        }
+        // A full disk needs more time than the retries of a batch.
+        const isRetried =
+          (isRetryable(failure) && failure.code !== 'DESTINATION_FULL') || failure.code === 'COMMIT_UNKNOWN'
         if (!isRetried || this.#isClaimLost || attempt >= attemptsMax) throw failure
         this.#log.warn('destination retries', { database, attempt, code: failure.code, error: failure.message })
         await ports.clock.sleep(pageDelayMs(failure, attempt, ports.random), this.#signal)
       }
     }
+  }
+
+  /** The position stays before the batch, so the next run tries it again. */
+  #recordFailure(database: string, error: SyncError): SyncError {
+    const { ports } = this.#options
+    const batch = this.#rejected
+    const isTemporary = isRetryable(error) || error.code === 'COMMIT_UNKNOWN'
+    const failure = batch === null || isTemporary ? error : nameBatch(error, database, batch)
+    const { code, message } = failure
+    this.#update(database, {
+      state: isTemporary ? 'waiting' : 'failed',
+      failure: {
+        code,
+        message,
+        at: ports.clock.now(),
+        firstSequence: batch?.firstSequence ?? null,
+        lastSequence: batch?.lastSequence ?? null,
+        key: isTemporary ? null : (batch?.key ?? null),
+      },
+    })
+    ports.meter?.record('destinationFailures', 1, { 'tidemark.destination': this.#plan.name, 'error.type': code })
+    // Invariant 10: the key of a record is not logged. `tidemark destinations list` shows it.
+    const { firstSequence, lastSequence } = batch ?? {}
+    this.#log.error('destination failed', { database, code, error: error.message, firstSequence, lastSequence })
+    return failure
   }
 
   /** A process that was fenced off reports that, and not the newer tokens of the other process. */
@@ -175,8 +233,8 @@ class DestinationRun {
   }
 
   async #sync(database: string, storeId: string): Promise<void> {
-    const { store, ports, limits = DEFAULT_LIMITS } = this.#options
-    const { destination, mode } = this.#plan
+    const { store, ports } = this.#options
+    const { destination, mode, children = {} } = this.#plan
     this.#session ??= await destination.open({ tenant: store.tenant, signal: this.#signal })
     const session = this.#session
     const isRequested = this.#status.resync.includes(database) && !this.#resynced.has(database)
@@ -189,7 +247,9 @@ class DestinationRun {
       epoch: this.claim.epoch,
       database,
       mode,
-      limits,
+      children: (Object.hasOwn(children, database) ? children[database] : undefined) ?? [],
+      supportsValues: destination.supports.values === true,
+      limits: () => this.#search.limits,
       recorded: this.#progress.get(database),
       isResyncRequested: isRequested,
       signal: this.#signal,
@@ -202,8 +262,7 @@ class DestinationRun {
       },
       onLoad: async (reason) => {
         this.#log[reason === 'new' ? 'info' : 'warn']('database is loaded from the tables', { database, reason })
-        if (isRequested) this.#resynced.add(database)
-        this.#update(database, { state: 'loading', loadReason: reason })
+        this.#update(database, { state: 'loading', loadReason: reason, failure: null })
         await store.recordDestination(this.claim, this.#report({}))
       },
       onApplied: async ({ token, state, changes }) => {
@@ -213,16 +272,22 @@ class DestinationRun {
         ports.meter?.record('destinationChanges', changes, labels)
         batchStartedAt = now
         this.#changes += changes
+        this.#search.onApplied(changes)
         const before = this.#progress.get(database)
         this.#update(database, {
           state,
+          failure: null,
           sequence: token.sequence,
           committedAt: token.committedAt,
           changes: (before?.changes ?? 0) + changes,
         })
-        await this.#recordSometimes(now)
+        if (!isRequested || this.#resynced.has(database)) return this.#recordSometimes(now)
+        // Only now: a load that fails before its first batch is still requested.
+        this.#resynced.add(database)
+        await store.recordDestination(this.claim, this.#report({}))
       },
-      onRead: (readSequence) => this.#update(database, { state: 'following', readSequence }),
+      onRejected: (batch) => (this.#rejected = batch),
+      onRead: (readSequence) => this.#update(database, { state: 'following', failure: null, readSequence }),
     })
   }
 
@@ -284,8 +349,20 @@ class DestinationRun {
 /** Errors of a destination have a code; anything else is a defect of it. Invariant 10: secrets are masked. */
 function toDestinationError(thrown: unknown): SyncError {
   const message = maskSecrets(thrown instanceof Error ? thrown.message : String(thrown))
-  if (isSyncError(thrown)) return new SyncError(thrown.code, message, { cause: thrown })
+  if (isSyncError(thrown)) {
+    const { code, retryAfterMs } = thrown
+    return new SyncError(code, message, { cause: thrown, ...(retryAfterMs !== undefined && { retryAfterMs }) })
+  }
   return new SyncError('DESTINATION_FAILED', message, { cause: thrown })
+}
+
+function nameBatch(error: SyncError, database: string, batch: RejectedBatch): SyncError {
+  const { firstSequence: first, lastSequence: last, key } = batch
+  const record = key === null ? '' : `, key ${JSON.stringify(key)}`
+  const sequences = first === last ? `sequence ${first}` : `sequences ${first} to ${last}`
+  return new SyncError(error.code, `${error.message} Rejected: database ${database}, ${sequences}${record}.`, {
+    cause: error,
+  })
 }
 
 /** Renews the claim three times per TTL, and aborts the run if it is lost. */

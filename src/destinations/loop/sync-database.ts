@@ -10,6 +10,7 @@ import {
 } from '../../contract/index.ts'
 import { decideStart, type LoadReason, type Start } from './decide-start.ts'
 import { readFeed, readRows, type BatchLimits } from './read-batches.ts'
+import { describeBatch, type RejectedBatch } from './rejected-batch.ts'
 import { SchemaReader } from './schema-reader.ts'
 
 export interface SyncDatabaseOptions {
@@ -19,7 +20,11 @@ export interface SyncDatabaseOptions {
   readonly epoch: number
   readonly database: string
   readonly mode: DestinationMode
-  readonly limits: BatchLimits
+  readonly children: readonly string[]
+  /** See DestinationSupport.values. */
+  readonly supportsValues: boolean
+  /** Read before every batch. */
+  readonly limits: () => BatchLimits
   readonly recorded: DestinationProgress | undefined
   readonly isResyncRequested: boolean
   readonly signal: AbortSignal
@@ -27,6 +32,8 @@ export interface SyncDatabaseOptions {
   onLoad(reason: LoadReason): Promise<void>
   /** After every batch. */
   onApplied(progress: { token: DestinationToken; state: 'loading' | 'following'; changes: number }): Promise<void>
+  /** After a batch that the destination did not apply. The error follows. */
+  onRejected(batch: RejectedBatch): void
   /** The log was read up to this sequence. */
   onRead(sequence: number): void
 }
@@ -91,19 +98,21 @@ export async function syncDatabase(options: SyncDatabaseOptions): Promise<void> 
 
 /** Loads the rows above the key of the token. The next part is read while one is applied. */
 async function load(
-  { store, database, limits, epoch, signal }: SyncDatabaseOptions,
+  { store, database, mode, children, supportsValues, limits, epoch, signal }: SyncDatabaseOptions,
   applier: Applier,
   from: DestinationToken,
 ): Promise<DestinationToken> {
   let token = from
   if (token.after === null) return token
-  let next = readRows(store, database, token.sequence, token.after, limits)
+  const byValues = supportsValues && mode === 'mirror' && children.length === 0
+  const read = (after: string) => readRows(store, { database, byValues }, token.sequence, after, limits())
+  let next = read(token.after)
   for (;;) {
     const part = await next
-    if (part.after !== null) next = prefetch(readRows(store, database, token.sequence, part.after, limits))
+    if (part.after !== null) next = prefetch(read(part.after))
     signal.throwIfAborted()
     const advanced: DestinationToken = { ...token, epoch, after: part.after }
-    await applier.apply(part.changes, { previous: token, next: advanced }, { target: 'loading' })
+    await applier.apply(part.changes, { previous: token, next: advanced }, { target: 'loading', members: part.members })
     token = advanced
     if (part.after === null) return token
   }
@@ -117,7 +126,7 @@ async function follow(
   target: 'live' | 'loading',
 ): Promise<boolean> {
   let token = from
-  const read = (after: number) => readFeed(store, { database, mode }, after, limits)
+  const read = (after: number) => readFeed(store, { database, mode }, after, limits())
   let next = read(token.sequence)
   for (;;) {
     const part = await next
@@ -152,17 +161,28 @@ class Applier {
 
   constructor(options: SyncDatabaseOptions) {
     this.#options = options
-    this.schemas = new SchemaReader(options.store, options.database, options.mode)
+    this.schemas = new SchemaReader(options.store, options)
   }
 
   async apply(
     changes: readonly DestinationChange[],
     step: { previous: DestinationToken | null; next: DestinationToken },
-    { target, isFirst = false, isLast = false }: Partial<DestinationBatch> & Pick<DestinationBatch, 'target'>,
+    {
+      target,
+      isFirst = false,
+      isLast = false,
+      members = [],
+    }: Partial<DestinationBatch> & Pick<DestinationBatch, 'target'>,
   ): Promise<void> {
-    const { session, database, onApplied } = this.#options
-    const schema = await this.schemas.schemaFor(changes)
-    const outcome = await session.apply({ schema, target, isFirst, isLast, changes }, step)
+    const { session, database, onApplied, onRejected } = this.#options
+    const schema = await this.schemas.schemaFor(changes, members)
+    let outcome: 'applied' | 'refused'
+    try {
+      outcome = await session.apply({ schema, target, isFirst, isLast, changes, members }, step)
+    } catch (error) {
+      onRejected(describeBatch(changes, step))
+      throw error
+    }
     if (outcome === 'refused')
       throw new SyncError('LEASE_LOST', `${database}: another process wrote to the destination in the meantime.`)
     const state = target === 'live' || isLast ? 'following' : 'loading'

@@ -25,6 +25,8 @@ type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & {
   readonly [Time in Times]: Facts[Time] extends number ? string : string | null
 }
 
+export type { DestinationDocument } from '../../destinations/loop/destination-document.ts'
+
 export interface SessionDocument {
   readonly tenant: string
   readonly version: string
@@ -32,12 +34,12 @@ export interface SessionDocument {
   readonly key: string | null
   readonly scopes: readonly string[]
   readonly databases: number
-  readonly position: number
+  readonly headSequence: number
 }
 
 export interface OverviewDocument {
   readonly tenant: string
-  readonly position: number
+  readonly headSequence: number
   readonly syncs: readonly SyncDocument[]
 }
 

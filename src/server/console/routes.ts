@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { draftManifest, listSourceForms, SOURCE_NAMES, type SourceForm } from '../../config/manifest/source-forms.ts'
 import type { AuditEntry, AuditChainEntry } from '../../contract/index.ts'
 import { redactState } from '../../redaction/redact-state.ts'
 import { readTenantUsage } from '../../registry/tenant-usage.ts'
@@ -42,6 +43,7 @@ const writeAccess = { kind: 'control', scope: 'sync:write' } as const
 const adminAccess = { kind: 'control', scope: 'admin' } as const
 
 const TEXT = { type: 'string' }
+const TEXT_OR_NULL = { type: ['string', 'null'] }
 const NUMBER = { type: 'integer' }
 const ANY_OBJECT = { type: 'object', additionalProperties: true }
 const FLAG = { type: 'boolean' }
@@ -77,7 +79,7 @@ export const consoleRoutes: readonly Route[] = [
         key: { type: ['string', 'null'] },
         scopes: { type: 'array', items: TEXT },
         databases: NUMBER,
-        position: NUMBER,
+        headSequence: NUMBER,
       }),
     }),
     summary: 'The caller and its tenant.',
@@ -89,7 +91,7 @@ export const consoleRoutes: readonly Route[] = [
     id: 'consoleOverview',
     access: readAccess,
     response: objectSchema({
-      data: objectSchema({ tenant: TEXT, position: NUMBER, syncs: { type: 'array', items: SYNC } }),
+      data: objectSchema({ tenant: TEXT, headSequence: NUMBER, syncs: { type: 'array', items: SYNC } }),
     }),
     summary: 'The status and coverage of every sync. Returns 304 while nothing has changed.',
     handle: async (routeRequest) =>
@@ -98,7 +100,7 @@ export const consoleRoutes: readonly Route[] = [
         JSON.stringify({
           data: {
             tenant: routeRequest.caller.store.tenant,
-            position: await routeRequest.caller.store.headSequence(),
+            headSequence: await routeRequest.caller.store.headSequence(),
             syncs: await listSyncDocuments(routeRequest.context, routeRequest.caller.store),
           },
         }),
@@ -303,6 +305,34 @@ export const consoleRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
+    path: '/console/api/sources',
+    id: 'consoleSources',
+    access: readAccess,
+    response: objectSchema({ data: LIST }),
+    summary: 'The available sources, with the schemas of their configuration.',
+    handle: (routeRequest) => sendWithEtag(routeRequest, JSON.stringify({ data: listSourceForms() })),
+  },
+  {
+    method: 'POST',
+    path: '/console/api/manifest',
+    id: 'consoleManifest',
+    access: readAccess,
+    body: objectSchema({ source: { enum: SOURCE_NAMES }, config: { type: 'object' }, stream: { type: 'object' } }),
+    response: objectSchema({
+      data: objectSchema({
+        manifest: TEXT_OR_NULL,
+        secrets: { type: 'array', items: TEXT },
+        error: TEXT_OR_NULL,
+      }),
+    }),
+    summary: 'The manifest of a source and a stream, or its first error. Nothing is stored, and no secret is read.',
+    handle({ request, reply }) {
+      const { source, config, stream } = request.body as { source: SourceForm['name']; config: object; stream: object }
+      return sendData(reply, draftManifest(source, config, stream))
+    },
+  },
+  {
+    method: 'GET',
     path: '/console/api/tenants',
     id: 'consoleTenants',
     access: adminAccess,
@@ -351,7 +381,7 @@ async function readSession({ caller, context }: RouteRequest): Promise<SessionDo
     key: id === null ? null : name,
     scopes,
     databases: (await store.databaseNames()).length,
-    position: await store.headSequence(),
+    headSequence: await store.headSequence(),
   }
 }
 

@@ -1,4 +1,4 @@
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'

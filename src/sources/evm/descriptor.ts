@@ -7,7 +7,7 @@ import {
   TEXT_SCHEMA,
   whenEquals,
   type SchemaValue,
-} from '../kit/config-schema.ts'
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import type { ChainProviderFactory } from './source.ts'

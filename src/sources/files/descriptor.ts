@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { SyncError } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
-import { COUNT_SCHEMA, objectSchema, requireOneOf, TEXT_SCHEMA, type SchemaValue } from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, objectSchema, requireOneOf, TEXT_SCHEMA, type SchemaValue } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import type { FilesOptions } from './source.ts'

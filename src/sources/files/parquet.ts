@@ -12,6 +12,7 @@ import { SyncError, type ColumnType, type JsonObject, type JsonValue } from '../
 import { parseJson } from '../../values/json.ts'
 import type { OpenFile } from './folder.ts'
 import { setMember, UnreadableFileError, type FileRow, type RowReader } from './row-reader.ts'
+import { importPackage } from '../../values/import-package.ts'
 
 /** Rows are addressed by number; one row group is held in memory. */
 export const parquetReader: RowReader = async function* rows(file, from, rowsMax, onColumns) {
@@ -76,15 +77,12 @@ async function loadCompressors({ row_groups }: FileMetaData): Promise<Compressor
   )
   const other = [...codecs].find((codec) => codec !== 'UNCOMPRESSED' && codec !== 'SNAPPY')
   if (other === undefined) return undefined
-  try {
-    return (await import('hyparquet-compressors')).compressors as Compressors
-  } catch (error) {
-    throw new SyncError(
-      'PACKAGE_UNFIT',
-      `Parquet files compressed with ${other} need the package hyparquet-compressors. Run: npm install hyparquet-compressors`,
-      { cause: error },
-    )
-  }
+  const { compressors } = await importPackage(
+    'hyparquet-compressors',
+    `Parquet files compressed with ${other} need`,
+    () => import('hyparquet-compressors'),
+  )
+  return compressors as Compressors
 }
 
 // ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@ import type { S3Client } from '@aws-sdk/client-s3'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import type { FileVersion, Folder, ListedFile, OpenFile } from './folder.ts'
+import { importPackage } from '../../values/import-package.ts'
 
 /** The bucket and client options of `s3Folder`. */
 export interface S3Options {
@@ -115,16 +116,8 @@ class S3Folder implements Folder {
 type S3Sdk = typeof import('@aws-sdk/client-s3')
 
 /** Optional dependency, needed only for S3. */
-async function loadSdk(): Promise<S3Sdk> {
-  try {
-    return await import('@aws-sdk/client-s3')
-  } catch (error) {
-    throw new SyncError(
-      'PACKAGE_UNFIT',
-      'Reading from S3 needs the package @aws-sdk/client-s3. Run: npm install @aws-sdk/client-s3',
-      { cause: error },
-    )
-  }
+function loadSdk(): Promise<S3Sdk> {
+  return importPackage('@aws-sdk/client-s3', 'Reading from S3 needs', () => import('@aws-sdk/client-s3'))
 }
 
 const ERROR_CODES_BY_STATUS: Record<number, ErrorCode> = {

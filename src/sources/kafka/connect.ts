@@ -2,6 +2,7 @@ import type { Cluster, KafkaConfig, SASLOptions } from 'kafkajs'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { Secret } from '../../redaction/secret.ts'
 import { required } from '../../values/required.ts'
+import { importPackage } from '../../values/import-package.ts'
 
 /** The name of a secret, resolved on use, or the secret itself. */
 type SecretSource = string | Secret
@@ -105,12 +106,6 @@ export async function connectCluster(config: KafkaClientConfig): Promise<Cluster
 }
 
 /** Optional dependency, needed only for Kafka. */
-async function loadKafkajs(): Promise<typeof import('kafkajs')> {
-  try {
-    return await import('kafkajs')
-  } catch (error) {
-    throw new SyncError('PACKAGE_UNFIT', 'Reading from Kafka needs the package kafkajs. Run: npm install kafkajs', {
-      cause: error,
-    })
-  }
+export function loadKafkajs(): Promise<typeof import('kafkajs')> {
+  return importPackage('kafkajs', 'Kafka needs', () => import('kafkajs'))
 }

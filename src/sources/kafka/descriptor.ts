@@ -1,56 +1,16 @@
-import { required } from '../../values/required.ts'
-import {
-  COUNT_SCHEMA,
-  objectSchema,
-  SECRET_SCHEMA,
-  SET_BY_CONNECTOR,
-  TEXT_SCHEMA,
-  type SchemaValue,
-} from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { applyMode } from '../kit/select-stream.ts'
+import { CONNECTION_FIELDS, toSasl } from './connection-schema.ts'
 import type { KafkaOptions } from './source.ts'
-
-const BROKERS_SCHEMA = {
-  type: 'string',
-  pattern: '^(?:\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}|[^\\s,:@]+:\\d+(?:,\\s*[^\\s,:@]+:\\d+)*)$',
-  description: 'comma-separated host:port of brokers, or ${NAME} of a secret that contains them',
-} as const
-
-const SASL_SCHEMA = {
-  ...objectSchema(
-    {
-      mechanism: { enum: ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] },
-      username: SECRET_SCHEMA,
-      password: SECRET_SCHEMA,
-      token: SECRET_SCHEMA,
-    },
-    ['mechanism'],
-  ),
-  if: { properties: { mechanism: { const: 'oauthbearer' } } },
-  // oxlint-disable-next-line unicorn/no-thenable
-  then: { required: ['token'] },
-  else: { required: ['username', 'password'] },
-} as const
 
 /** Kafka topics. The key of a message is the key of the row. */
 export default defineSource({
   name: 'kafka',
   title: 'Kafka',
   packages: ['kafkajs'],
-  config: objectSchema(
-    {
-      brokers: BROKERS_SCHEMA,
-      ssl: {
-        ...objectSchema({ ca: SECRET_SCHEMA, cert: SECRET_SCHEMA, key: SECRET_SCHEMA }),
-        type: ['boolean', 'object'],
-      },
-      sasl: SASL_SCHEMA,
-      client_id: TEXT_SCHEMA,
-    },
-    ['brokers'],
-  ),
+  config: objectSchema(CONNECTION_FIELDS, ['brokers']),
   streams: {
     followsChanges: true,
     options: objectSchema({
@@ -97,14 +57,3 @@ export default defineSource({
     packages: { kafkajs: '^2' },
   },
 })
-
-function toSasl({
-  mechanism,
-  username,
-  password,
-  token,
-}: SchemaValue<typeof SASL_SCHEMA>): NonNullable<KafkaOptions['sasl']> {
-  return mechanism === 'oauthbearer'
-    ? { mechanism, token: required(token, '`token`') }
-    : { mechanism, username: required(username, '`username`'), password: required(password, '`password`') }
-}

@@ -1,5 +1,5 @@
 import type { Auth } from './auth.ts'
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA, whenEquals, type SchemaValue } from './config-schema.ts'
+import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA, whenEquals, type SchemaValue } from '../../values/config-schema.ts'
 import type { SourceProject } from './define-source.ts'
 import { omitUndefined } from './omit-undefined.ts'
 

@@ -1,5 +1,5 @@
 import type { Execute, Lookup, Mode, SyncContext } from '../../contract/index.ts'
-import type { JsonSchema, ObjectSchema, SchemaValue } from './config-schema.ts'
+import type { JsonSchema, ObjectSchema, SchemaValue } from '../../values/config-schema.ts'
 import type { SourceAdvice } from './source-advice.ts'
 import type { SourceTemplate } from './source-template.ts'
 import type { TokenStore } from './token-store.ts'

@@ -1,6 +1,6 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
-import { objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA, type ObjectSchema } from './config-schema.ts'
+import { objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA, type ObjectSchema } from '../../values/config-schema.ts'
 import type {
   DiscoverContext,
   DiscoveredStream,

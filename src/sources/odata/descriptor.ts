@@ -1,6 +1,6 @@
 import { SyncError } from '../../contract/index.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'

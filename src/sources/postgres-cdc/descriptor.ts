@@ -1,4 +1,4 @@
-import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { DATABASE_URL_SCHEMA } from '../kit/database-url-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'

@@ -1,6 +1,6 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { objectSchema, TEXT_SCHEMA, type JsonSchema } from '../kit/config-schema.ts'
+import { objectSchema, TEXT_SCHEMA, type JsonSchema } from '../../values/config-schema.ts'
 import { defineSource, type SourceStream } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { REST_STREAM_SCHEMA } from './stream-schema.ts'

@@ -1,5 +1,5 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
-import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'

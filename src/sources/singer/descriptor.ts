@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { JsonObject } from '../../contract/index.ts'
-import { COUNT_SCHEMA, LATE_SECRETS, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, LATE_SECRETS, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'

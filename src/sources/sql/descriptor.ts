@@ -1,5 +1,5 @@
 import { isAbsolute, join } from 'node:path'
-import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../kit/config-schema.ts'
+import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { DATABASE_URL_SCHEMA } from '../kit/database-url-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'

@@ -6,6 +6,7 @@ import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import { decodeInteger } from '../kit/postgres/decode-values.ts'
 import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
 import { buildSelect, type RowSelection, type SqlStatement } from './statements.ts'
+import { importPackage } from '../../values/import-package.ts'
 
 export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDatabase> {
   const { createConnection } = await loadMysql2()
@@ -34,16 +35,8 @@ export async function openMysql(url: string, signal: AbortSignal): Promise<SqlDa
 }
 
 /** Optional dependency, needed only for MySQL and MariaDB. */
-async function loadMysql2(): Promise<typeof import('mysql2')> {
-  try {
-    return await import('mysql2')
-  } catch (error) {
-    throw new SyncError(
-      'PACKAGE_UNFIT',
-      'Reading from MySQL or MariaDB needs the package mysql2. Run: npm install mysql2',
-      { cause: error },
-    )
-  }
+function loadMysql2(): Promise<typeof import('mysql2')> {
+  return importPackage('mysql2', 'Reading from MySQL or MariaDB needs', () => import('mysql2'))
 }
 
 export const mysqlDialect: SqlDialect = {

@@ -97,7 +97,7 @@ export function* updateCheckpoint(
       if (entry.needed_at !== null && entry.needed_cycle !== transition.cycle) yield* setBackfillNeed(sql, sync, null)
       // Also written here, because a runner that crashes never reaches the release.
       yield* sql.send(
-        `update {cycles} set ended_at = :at, stop_reason = 'complete', stop_word = :endReason, error_code = null, error_message = null
+        `update {cycles} set ended_at = :at, stop_reason = 'complete', end_reason = :endReason, error_code = null, error_message = null
          where tenant_id = :tenant and cycle_id = :cycle`,
         { cycle: transition.cycle, at, endReason: transition.endReason ?? null },
       )

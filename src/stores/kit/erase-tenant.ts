@@ -29,7 +29,7 @@ export const ERASE_TENANT_PLAN = defineWrite(function* (
     'select 1 as locked from {pauses} where tenant_id = :tenant order by connector_id, pacer, origin {for_update}',
   )
   yield* sql.all(
-    'select 1 as locked from {requests} where tenant_id = :tenant order by {requests_window}, who {for_update}',
+    'select 1 as locked from {requests} where tenant_id = :tenant order by {requests_window}, caller {for_update}',
   )
   yield* sql.all('select 1 as locked from {destinations} where tenant_id = :tenant order by name {for_update}')
   // Invariant 3: the holder of an earlier lease, released or not, must never hold the newest epoch.

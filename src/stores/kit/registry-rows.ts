@@ -60,7 +60,7 @@ export interface CycleRow extends SyncRef, LandingCounts {
   start_sequence: number
   ended_at: number | null
   stop_reason: StopReason | null
-  stop_word: string | null
+  end_reason: string | null
   pages: number
   retries: number
   waited_ms: number
@@ -157,7 +157,7 @@ export function toCycleRecord(row: CycleRow): CycleRecord {
     startSequence: row.start_sequence,
     endedAt: row.ended_at,
     stopReason: row.stop_reason,
-    endReason: row.stop_word,
+    endReason: row.end_reason,
     pages: row.pages,
     counts: {
       created: row.created,

@@ -3,6 +3,7 @@ import { stringifyJson } from '../../values/json.ts'
 import { itemTypeOf, type ColumnType, type ScalarType } from '../kit/tables/column.ts'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { canonicalizeInstant } from '../../values/instant.ts'
+import { plainDecimal } from '../../values/plain-decimal.ts'
 import { required } from '../../values/required.ts'
 
 /** A PostgreSQL type: its name in SQL and its OID. */
@@ -98,6 +99,10 @@ export class BinaryWriter {
     this.#buffer = Buffer.allocUnsafe(bytes)
   }
 
+  get length(): number {
+    return this.#at
+  }
+
   /** Returns the written bytes. No further writes are allowed. */
   toBuffer(): Buffer {
     return this.#buffer.subarray(0, this.#at)
@@ -105,12 +110,23 @@ export class BinaryWriter {
 
   int16(value: number): void {
     this.#ensure(2)
-    this.#at = this.#buffer.writeInt16BE(value, this.#at)
+    this.#buffer[this.#at++] = value >>> 8
+    this.#buffer[this.#at++] = value
   }
 
   int32(value: number): void {
     this.#ensure(4)
-    this.#at = this.#buffer.writeInt32BE(value, this.#at)
+    this.#setInt32(value, this.#at)
+    this.#at += 4
+  }
+
+  /** Byte by byte: Buffer's own methods check their arguments, which takes longer than the write. */
+  #setInt32(value: number, at: number): void {
+    const buffer = this.#buffer
+    buffer[at] = value >>> 24
+    buffer[at + 1] = value >>> 16
+    buffer[at + 2] = value >>> 8
+    buffer[at + 3] = value
   }
 
   bytes(bytes: Uint8Array): void {
@@ -183,8 +199,7 @@ export class BinaryWriter {
       }
     }
     if (end - start !== length) end = start + buffer.write(text, start, 'utf8')
-    this.#at = at
-    this.int32(end - at - 4)
+    this.#setInt32(end - at - 4, at)
     this.#at = end
   }
 
@@ -213,7 +228,7 @@ export class BinaryWriter {
       for (const item of items)
         this.value(type, item === null ? null : type === 'jsonb' ? stringifyJson(item) : (item as ColumnValue))
     }
-    this.#buffer.writeInt32BE(this.#at - start - 4, start)
+    this.#setInt32(this.#at - start - 4, start)
   }
 
   #int64(value: number | bigint): void {
@@ -221,8 +236,9 @@ export class BinaryWriter {
     this.#ensure(8)
     if (typeof value === 'bigint') this.#at = this.#buffer.writeBigInt64BE(value, this.#at)
     else {
-      this.#buffer.writeInt32BE(Math.floor(value / 2 ** 32), this.#at)
-      this.#buffer.writeUInt32BE(value - Math.floor(value / 2 ** 32) * 2 ** 32, this.#at + 4)
+      // The bitwise operators take the lower 32 bits of a number.
+      this.#setInt32(Math.floor(value / 2 ** 32), this.#at)
+      this.#setInt32(value, this.#at + 4)
       this.#at += 8
     }
   }
@@ -290,17 +306,4 @@ const DAY_MICROS = 86_400_000_000
 
 function parseTwoDigits(text: string, at: number): number {
   return text.charCodeAt(at) * 10 + text.charCodeAt(at + 1) - 528
-}
-
-/** Writes a number without an exponent. */
-function plainDecimal(value: number): string {
-  const match = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(String(value))
-  if (match === null) return String(value)
-  const [, sign = '', whole = '', fraction = '', exponent] = match
-  const digits = whole + fraction
-  const point = whole.length + Number(exponent)
-  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`
-  return point >= digits.length
-    ? sign + digits.padEnd(point, '0')
-    : `${sign}${digits.slice(0, point)}.${digits.slice(point)}`
 }

@@ -1,12 +1,4 @@
-import {
-  SyncError,
-  type Column,
-  type Commit,
-  type CommitOutcome,
-  type JsonObject,
-  type Landing,
-  type SyncRef,
-} from '../../contract/index.ts'
+import { SyncError, type Column, type Commit, type CommitOutcome, type JsonObject } from '../../contract/index.ts'
 import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
 import { parseJson, equalsJson } from '../../values/json.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
@@ -22,6 +14,7 @@ import { quarantineIdentityOf } from '../kit/quarantine-identity.ts'
 import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { replaceNul } from '../kit/replace-nul.ts'
+import { beginCommit, type CommitBasis } from './begin-commit.ts'
 import { bigintArray, textArray } from './binary-arrays.ts'
 import {
   UNDEFINED_COLUMN,
@@ -32,29 +25,22 @@ import {
   type TenantSession,
   type Transaction,
 } from './connection.ts'
-import { listLoggedRanges, writeCommits } from './commits.ts'
-import { readChangedDeleteModes, applyDeleteModes, type DeleteSetting } from './delete-mode.ts'
+import { listLoggedRanges } from './commits.ts'
+import { listChangedDeleteModes, applyDeleteModes } from './delete-mode.ts'
 import { sqlStateOf } from './errors.ts'
+import { collectRowLookups, findRows } from './find-rows.ts'
+import type { FoundRows } from './found-rows.ts'
 import { insertMany } from './insert-many.ts'
+import { recordPage, type PageRecord } from './record-page.ts'
 import { findLeasedEntry, lockTenant, writeAudit } from './registry.ts'
-import {
-  findRows,
-  writeContests,
-  readContestFacts,
-  readStoredTexts,
-  touchRows,
-  collectRowLookups,
-  writeRows,
-  type FoundRows,
-} from './rows.ts'
-import { checkSealingKey } from './check-sealing-key.ts'
-import { recordSeen, sweep, protectFromOtherSweeps, type Owner } from './sweep.ts'
+import { writeContests, readContestFacts, touchRows, writeRows, type UpsertLanding, type WriteFacts } from './rows.ts'
+import { recordSightings, sweep, type Owner } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { bindPipelinedSteps, bindSteps } from './sql.ts'
-import { ensureTables, readTables, tableOf, type Table } from './table.ts'
+import { ensureTables, tableOf, type Table } from './table.ts'
 import { applyShapes, refuseKeys } from './table-shape.ts'
+import { required } from '../../values/required.ts'
 
-const addPageToCycle = bindPipelinedSteps(checkpoint.addPageToCycle)
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindPipelinedSteps(checkpoint.updateCheckpoint)
 
@@ -107,42 +93,30 @@ function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcom
     const cached = session.connection.cachedTables(session.tenant)
     // Concurrent commits of this process change the cache, so the lookups are compared with this copy.
     const guessed = new Map(cached)
-    // Forces lookups by key: without statistics the planner misjudges the size of the tables.
-    transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
-    // Pipelined and answered in this order: everything after the two locks sees what their last holders committed.
-    const [tenant, entry, owners, known, early, hasQuarantined, settings, keyError] = await Promise.all([
-      lockTenant(transaction),
-      findLeasedEntry(transaction, commit.lease),
-      readOwners(transaction),
-      readTables(transaction, names),
+    // Pipelined and answered in this order: the lookups see what the last holders of the locks committed.
+    const [basis, early] = await Promise.all([
+      beginCommit(transaction, commit.lease, [...names, ...Object.keys(commit.deletes ?? {})]),
       lookUpRows(transaction, commit, guessed),
-      hasQuarantinedRecords(transaction, commit.lease.ref),
-      readChangedDeleteModes(transaction, commit.deletes ?? {}),
-      checkSealingKey(transaction, null, findSealingKeyId(commit.transition)).then(
-        () => null,
-        (error: unknown) => error as Error,
-      ),
     ])
+    const { entry, known } = basis
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit))
       return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    if (keyError !== null) throw keyError
-    const isStale = names.some(
-      (name) => known.get(name)?.live !== guessed.get(name)?.live || known.get(name)?.id !== guessed.get(name)?.id,
-    )
+    basis.checkSealingKey(findSealingKeyId(commit.transition))
+    const isStale = names.some((name) => {
+      const [now, before] = [known.get(name), guessed.get(name)]
+      return now?.id !== before?.id || now?.live !== before?.live || now?.members !== before?.members
+    })
     const rows = isStale ? await lookUpRows(transaction, commit, known) : early
     for (const name of names) {
       const table = known.get(name)
       if (table === undefined) cached.delete(name)
-      else
-        cached.set(name, {
-          id: table.id,
-          name: table.name,
-          live: table.live,
-          lastPageKind: rows.pageKinds.get(name) ?? 'mixed',
-        })
+      else {
+        const { id, live, members } = table
+        cached.set(name, { id, name: table.name, live, members, lastPageKind: rows.pageKinds.get(name) ?? 'mixed' })
+      }
     }
-    return land(transaction, commit, { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings })
+    return land(transaction, commit, { ...basis, entry, backfill, rows })
   })
 }
 
@@ -170,7 +144,7 @@ async function lookUpRows(
         return table === undefined
           ? []
           : [
-              findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner, table.lastPageKind).then(
+              findRows(transaction, table, keys, commit.owners?.[database] ?? commit.owner).then(
                 (rows) => [database, rows] as const,
               ),
             ]
@@ -183,34 +157,30 @@ async function lookUpRows(
     isPlain && found.size > 0 && found.size === wanted.size ? [...found.values()].map((rows) => rows.unchanged) : [null]
   return {
     find: ({ database, key }) => found.get(database)?.get(key),
+    recordOf: ({ database, key }) => required(found.get(database)?.recordOf(key), 'The record of a row'),
     unchanged: unchanged.every((sequences) => sequences !== null) ? unchanged.flat() : null,
     pageKinds: new Map([...found].map(([database, { kind }]) => [database, kind])),
   }
 }
 
-interface CommitContext {
+interface CommitContext extends CommitBasis {
   readonly entry: RegistryEntry
   /** The backfill that this commit requests, locked. */
   readonly backfill: RegistryEntry | null
-  readonly tenant: { readonly sequence: number; readonly committed_at: number }
-  readonly owners: readonly Owner[]
-  readonly known: ReadonlyMap<string, Table>
   readonly rows: FoundRows
-  /** The sync has records in quarantine. */
-  readonly hasQuarantined: boolean
-  readonly settings: readonly DeleteSetting[]
 }
 
 async function land(
   transaction: Transaction,
   commit: Commit,
-  { entry, backfill, tenant, owners, known, rows, hasQuarantined, settings }: CommitContext,
+  { entry, backfill, tenant, owners, known, rows, hasQuarantined }: CommitContext,
 ): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   // A replay belongs to no cycle: an unfinished one has not seen its records.
   const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
   const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await ensureOtherOwners(transaction, owners, commit)
+  const parse = createRecordParser()
   const sweeping = new Set(owners.filter((known) => known.sweeps).map(({ id }) => id))
   const readFacts = async (): Promise<LandingFacts> => ({
     writer: entry.sync_id,
@@ -219,9 +189,13 @@ async function land(
     sweeps,
     cycle: inflight?.cycle ?? null,
     find: rows.find,
-    isSame: createSameRecordCheck(await readStoredTexts(transaction, commit, known, rows.find)),
+    isSame: createSameRecordCheck(known, rows, parse),
     ...(await readContestFacts(transaction, commit, rows.find, owner, sweeping)),
   })
+  const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
+  // Forces lookups by key: without statistics the planner misjudges the size of the tables.
+  if (limits !== null || (rows.unchanged === null && [...rows.pageKinds.values()].some((kind) => kind !== 'new')))
+    transaction.send('set local enable_hashjoin = off; set local enable_mergejoin = off')
   const landing = rows.unchanged === null ? await readFacts() : null
   let plan = landing === null ? planUnchanged(rows.unchanged ?? [], tenant.sequence) : planLanding(commit, landing)
   const withoutColumns = databasesWithoutColumns(commit, (database) => known.get(database))
@@ -230,9 +204,9 @@ async function land(
   const refused = refuseRecords(commit, plan, {
     withoutColumns,
     tableOf: (database) => tables.get(database),
-    encode: ({ database, text }) => {
-      const record = parseJson(text) as JsonObject
-      return { record, encoded: tableOf(tables, database).encode(record, text) }
+    encode: (landing) => {
+      const record = parse(landing)
+      return { record, encoded: tableOf(tables, landing.database).encode(record, landing.text) }
     },
   })
   if (refused.length > 0 && landing !== null) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
@@ -242,12 +216,13 @@ async function land(
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
   const page = 'page' in commit.transition ? commit.transition.page : 0
-  const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
+  const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? null, page, committedAt }
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) =>
     !known.has(database) && commit.deletes?.[database] === 'soft' ? [{ database, wanted: 'soft' as const }] : [],
   )
-  const lockedDatabases = await applyDeleteModes(transaction, [...settings, ...created], tables)
+  const settings = [...listChangedDeleteModes(known, commit.deletes ?? {}), ...created]
+  const lockedDatabases = await applyDeleteModes(transaction, settings, tables)
   const ownerIn = (database: string): number => others.get(database) ?? owner
 
   // From here on most statements are only sent; if one fails, COMMIT is not reached.
@@ -258,26 +233,30 @@ async function land(
     committedAt,
     ownerIn,
     lockedDatabases,
-    find: rows.find,
+    parse,
   })
-  writeCommits(transaction, listLoggedRanges(plan, tables), { ...facts, committedAt })
   touchRows(transaction, plan, tables, rows.find)
   writeContests(transaction, plan, tables)
   const taken = sweeps
-    ? recordSeen(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight.cycle, page })
+    ? recordSightings(transaction, plan, tables, { owner, owners, find: rows.find, cycle: inflight.cycle })
     : []
   const holdings = recordHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
-  protectFromOtherSweeps(transaction, plan, entry.sync_id)
   writeQuarantine(transaction, entry, commit, page, hasQuarantined)
 
   let { headSequence } = plan
-  const logs = headSequence > tenant.sequence
+  let written: PageRecord = {
+    ranges: listLoggedRanges(plan, tables),
+    // No row has a replaced sequence again. With them the seen ranges have no gaps that the sweep would search.
+    seen: { sequences: [...plan.seenSequences, ...listReplacedSequences(plan)], sweeps },
+  }
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).
-  const sweptAt = logs ? committedAt + 1 : committedAt
-  const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
+  const sweptAt = headSequence > tenant.sequence ? committedAt + 1 : committedAt
   if (inflight !== null && limits !== null) {
+    recordPage(transaction, facts, written)
+    written = {}
     const swept = await sweep(transaction, limits, {
       ...facts,
+      cycle: inflight.cycle,
       owner,
       holdings,
       lockedDatabases,
@@ -298,15 +277,16 @@ async function land(
       )
     headSequence += swept.count
   }
-  if (headSequence > tenant.sequence) {
-    transaction.send(
-      'update tidemark.tenants set sequence = $2, committed_at = $3 where tenant_id = $1',
-      transaction.tenant,
-      headSequence,
-      plan.counts.swept > 0 ? sweptAt : committedAt,
-    )
-  }
-  if (inflight !== null) addPageToCycle(transaction, inflight.cycle, plan.counts, commit)
+  recordPage(
+    transaction,
+    { ...facts, committedAt: plan.counts.swept > 0 ? sweptAt : committedAt },
+    {
+      ...written,
+      headSequence: headSequence > tenant.sequence ? headSequence : null,
+      counts: plan.counts,
+      transition: commit.transition,
+    },
+  )
   for (const { database, drift } of driftCollector.listChanged()) {
     transaction.send(
       'update tidemark.databases set drift = $3 where tenant_id = $1 and database_id = $2',
@@ -330,7 +310,8 @@ async function land(
       cycle: inflight?.cycle ?? null,
       state: null,
     })
-  const version = updateCheckpoint(transaction, { entry, backfill }, commit)
+  const version =
+    commit.transition.kind === 'continue' ? entry.version : updateCheckpoint(transaction, { entry, backfill }, commit)
   return {
     kind: 'landed',
     version,
@@ -360,25 +341,16 @@ function planUnchanged(seenSequences: number[], headSequence: number): LandingPl
   }
 }
 
+function listReplacedSequences({ writes }: LandingPlan): number[] {
+  return writes.flatMap(({ row }) => (row?.status === 'live' ? [row.sequence] : []))
+}
+
 /** Includes every database of the commit, even without new columns. */
 function columnsOf(commit: Commit): Record<string, readonly Column[]> {
   const columns: Record<string, readonly Column[]> = { ...commit.columns }
   for (const { database } of [...(commit.shapes ?? []), ...commit.landings]) columns[database] ??= []
   for (const { database } of commit.quarantined) columns[database] ??= []
   return columns
-}
-
-async function readOwners(transaction: Transaction): Promise<Owner[]> {
-  const rows = await transaction.all<{ id: number; name: string; sweeps: boolean; holdings: string }>(
-    `select owner_id as id, name, sweeps,
-       array(select database_id from tidemark.holdings h where h.tenant_id = $1 and h.owner_id = o.owner_id)::text as holdings
-     from tidemark.owners o where tenant_id = $1`,
-    transaction.tenant,
-  )
-  return rows.map((row) => ({
-    ...row,
-    holdings: new Set(row.holdings === '{}' ? [] : row.holdings.slice(1, -1).split(',').map(Number)),
-  }))
 }
 
 /** Records the databases in which an owner has its first rows; returns all databases of this cycle's owner. */
@@ -441,19 +413,6 @@ async function ensureOwner(
 }
 
 // ── quarantine ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-async function hasQuarantinedRecords(transaction: Transaction, { worker, sync }: SyncRef): Promise<boolean> {
-  const { waiting } = await transaction.one<{ waiting: boolean }>(
-    `select exists (
-       select from tidemark.quarantine where tenant_id = $1
-         and sync_id = (select sync_id from tidemark.registry where tenant_id = $1 and connector_id = $2 and stream_id = $3)
-     ) as waiting`,
-    transaction.tenant,
-    worker,
-    sync,
-  )
-  return waiting
-}
 
 function writeQuarantine(
   transaction: Transaction,
@@ -522,7 +481,24 @@ function writeQuarantine(
 
 /** Records that differ only in the order of their fields are equal. */
 function createSameRecordCheck(
-  textOf: (landing: Landing) => string,
-): (landing: Extract<Landing, { type: 'upsert' }>) => boolean {
-  return (landing) => equalsJson(textOf(landing), landing.text)
+  tables: ReadonlyMap<string, Table>,
+  { recordOf }: FoundRows,
+  parse: WriteFacts['parse'],
+): (landing: UpsertLanding) => boolean {
+  return (landing) => {
+    const table = tableOf(tables, landing.database)
+    const stored = recordOf(landing)
+    if (table.differs(parse(landing), stored)) return false
+    return equalsJson(table.decode(stored.sequence, stored.extra, stored.values), landing.text)
+  }
+}
+
+/** Keeps the records that are compared until they are written. */
+function createRecordParser(): WriteFacts['parse'] {
+  const records = new Map<UpsertLanding, JsonObject>()
+  return (landing) => {
+    let record = records.get(landing)
+    if (record === undefined) records.set(landing, (record = parseJson(landing.text) as JsonObject))
+    return record
+  }
 }

@@ -3,6 +3,7 @@ import { SyncError } from '../../contract/index.ts'
 import { CopyQuery } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './found-rows.ts'
+import type { Table } from './table.ts'
 import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
@@ -27,11 +28,7 @@ export interface TenantSession {
 const ATTEMPTS_MAX = 5
 const RETRY_DELAY_MS = 10
 
-export interface CachedTable {
-  readonly id: number
-  readonly name: string
-  /** See Table. */
-  readonly live: string
+export interface CachedTable extends Pick<Table, 'id' | 'name' | 'live' | 'members'> {
   /** How the last page related to the table. */
   readonly lastPageKind?: PageKind
 }
@@ -340,14 +337,8 @@ export class Transaction {
   }
 
   /** Returns rows as arrays of the texts that PostgreSQL writes. */
-  async textRows(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
-    const config = {
-      text: sql,
-      values: parameters,
-      rowMode: 'array',
-      types: { getTypeParser: () => asText },
-    } as pg.QueryArrayConfig
-    return (await this.#guard(() => this.#client.query(config))).rows as Array<Array<string | null>>
+  textRows(sql: string, ...parameters: Parameter[]): Promise<Array<Array<string | null>>> {
+    return this.typedTextRows([], 0, sql, ...parameters)
   }
 
   /** Like `textRows`, for columns that must have these types from index `from` on. */

@@ -2,6 +2,9 @@ import pg from 'pg'
 import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import { BinaryWriter, type SqlType } from './binary-values.ts'
 
+/** Room for the row that exceeds the limit, so that the buffer is seldom copied to a larger one. */
+const ROW_BYTES = 1 << 16
+
 const COPY_SIGNATURE = Buffer.from('PGCOPY\n\u00ff\r\n\0', 'latin1')
 const COPY_DATA = 0x64
 const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4])
@@ -21,13 +24,27 @@ export class CopyWriter extends BinaryWriter {
   }
 }
 
-export function encodeCopyData(types: readonly SqlType[], rows: ReadonlyArray<readonly ColumnValue[]>): Buffer {
-  const writer = new CopyWriter()
+export function encodeCopyData(types: readonly SqlType[], rows: Iterable<readonly ColumnValue[]>): Buffer {
+  const [data] = encodeCopyParts(types, rows, Infinity)
+  return data ?? new CopyWriter().end()
+}
+
+/** The data of several COPYs, each of which ends once it has this many bytes. */
+export function* encodeCopyParts(
+  types: readonly SqlType[],
+  rows: Iterable<readonly ColumnValue[]>,
+  bytesMax: number,
+): Generator<Buffer> {
+  let writer: CopyWriter | null = null
   for (const row of rows) {
+    writer ??= bytesMax === Infinity ? new CopyWriter() : new CopyWriter(bytesMax + ROW_BYTES)
     writer.int16(types.length)
-    for (const [at, type] of types.entries()) writer.value(type, row[at] ?? null)
+    for (let at = 0; at < types.length; at++) writer.value(types[at] as SqlType, row[at] ?? null)
+    if (writer.length < bytesMax) continue
+    yield writer.end()
+    writer = null
   }
-  return writer.end()
+  if (writer !== null) yield writer.end()
 }
 
 interface WireConnection {

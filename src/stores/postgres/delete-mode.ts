@@ -10,20 +10,16 @@ export interface DeleteSetting {
 }
 
 /** Returns the settings that change something, or whose database has kept rows to purge; usually none. */
-export async function readChangedDeleteModes(
-  transaction: Transaction,
+export function listChangedDeleteModes(
+  tables: ReadonlyMap<string, Table>,
   wanted: Readonly<Record<string, DeleteMode>>,
-): Promise<DeleteSetting[]> {
-  const settings = Object.entries(wanted)
-  if (settings.length === 0) return []
-  return transaction.all<DeleteSetting>(
-    `select d.name as database, w.wanted from (select unnest($2::text[]) as name, unnest($3::text[]) as wanted) w
-     join tidemark.databases d on d.tenant_id = $1 and d.name = w.name
-     where coalesce(d.deletes, 'hard') <> w.wanted or (w.wanted = 'hard' and d.purged_to is not null)`,
-    transaction.tenant,
-    textArray(settings.map(([name]) => name)),
-    textArray(settings.map(([, mode]) => mode)),
-  )
+): DeleteSetting[] {
+  return Object.entries(wanted).flatMap(([database, mode]) => {
+    const table = tables.get(database)
+    if (table === undefined) return []
+    const isChanged = (table.deletes ?? 'hard') !== mode || (mode === 'hard' && table.purgedTo !== null)
+    return isChanged ? [{ database, wanted: mode }] : []
+  })
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { Landing } from '../../contract/index.ts'
+import type { LandingFacts } from '../kit/plan-landing.ts'
 import type { StoredRow } from '../kit/resolve-landing.ts'
 
 export interface RowLookup {
@@ -15,11 +17,35 @@ export type PageKind = 'new' | 'unchanged' | 'mixed' | 'scattered'
 export interface FoundTableRows {
   readonly kind: PageKind
   get(key: string): StoredRow | undefined
+  /** The record of a row that is not the same. */
+  recordOf(key: string): StoredRecord | undefined
   /** See FoundRows. */
   readonly unchanged: number[] | null
 }
 
-export const NO_ROWS: FoundTableRows = { kind: 'new', get: () => undefined, unchanged: null }
+/** The stored rows of a page's keys, all read before the first one is resolved. */
+export interface FoundRows {
+  readonly find: LandingFacts['find']
+  /** The record of a row whose hash differs from the landing's. */
+  recordOf(landing: Landing): StoredRecord
+  /** The sequences of all rows, when every landing is the same as its row. */
+  readonly unchanged: number[] | null
+  readonly pageKinds: ReadonlyMap<string, PageKind>
+}
+
+/** The columns of a row; see `Table.decode`. */
+export interface StoredRecord {
+  readonly sequence: number
+  readonly extra: string | null
+  readonly values: ReadonlyArray<string | null>
+}
+
+export const NO_ROWS: FoundTableRows = {
+  kind: 'new',
+  get: () => undefined,
+  recordOf: () => undefined,
+  unchanged: null,
+}
 
 /** The writer is left out: it is needed only where contents differ. */
 export function toUnchangedRow(
@@ -31,28 +57,23 @@ export function toUnchangedRow(
   return { sequence, status: 'live', hash, upstreamAt, writer: 0, owner, contestedBy: null }
 }
 
-/** Builds its rows lazily: single rows are rarely requested. */
-export class UnchangedRows implements FoundTableRows {
-  readonly kind = 'unchanged'
-  readonly unchanged: number[]
-  readonly #make: () => Map<string, StoredRow>
-  #rows: Map<string, StoredRow> | null = null
-
-  constructor(
-    keys: readonly string[],
-    hashes: ReadonlyArray<string | null>,
-    times: ReadonlyArray<string | null>,
-    sequences: number[],
-    owner: number,
-  ) {
-    this.unchanged = sequences
-    this.#make = () =>
-      new Map(
-        keys.map((key, at) => [key, toUnchangedRow(sequences[at] ?? 0, hashes[at] ?? null, times[at] ?? null, owner)]),
-      )
-  }
-
-  get(key: string): StoredRow | undefined {
-    return (this.#rows ??= this.#make()).get(key)
+/** The rows of a page that are all the same. Built lazily: single rows are rarely requested. */
+export function toUnchangedRows(
+  keys: readonly string[],
+  hashes: ReadonlyArray<string | null>,
+  times: ReadonlyArray<string | null>,
+  sequences: number[],
+  owner: number,
+): FoundTableRows {
+  let rows: Map<string, StoredRow> | null = null
+  const make = (): Map<string, StoredRow> =>
+    new Map(
+      keys.map((key, at) => [key, toUnchangedRow(sequences[at] ?? 0, hashes[at] ?? null, times[at] ?? null, owner)]),
+    )
+  return {
+    kind: 'unchanged',
+    get: (key) => (rows ??= make()).get(key),
+    recordOf: () => undefined,
+    unchanged: sequences,
   }
 }

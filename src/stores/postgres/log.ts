@@ -208,6 +208,13 @@ export interface VersionsSelect {
   readonly bytesMax: number
 }
 
+/** A version with its columns as the server wrote them. */
+interface StoredVersion extends RowVersion {
+  readonly syncedAt: string
+  readonly extra: string | null
+  values(): ReadonlyArray<string | null>
+}
+
 /** Reads versions of a table or its history. The columns start with VERSION_COLUMNS, followed by the fields. */
 export async function selectVersions(
   transaction: Transaction,
@@ -215,7 +222,7 @@ export async function selectVersions(
   name: string,
   { where, orderBy, limit, bytesMax }: VersionsSelect,
   ...parameters: Parameter[]
-): Promise<{ found: Array<RowVersion & { readonly syncedAt: string }>; isCut: boolean }> {
+): Promise<{ found: StoredVersion[]; isCut: boolean }> {
   const isBounded = bytesMax < Infinity
   const members = table.members.map(({ name: column, type }, at) =>
     isBounded ? `${column}${isVariableLength(type) && type !== 'text' ? '::text' : ''} as c${at}` : column,
@@ -254,6 +261,8 @@ export async function selectVersions(
       cursor,
       upstreamAt: toInstant(upstreamAt),
       syncedAt,
+      extra,
+      values: () => row.slice(VERSION_COLUMNS.length, VERSION_COLUMNS.length + table.members.length),
       text: () => table.decode(Number(sequence), extra, row.slice(VERSION_COLUMNS.length)),
     }
   })

@@ -1,8 +1,8 @@
-import type { ChangesQuery, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
+import type { ChangesQuery, DatabaseInfo, LogEntry, Row, RowsQuery } from '../../contract/index.ts'
 import { mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 import { readHistory, readLog, selectVersions, type VersionsSelect } from './log.ts'
-import { readTables, toMs } from './table.ts'
+import { readTables, toMs, type Table } from './table.ts'
 import { required } from '../../values/required.ts'
 
 /** Reads of committed rows and log entries. */
@@ -15,13 +15,45 @@ export async function changes(session: TenantSession, { after, limit, databases 
   )
 }
 
-export async function rows(
-  session: TenantSession,
-  { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0],
-): Promise<Row[]> {
-  const where = after === undefined ? 'true' : '_key > $1'
-  return readRows(session, database, { where, limit, bytesMax }, ...(after === undefined ? [] : [after]))
+export async function rows(session: TenantSession, query: RowsQuery): Promise<Row[]> {
+  return readRows(session, query.database, ...selectPage(query))
 }
+
+/** A row with its columns as the server wrote them. */
+export interface LiveRow {
+  readonly key: string
+  readonly sequence: number
+  readonly syncedAt: string
+  readonly extra: string | null
+  readonly values: ReadonlyArray<string | null>
+}
+
+/** The rows of a page, up to its bytes, and their table; null for an unknown database. */
+export function readLiveRows(
+  session: TenantSession,
+  query: RowsQuery,
+): Promise<{ table: Table | null; rows: LiveRow[] }> {
+  const [select, ...parameters] = selectPage(query)
+  return session.connection.read(session.tenant, async (transaction) => {
+    const table = (await readTables(transaction, [query.database])).get(query.database)
+    if (table === undefined) return { table: null, rows: [] }
+    const { found } = await selectVersions(
+      transaction,
+      table,
+      table.live,
+      { ...select, orderBy: '_key' },
+      ...parameters,
+    )
+    return { table, rows: found.map((version) => ({ ...version, values: version.values() })) }
+  })
+}
+
+function selectPage({ after, limit, bytesMax = Infinity }: RowsQuery): [PageSelect, ...Parameter[]] {
+  const where = after === undefined ? 'true' : '_key > $1'
+  return [{ where, limit, bytesMax }, ...(after === undefined ? [] : [after])]
+}
+
+type PageSelect = Omit<VersionsSelect, 'orderBy'>
 
 export async function row(session: TenantSession, database: string, key: string): Promise<Row | null> {
   return (await readRows(session, database, { where: '_key = $1', limit: 1, bytesMax: Infinity }, key))[0] ?? null
@@ -30,7 +62,7 @@ export async function row(session: TenantSession, database: string, key: string)
 function readRows(
   session: TenantSession,
   database: string,
-  select: Omit<VersionsSelect, 'orderBy'>,
+  select: PageSelect,
   ...parameters: Parameter[]
 ): Promise<Row[]> {
   return session.connection.read(session.tenant, async (transaction) => {

@@ -1,6 +1,5 @@
-import { SyncError, type Commit, type JsonObject, type JsonValue, type Landing } from '../../contract/index.ts'
+import type { Commit, JsonObject, JsonValue, Landing } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
-import type { RowStatus, StoredRow } from '../kit/resolve-landing.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
 import { DELETED_AT, mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
@@ -11,219 +10,15 @@ import { formatArrayText } from './array-text.ts'
 import { binaryArray, itemSqlTypeOf, type ScalarSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 import { encodeCopyData, CopyWriter } from './copy.ts'
-import { findRange, findUnchanged } from './find-range.ts'
-import {
-  NO_ROWS,
-  toUnchangedRow,
-  UnchangedRows,
-  type FoundTableRows,
-  type PageKind,
-  type RowLookup,
-} from './found-rows.ts'
+import { STATUS_CODES } from './find-rows.ts'
 import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
-import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, toInstant, tableOf, type Table } from './table.ts'
+import { growTable, SYSTEM_COLUMNS, SYSTEM_COLUMN_TYPES, tableOf, type Table } from './table.ts'
 import { required } from '../../values/required.ts'
-
-export const STATUS_CODES: Record<RowStatus, number> = { live: 0, deleted: 1, swept: 2 }
-const STATUS_BY_CODE: readonly RowStatus[] = ['live', 'deleted', 'swept']
 
 /** Keys given as an array parameter. */
 export const keysFromParameter = (parameter: number): string =>
   `(select unnest($${parameter}::text[]) collate "C" as key)`
-
-// ── reads
-// ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** The stored rows of a page's keys, all read before the first one is resolved. */
-export interface FoundRows {
-  readonly find: LandingFacts['find']
-  /** The sequences of all rows, when every landing is the same as its row. */
-  readonly unchanged: number[] | null
-  readonly pageKinds: ReadonlyMap<string, PageKind>
-}
-
-/** Collects the lookups of a commit, by database. */
-export function collectRowLookups({ landings, quarantined, forceLogSince }: Commit): Map<string, RowLookup> {
-  const wanted = new Map<string, RowLookup>()
-  const add = (database: string, key: string, hash: string | null, time: string | null): void => {
-    let own = wanted.get(database)
-    if (own === undefined) wanted.set(database, (own = { keys: [], hashes: [], times: [] }))
-    own.keys.push(key)
-    own.hashes.push(hash)
-    own.times.push(time)
-  }
-  // A commit with `forceLogSince` also needs the writer of unchanged rows.
-  const isBrief = forceLogSince === undefined
-  for (const landing of landings)
-    add(landing.database, landing.key, landing.type === 'upsert' && isBrief ? landing.hash : null, landing.upstreamAt)
-  for (const { database, key } of quarantined) if (key !== null) add(database, key, null, null)
-  return wanted
-}
-
-const DATABASE_CONDITION = 'tenant_id = $1 and database_id = $2'
-
-/** A wrong guess costs one round trip: the rows are then looked up one by one. */
-export async function findRows(
-  transaction: Transaction,
-  table: Pick<Table, 'id' | 'live'>,
-  wanted: RowLookup,
-  owner: string,
-  guess: PageKind = 'mixed',
-): Promise<FoundTableRows> {
-  if (guess === 'new' && (await isKeyRangeEmpty(transaction, table, wanted.keys))) return NO_ROWS
-  const same = guess === 'unchanged' ? await findUnchanged(transaction, table, wanted, owner) : null
-  const found = same ?? (guess === 'scattered' ? null : await findRange(transaction, table, wanted, owner))
-  return found ?? findEach(transaction, table, wanted, owner)
-}
-
-/** True when no row and no tombstone lies between the smallest and the largest key. */
-async function isKeyRangeEmpty(
-  transaction: Transaction,
-  { id, live }: Pick<Table, 'id' | 'live'>,
-  keys: readonly string[],
-): Promise<boolean> {
-  const { isEmpty } = await transaction.one<{ isEmpty: boolean }>(
-    `with span as materialized (select min(key) as low, max(key) as high from ${keysFromParameter(3)} w)
-     select coalesce((select _key from ${live} l where _key >= (select low from span) order by _key limit 1) > (select high from span), true)
-       and coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) > (select high from span), true) as "isEmpty"`,
-    transaction.tenant,
-    id,
-    textArray(keys),
-  )
-  return isEmpty
-}
-
-function toNumbers(array: string): number[] {
-  return array.slice(1, -1).split(',').map(Number)
-}
-
-/**
- * Sends keys and hashes, and gets back only the sequence of rows that are the same: most of a delta or a listing is
- * unchanged.
- *
- * The statement leaves the planner no choice: each row is found through a lateral probe of its whole key. When no row
- * lies between the smallest and the largest key of the page, nothing is looked up.
- */
-async function findEach(
-  transaction: Transaction,
-  table: Pick<Table, 'id' | 'live'>,
-  { keys, hashes, times }: RowLookup,
-  owner: string,
-): Promise<FoundTableRows> {
-  const [summary, ...others] = await transaction.textRows(
-    `with wanted as materialized (
-       select unnest($3::text[]) collate "C" as key, unnest($4::text[]) as hash, unnest($5::timestamptz[]) as at, generate_series(1, $7::integer) as n
-     ),
-     span as materialized (select min(key) as low, max(key) as high from wanted),
-     there as materialized (
-       select coalesce((select _key from ${table.live} l where _key >= (select low from span) order by _key limit 1) <= (select high from span), false) as rows,
-         coalesce((select key from tidemark.tombstones where ${DATABASE_CONDITION} and key >= (select low from span) order by key limit 1) <= (select high from span), false) as tombstones,
-         exists (select from tidemark.contests where ${DATABASE_CONDITION}) as contests,
-         (select owner_id from tidemark.owners where tenant_id = $1 and name = $6) as owner
-     ),
-     found as materialized (
-       select w.n, coalesce(r._sequence, t.sequence) as sequence, coalesce(t.status, ${STATUS_CODES.live}) as status, r._hash as hash,
-         coalesce(r._upstream_at, t.upstream_at) as at, coalesce(r._writer, t.writer_id) as writer, coalesce(r._owner, t.owner_id) as owner, c.cycle_id as contested,
-         coalesce(r._hash = w.hash and r._upstream_at is not distinct from w.at and r._owner = (select owner from there) and c.cycle_id is null, false) as same
-       from wanted w
-       left join lateral (
-         select _sequence, _hash, _upstream_at, _writer, _owner from ${table.live} l where _key = w.key and (select rows from there) limit 1
-       ) r on true
-       left join lateral (
-         select sequence, status, upstream_at, writer_id, owner_id from tidemark.tombstones
-         where ${DATABASE_CONDITION} and key = w.key and r._sequence is null and (select tombstones from there) limit 1
-       ) t on true
-       left join lateral (
-         select cycle_id from tidemark.contests where ${DATABASE_CONDITION} and key = w.key and (select contests from there) limit 1
-       ) c on true
-     )
-     select array_agg(case when same then sequence else 0 end)::text, (select owner from there)::text, null, null, null, null, null, null from found
-     union all
-     select n::text, sequence::text, status::text, hash, at::text, writer::text, owner::text, contested::text from found where not same and sequence is not null`,
-    transaction.tenant,
-    table.id,
-    textArray(keys),
-    textArray(hashes),
-    binaryArray('timestamptz', times),
-    owner,
-    keys.length,
-  )
-  const [sequenceArray, commitOwner] = required(summary, 'The summary of the found rows') as [
-    sequences: string,
-    owner: string | null,
-  ]
-  const sequences = toNumbers(sequenceArray)
-  if (others.length === 0 && !sequences.includes(0))
-    return new UnchangedRows(keys, hashes, times, sequences, Number(commitOwner))
-  const rows = new Map<string, StoredRow>()
-  for (const [at, key] of keys.entries()) {
-    const sequence = sequences[at] ?? 0
-    if (sequence > 0)
-      rows.set(key, toUnchangedRow(sequence, hashes[at] ?? null, times[at] ?? null, Number(commitOwner)))
-  }
-  for (const row of others) {
-    const [n, sequence, status, hash, at, writer, ownerId, contested] = row as FoundRowValues
-    rows.set(required(keys[Number(n) - 1], 'The key of a found row'), {
-      sequence: Number(sequence),
-      status: required(STATUS_BY_CODE[Number(status)], 'A known row status'),
-      hash,
-      upstreamAt: toInstant(at),
-      writer: Number(writer),
-      owner: Number(ownerId),
-      contestedBy: contested === null ? null : Number(contested),
-    })
-  }
-  return rows.size === 0 ? NO_ROWS : { kind: 'scattered', get: (key) => rows.get(key), unchanged: null }
-}
-
-type FoundRowValues = [
-  n: string,
-  sequence: string,
-  status: string,
-  hash: string | null,
-  upstreamAt: string | null,
-  writer: string,
-  owner: string,
-  contestedBy: string | null,
-]
-
-/** Reads the stored records of rows whose hash differs. */
-export async function readStoredTexts(
-  transaction: Transaction,
-  commit: Commit,
-  tables: ReadonlyMap<string, Table>,
-  find: LandingFacts['find'],
-): Promise<(landing: Landing) => string> {
-  const wanted = new Map<string, string[]>()
-  for (const landing of commit.landings) {
-    const row = find(landing)
-    if (landing.type !== 'upsert' || row?.status !== 'live' || row.hash === landing.hash) continue
-    const keys = wanted.get(landing.database)
-    if (keys === undefined) wanted.set(landing.database, [landing.key])
-    else keys.push(landing.key)
-  }
-  const found = new Map(
-    await Promise.all(
-      [...wanted].map(async ([database, keys]) => {
-        const { name, members } = tableOf(tables, database)
-        const rows = await transaction.textRows(
-          `select r.* from ${keysFromParameter(1)} w cross join lateral (
-         select _key, _sequence, _extra${members.map((member) => `, ${member.name}`).join('')} from ${name} where _key = w.key limit 1
-       ) r`,
-          textArray(keys),
-        )
-        return [database, new Map(rows.map((row) => [row[0], row]))] as const
-      }),
-    ),
-  )
-  return ({ database, key }) => {
-    const row = found.get(database)?.get(key)
-    if (row === undefined)
-      throw new SyncError('INTERNAL', `The row ${key} of ${database} disappeared during one transaction.`)
-    return tableOf(tables, database).decode(Number(row[1]), row[2] ?? null, row.slice(3))
-  }
-}
 
 // ── writes
 // ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,11 +30,11 @@ export interface WriteFacts {
   ownerIn(database: string): number
   /** See `applyDeleteModes`. */
   readonly lockedDatabases: ReadonlySet<string>
-  readonly find: LandingFacts['find']
+  parse(landing: UpsertLanding): JsonObject
 }
 
 /** Rows per statement: the next batch is encoded while the server writes the previous one. */
-const ROWS_PER_BATCH = 500
+const ROWS_PER_BATCH = 250
 
 /** Executes the plan's writes, and updates `tables` with added columns. */
 export async function writeRows(
@@ -260,13 +55,21 @@ export async function writeRows(
   }
 }
 
-type UpsertLanding = Extract<Landing, { type: 'upsert' }>
+export type UpsertLanding = Extract<Landing, { type: 'upsert' }>
 
 interface UpsertWrite {
   readonly write: RowWrite
   readonly landing: UpsertLanding
-  readonly record: JsonObject
   readonly encoded: EncodedRecord
+}
+
+/** The upserts of a batch. */
+interface EncodedBatch {
+  /** Rows of unknown keys, as data for COPY: written record by record, so that no record outlives its turn. */
+  readonly inserts: CopyWriter | null
+  /** Upserts of keys that have a row or a tombstone. */
+  readonly upserts: UpsertWrite[]
+  readonly drifted: ReadonlyArray<UpsertWrite & { readonly record: JsonObject }>
 }
 
 /** Writes rows of one database, in sequence order: an added column counts from the first of them on. */
@@ -277,44 +80,80 @@ async function writeBatch(
   facts: WriteFacts,
   records: () => JsonObject[],
 ): Promise<Table> {
-  let upserts: UpsertWrite[] = []
-  let needsColumns = false
-  for (const write of writes) {
-    const { landing } = write
-    if (landing.type === 'delete') continue
-    const record = parseJson(landing.text) as JsonObject
-    const encoded = table.encode(record, landing.text)
-    needsColumns ||= encoded.needsColumns
-    upserts.push({ write, landing, record, encoded })
+  let batch = encodeBatch(table, writes, facts, facts.driftCollector.mayAddColumns(table))
+  if (batch === null) {
+    const { sequence } = required(writes.find(isUpsert), 'A record that needs a column')
+    table = await growTable(transaction, table, records(), sequence, facts.driftCollector)
+    batch = required(encodeBatch(table, writes, facts, false), 'A batch that adds no columns')
   }
-  const [first] = upserts
-  if (first !== undefined && needsColumns && facts.driftCollector.mayAddColumns(table)) {
-    const grown = await growTable(transaction, table, records(), first.write.sequence, facts.driftCollector)
-    if (grown !== table)
-      upserts = upserts.map((upsert) => ({ ...upsert, encoded: grown.encode(upsert.record, upsert.landing.text) }))
-    table = grown
-  }
-  for (const { record, write, encoded } of upserts) {
-    if (encoded.misfits !== null || encoded.needsColumns)
-      facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
-  }
+  const { inserts, upserts, drifted } = batch
+  for (const { record, write, encoded } of drifted)
+    facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
   const kept = await findSoftDeletedRows(transaction, table, upserts)
   reviveRows(transaction, table, upserts, kept, facts)
-  insertRows(transaction, table, upserts, kept, facts)
+  insertRows(transaction, table, { inserts, upserts, kept }, facts)
   updateRows(transaction, table, upserts, facts)
-  if (upserts.length < writes.length)
-    deleteRows(
-      transaction,
-      table,
-      writes.filter(({ landing }) => landing.type === 'delete'),
-      facts,
-    )
+  deleteRows(
+    transaction,
+    table,
+    writes.filter((write) => !isUpsert(write)),
+    facts,
+  )
   deleteContests(
     transaction,
     table,
     writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key),
   )
   return table
+}
+
+function isUpsert({ landing }: RowWrite): boolean {
+  return landing.type === 'upsert'
+}
+
+/** Returns null when a record needs a column that may be added. */
+function encodeBatch(
+  table: Table,
+  writes: readonly RowWrite[],
+  facts: WriteFacts,
+  mayAddColumns: boolean,
+): EncodedBatch | null {
+  let inserts: CopyWriter | null = null
+  const upserts: UpsertWrite[] = []
+  const drifted: Array<UpsertWrite & { record: JsonObject }> = []
+  for (const write of writes) {
+    const { landing, row } = write
+    if (landing.type === 'delete') continue
+    // A record of a new key is needed only once.
+    const record = row === undefined ? (parseJson(landing.text) as JsonObject) : facts.parse(landing)
+    const encoded = table.encode(record, landing.text)
+    if (encoded.needsColumns && mayAddColumns) return null
+    if (encoded.needsColumns || encoded.misfits !== null) drifted.push({ write, landing, record, encoded })
+    if (row === undefined) writeRow((inserts ??= new CopyWriter()), table, { write, landing, encoded }, facts)
+    else upserts.push({ write, landing, encoded })
+  }
+  return { inserts, upserts, drifted }
+}
+
+/** Values in the order of `SYSTEM_COLUMNS`, followed by the fields. The commit's owner owns the row. */
+function writeRow(
+  writer: CopyWriter,
+  { database, members }: Table,
+  { write, landing, encoded: { values, extra } }: UpsertWrite,
+  facts: WriteFacts,
+): void {
+  writer.int16(SYSTEM_COLUMNS.length + members.length)
+  writer.value('text', landing.key)
+  writer.value('bigint', write.sequence)
+  writer.value('bigint', write.sequence)
+  writer.value('text', landing.hash)
+  writer.value('timestamptz', upstreamAtOf(write))
+  writer.value('timestamptz', facts.committedAt)
+  writer.value('text', landing.cursor === null ? null : replaceNul(landing.cursor))
+  writer.value('integer', facts.writer)
+  writer.value('integer', facts.ownerIn(database))
+  writer.value('json', extra)
+  for (const member of members) writer.value(member.type, values[member.at] ?? null)
 }
 
 /** All records of the same database from a write on: new fields of one page get their columns at once. */
@@ -357,49 +196,27 @@ function reviveRows(
   const revived = upserts.filter(({ landing }) => kept.has(landing.key))
   const owner = facts.ownerIn(table.database)
   const extraSets = `, _created_sequence = w.c0, _owner = ${owner}, ${DELETED_AT} = null`
-  if (revived.length > 0) updateRowValues(transaction, table, { upserts: revived, extraSets }, facts)
+  if (revived.length > 0) updateRowValues(transaction, table, { upserts: revived, archived: '', extraSets }, facts)
 }
 
-/** Inserts rows that are new or return; the commit's owner owns them. */
+/** Inserts rows that are new or return. */
 function insertRows(
   transaction: Transaction,
   table: Table,
-  upserts: readonly UpsertWrite[],
-  kept: ReadonlySet<string>,
+  { inserts, upserts, kept }: Pick<EncodedBatch, 'inserts' | 'upserts'> & { readonly kept: ReadonlySet<string> },
   facts: WriteFacts,
 ): void {
-  let writer: CopyWriter | null = null
-  const returned: string[] = []
-  const owner = facts.ownerIn(table.database)
-  const { members } = table
-  for (const { write, landing, encoded } of upserts) {
-    const { sequence, row } = write
-    if (row?.status === 'live') continue
-    if (row !== undefined) returned.push(landing.key)
-    if (kept.has(landing.key)) continue
-    const { values, extra } = encoded
-    writer ??= new CopyWriter()
-    // In the order of `SYSTEM_COLUMNS`.
-    writer.int16(SYSTEM_COLUMNS.length + members.length)
-    writer.value('text', landing.key)
-    writer.value('bigint', sequence)
-    writer.value('bigint', sequence)
-    writer.value('text', landing.hash)
-    writer.value('timestamptz', upstreamAtOf(write))
-    writer.value('timestamptz', facts.committedAt)
-    writer.value('text', landing.cursor === null ? null : replaceNul(landing.cursor))
-    writer.value('integer', facts.writer)
-    writer.value('integer', owner)
-    writer.value('json', extra)
-    for (const member of members) writer.value(member.type, values[member.at] ?? null)
-  }
+  const returned = upserts.filter(({ write }) => write.row?.status !== 'live')
+  let writer = inserts
+  for (const upsert of returned)
+    if (!kept.has(upsert.landing.key)) writeRow((writer ??= new CopyWriter()), table, upsert, facts)
   if (writer !== null) transaction.copy(copySql(table), writer.end())
   if (returned.length === 0) return
   transaction.send(
     `delete from tidemark.tombstones t using ${keysFromParameter(3)} w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
     transaction.tenant,
     table.id,
-    textArray(returned),
+    textArray(returned.map(({ landing }) => landing.key)),
   )
 }
 
@@ -427,23 +244,21 @@ export function copyHistory(
 }
 
 /**
- * Archives the replaced version, then updates the row in place instead of deleting and reinserting it, so that the
- * user's own columns, and references to the row, stay.
+ * Archives the replaced version and updates the row in place instead of deleting and reinserting it, so that the user's
+ * own columns, and references to the row, stay.
  */
 function updateRows(transaction: Transaction, table: Table, upserts: readonly UpsertWrite[], facts: WriteFacts): void {
   const updates = upserts.filter(({ write }) => write.row?.status === 'live')
   if (updates.length === 0) return
-  archiveVersions(
-    transaction,
-    table,
-    updates.map(({ write }) => write),
-    facts.committedAt,
-  )
-  updateRowValues(transaction, table, { upserts: updates, extraSets: '' }, facts)
+  // Both parts of the statement see the rows as they were before it.
+  const archived = `, archived as (${archiveSql(table, { from: 'w', until: 'w.c0', at: '$1' })})`
+  updateRowValues(transaction, table, { upserts: updates, archived, extraSets: '' }, facts)
 }
 
 interface RowUpdate {
   readonly upserts: readonly UpsertWrite[]
+  /** A further part of the WITH clause; `w` has the new values. */
+  readonly archived: string
   /** Additional SET clauses; `w.c0` is the sequence. */
   readonly extraSets: string
 }
@@ -451,7 +266,7 @@ interface RowUpdate {
 function updateRowValues(
   transaction: Transaction,
   table: Table,
-  { upserts, extraSets }: RowUpdate,
+  { upserts, archived, extraSets }: RowUpdate,
   facts: WriteFacts,
 ): void {
   const writes = upserts.map(({ write }) => write)
@@ -471,9 +286,11 @@ function updateRowValues(
     ),
   ]
   transaction.send(
-    `update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${extraSets}
-     from (select unnest($3::text[]) collate "C" as key, ${sets.map(({ type, cast = '' }, n) => `unnest($${n + 4}::${type}[])${cast} as c${n}`).join(', ')}) w
-     where t._key = w.key`,
+    `with w as materialized (
+       select unnest($3::text[]) collate "C" as key, ${sets.map(({ type, cast = '' }, n) => `unnest($${n + 4}::${type}[])${cast} as c${n}`).join(', ')}
+     )${archived}
+     update ${table.name} t set _synced_at = to_timestamp($1::bigint / 1000.0), _writer = $2, ${sets.map(({ name }, n) => `${name} = w.c${n}`).join(', ')}${extraSets}
+     from w where t._key = w.key`,
     facts.committedAt,
     facts.writer,
     textArray(landings.map(({ key }) => key)),
@@ -497,22 +314,15 @@ export function toColumnUpdate(
   }
 }
 
-/** Copies the current versions of these rows to the history. */
-function archiveVersions(
-  transaction: Transaction,
+/** Copies the current versions of the rows whose keys `from` has to the history. */
+function archiveSql(
   { name, history, members }: Table,
-  writes: readonly RowWrite[],
-  committedAt: number,
-): void {
+  { from, until, at }: { readonly from: string; readonly until: string; readonly at: string },
+): string {
   const columns = [...SYSTEM_COLUMNS, ...members.map((member) => member.name)]
-  transaction.send(
-    `insert into ${history} (_until_sequence, _until_at, ${columns.join(', ')})
-     select w.until, to_timestamp($1::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')}
-     from (select unnest($2::text[]) collate "C" as key, unnest($3::bigint[]) as until) w join ${name} t on t._key = w.key`,
-    committedAt,
-    textArray(writes.map(({ landing }) => landing.key)),
-    bigintArray(writes.map(({ sequence }) => sequence)),
-  )
+  return `insert into ${history} (_until_sequence, _until_at, ${columns.join(', ')})
+     select ${until}, to_timestamp(${at}::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')}
+     from ${from} join ${name} t on t._key = w.key`
 }
 
 /** Archives live rows, and writes a tombstone for every deleted key, including unknown ones. */
@@ -520,7 +330,16 @@ function deleteRows(transaction: Transaction, table: Table, writes: readonly Row
   if (writes.length === 0) return
   const live = writes.filter(({ row }) => row?.status === 'live')
   if (live.length > 0) {
-    archiveVersions(transaction, table, live, facts.committedAt)
+    transaction.send(
+      archiveSql(table, {
+        from: '(select unnest($2::text[]) collate "C" as key, unnest($3::bigint[]) as until) w',
+        until: 'w.until',
+        at: '$1',
+      }),
+      facts.committedAt,
+      textArray(live.map(({ landing }) => landing.key)),
+      bigintArray(live.map(({ sequence }) => sequence)),
+    )
     removeRows(transaction, table, live, facts)
   }
   const entries = writes.filter(({ action }) => action !== null)

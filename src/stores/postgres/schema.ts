@@ -19,6 +19,8 @@ import { SCHEMA_CHANGES } from './migrations/0018-schema-changes.ts'
 import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
 import { DELETE_MODE } from './migrations/0020-delete-mode.ts'
 import { DESTINATIONS } from './migrations/0021-destinations.ts'
+import { PLAIN_COLUMN_NAMES } from './migrations/0022-plain-column-names.ts'
+import { COMMIT_FUNCTIONS } from './migrations/0023-commit-functions.ts'
 
 /**
  * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
@@ -46,6 +48,8 @@ export const MIGRATIONS: readonly string[] = [
   HISTORY_DAYS,
   DELETE_MODE,
   DESTINATIONS,
+  PLAIN_COLUMN_NAMES,
+  COMMIT_FUNCTIONS,
 ]
 
 /** Version of the tables; a database with a higher one was written by a newer tidemark and is left alone. */

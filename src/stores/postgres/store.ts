@@ -8,6 +8,7 @@ import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './migrate-log.ts'
 import * as queries from './queries.ts'
 import * as schema from './schema-change.ts'
+import { rowValues } from './row-values.ts'
 import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
 import { eraseTenant } from './erase-tenant.ts'
@@ -55,6 +56,7 @@ function storeOf(session: TenantSession, options: ConnectionOptions): Store {
     subscribe: (listener) => subscribe(options, listener),
     changes: (query) => queries.changes(session, query),
     rows: (query) => queries.rows(session, query),
+    rowValues: (query) => rowValues(session, query),
     row: (database, key) => queries.row(session, database, key),
     history: (database, key) => queries.history(session, database, key),
     databases: () => queries.databases(session),

@@ -1,18 +1,13 @@
 import type { CommitOutcome, Sweep } from '../../contract/index.ts'
-import {
-  countToAllowDeletes,
-  exceedsDeleteLimit,
-  toSequenceRanges,
-  type LandingFacts,
-  type LandingPlan,
-} from '../kit/plan-landing.ts'
+import { countToAllowDeletes, exceedsDeleteLimit, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
 import { DELETED_AT } from '../kit/tables/delete-state.ts'
 import { textArray } from './binary-arrays.ts'
 import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
 import type { Transaction } from './connection.ts'
 import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
-import { groupByTable, keysFromParameter, STATUS_CODES } from './rows.ts'
+import { STATUS_CODES } from './find-rows.ts'
+import { groupByTable, keysFromParameter } from './rows.ts'
 import { SYSTEM_COLUMNS, readTables, type Table } from './table.ts'
 import { required } from '../../values/required.ts'
 
@@ -216,50 +211,24 @@ export interface Owner {
   readonly holdings: ReadonlySet<number>
 }
 
-export interface SeenFacts {
+export interface SightingFacts {
   readonly owner: number
   /** All owners of the tenant. */
   readonly owners: readonly Owner[]
   readonly find: LandingFacts['find']
   readonly cycle: number
-  readonly page: number
 }
 
 /**
- * Protects the rows that this page saw from other replace cycles: stored there as one more page, numbered by the sync
- * that saw them.
+ * Records which rows of other owners a page of a replace cycle returned. Returns the tables in which the owner has taken
+ * over rows.
  */
-export function protectFromOtherSweeps(transaction: Transaction, { seenSequences }: LandingPlan, syncId: number): void {
-  if (seenSequences.length === 0) return
-  transaction.send(
-    `insert into tidemark.seen (tenant_id, cycle_id, page, ranges)
-     select $1, inflight_cycle, -$2::bigint, $3::int8multirange from tidemark.registry
-     where tenant_id = $1 and inflight_mode = 'replace' and sync_id <> $2::int
-     on conflict (tenant_id, cycle_id, page) do update set ranges = seen.ranges + excluded.ranges`,
-    transaction.tenant,
-    syncId,
-    toMultirange(seenSequences),
-  )
-}
-
-/**
- * Records the rows that a page of a replace cycle confirmed. Returns the tables in which the owner has taken over rows.
- */
-export function recordSeen(
+export function recordSightings(
   transaction: Transaction,
   plan: LandingPlan,
   tables: ReadonlyMap<string, Table>,
-  { owner, owners, find, cycle, page }: SeenFacts,
+  { owner, owners, find, cycle }: SightingFacts,
 ): Table[] {
-  if (plan.seenSequences.length > 0) {
-    transaction.send(
-      'insert into tidemark.seen (tenant_id, cycle_id, page, ranges) values ($1, $2, $3, $4::int8multirange)',
-      transaction.tenant,
-      cycle,
-      page,
-      toMultirange(plan.seenSequences),
-    )
-  }
   // An owner that never sweeps does not protect its rows: the first sweeping owner takes them over.
   const nonSweeping = new Set(owners.filter(({ sweeps }) => !sweeps).map(({ id }) => id))
   const taken: Table[] = []
@@ -291,10 +260,4 @@ export function recordSeen(
     )
   }
   return taken
-}
-
-function toMultirange(sequences: readonly number[]): string {
-  return `{${toSequenceRanges(sequences)
-    .map(([first, last]) => `[${first},${last}]`)
-    .join()}}`
 }

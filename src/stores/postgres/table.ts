@@ -1,4 +1,4 @@
-import { SyncError, type Column, type JsonObject } from '../../contract/index.ts'
+import { SyncError, type Column, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { mergeColumns, quoteIdentifier } from '../kit/column-names.ts'
 import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } from '../kit/tables/column.ts'
@@ -12,6 +12,7 @@ import { textArray } from './binary-arrays.ts'
 import { parseArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
+import type { StoredRecord } from './found-rows.ts'
 import { required } from '../../values/required.ts'
 
 /** A database's table, its history, and the codec for its records. */
@@ -35,6 +36,8 @@ export interface Table extends DeleteState {
   encode(record: JsonObject, text: string, sequence?: number): EncodedRecord
   /** Returns the record of a row; `values` begins with the fields' columns, as PostgreSQL writes them. */
   decode(sequence: number, extra: string | null, values: ReadonlyArray<string | null>): string
+  /** True when a column shows that a stored record is another one; much faster than decoding it. */
+  differs(record: JsonObject, stored: StoredRecord): boolean
 }
 
 /** System columns of every table; the fields of the records follow them. */
@@ -84,7 +87,7 @@ export const RESERVED_NAMES = [
 export const NAME_BYTES_MAX = 63
 export const COLUMNS_MAX = 1_000
 const COLUMN_LIMITS = { nameBytesMax: NAME_BYTES_MAX, columnsMax: COLUMNS_MAX }
-const COLUMN_DIALECT: ColumnDialect = { preservesText: false, preservesJsonText: false, doubleMin: 0 }
+export const COLUMN_DIALECT: ColumnDialect = { preservesText: false, preservesJsonText: false, doubleMin: 0 }
 
 /**
  * How long a new column may wait for a query on the table; the page that adds it, and every other reader, wait
@@ -93,7 +96,8 @@ const COLUMN_DIALECT: ColumnDialect = { preservesText: false, preservesJsonText:
 export const LOCK_TIMEOUT_MS = 200
 export const LOCK_NOT_AVAILABLE = '55P03'
 
-interface DatabaseRow {
+/** A row of `tidemark.databases`. */
+export interface DatabaseRow {
   id: number
   name: string
   table: string
@@ -321,7 +325,7 @@ export function schemaNameOf(tenant: string): string {
 
 // ── records ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function toTable({
+export function toTable({
   id,
   name,
   table,
@@ -348,7 +352,7 @@ function toTable({
   }
 }
 
-type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode'>
+type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode' | 'differs'>
 
 /**
  * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
@@ -385,6 +389,28 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
         ROW_SIZE_LIMITS,
       ),
     decode: (sequence, extra, values) => decoder.decode(sequence, extra, (at) => values[indexes[at] ?? -1] ?? null),
+    differs: (record, { extra, values }) =>
+      extra === null &&
+      columns.some((column, at) => {
+        const value = values[indexes[at] ?? -1] ?? null
+        return value !== null && column.former !== true && isOtherValue(column, value, record[column.member])
+      }),
+  }
+}
+
+/** Without `_extra` a column holds exactly the field's value. Only for types of which a value has a single text. */
+function isOtherValue({ type, format }: TableColumn, stored: string, value: JsonValue | undefined): boolean {
+  switch (type) {
+    case 'text':
+    case 'date':
+    case 'uuid':
+      return value !== stored
+    case 'boolean':
+      return value !== (stored === 't')
+    case 'timestamp':
+      return value !== formatTimestamp(stored, required(format, 'The format of a timestamp'))
+    default:
+      return false
   }
 }
 
@@ -406,10 +432,10 @@ function encodeAllAsExtra(columns: readonly TableColumn[], record: JsonObject): 
 }
 
 /** A row must fit into a page of 8 kB. */
-const ROW_SIZE_LIMITS = { rowBytesMax: 7_000, valueBytesMax: 24 }
+export const ROW_SIZE_LIMITS = { rowBytesMax: 7_000, valueBytesMax: 24 }
 
 /** Writes PostgreSQL's text of a value, under the settings of `connection.ts`, as JSON. */
-function toJsonText(value: string, { type, format }: TableColumn): string {
+export function toJsonText(value: string, { type, format }: TableColumn): string {
   return formatJsonText(value, type, format)
 }
 
@@ -445,7 +471,7 @@ function formatJsonText(value: string, type: ColumnType, format: string | undefi
 }
 
 /** `2026-01-31 12:00:00.5+00` in a format such as `3Z`; see `TableColumn.format`. */
-function formatTimestamp(text: string, format: string): string {
+export function formatTimestamp(text: string, format: string): string {
   return formatDatetime(text, text.length - 3, format) + format.slice(1)
 }
 

@@ -199,18 +199,33 @@ export class Connection {
       this.write(() => {
         // Another process may have migrated the file meanwhile.
         const version = this.#readVersion(file)
-        if (version === 0) this.#createTables()
-        else for (const migration of MIGRATIONS.slice(version)) this.#db.exec(migration)
+        if (version === 0) this.#createTables(file)
+        else for (const migration of MIGRATIONS.slice(version)) this.#runMigration(file, migration)
         this.#db.exec(`pragma user_version = ${SCHEMA_VERSION}`)
       })
     }
     migrateLog(this, onMigration)
   }
 
+  /** SQLite renames no column while a view or trigger of the user refers to something that does not exist. */
+  #runMigration(file: string, migration: string): void {
+    try {
+      this.#db.exec(migration)
+    } catch (error) {
+      const [, broken] = /^error in ((?:view|trigger) .+)$/.exec(errorMessage(error)) ?? []
+      if (broken === undefined) throw error
+      throw new SyncError(
+        'STORE_FOREIGN',
+        `${file} cannot be upgraded because of an error in the ${broken}. Drop or correct it, then open the store again.`,
+        { cause: error },
+      )
+    }
+  }
+
   /** The first new store of a process runs the migrations. The next ones copy its tables, in a tenth of the time. */
-  #createTables(): void {
+  #createTables(file: string): void {
     if (currentTables !== undefined) return this.#db.exec(currentTables)
-    for (const migration of MIGRATIONS) this.#db.exec(migration)
+    for (const migration of MIGRATIONS) this.#runMigration(file, migration)
     this.#db.exec(DROP_OLD_TABLES)
     // The file may also contain tables of the user. Implicit indexes have no text.
     currentTables = this.all<{ sql: string }>(

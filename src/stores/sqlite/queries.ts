@@ -1,4 +1,4 @@
-import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, Store } from '../../contract/index.ts'
+import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, RowsQuery } from '../../contract/index.ts'
 import { quoteIdentifier } from '../kit/column-names.ts'
 import { mayHaveDeletedRows, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import type { TenantSession } from './connection.ts'
@@ -12,10 +12,7 @@ export function changes(session: TenantSession, { after, limit, databases }: Cha
   return readLog(session, { after, until: Number.MAX_SAFE_INTEGER, limit, databases }).entries
 }
 
-export function rows(
-  session: TenantSession,
-  { database, after, limit, bytesMax = Infinity }: Parameters<Store['rows']>[0],
-): Row[] {
+export function rows(session: TenantSession, { database, after, limit, bytesMax = Infinity }: RowsQuery): Row[] {
   const table = findTable(session, database)
   return table === null
     ? []

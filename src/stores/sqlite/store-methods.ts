@@ -3,6 +3,7 @@ import type { TransactionPlan } from '../kit/sql/port.ts'
 import { commit } from './commit.ts'
 import type { TenantSession } from './connection.ts'
 import * as served from './feed.ts'
+import { packRows } from './packed-rows.ts'
 import * as reading from './queries.ts'
 import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
@@ -18,6 +19,8 @@ const KERNEL_METHODS = {
   listSyncStatus: inReadTransaction(listSyncStatus),
   changes: inReadTransaction(reading.changes),
   rows: inReadTransaction(reading.rows),
+  /** Unpacked by `bindStore`. */
+  rowValues: inReadTransaction(packRows),
   row: inReadTransaction(reading.row),
   history: inReadTransaction(reading.history),
   databases: inReadTransaction(reading.databases),

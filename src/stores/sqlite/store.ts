@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { SyncError, type Commit, type ErrorCode, type FeedQuery, type Store } from '../../contract/index.ts'
 import { Connection, findSession, openSession, type ConnectionOptions, type TenantSession } from './connection.ts'
 import { callStoreMethod, STORE_METHODS, type StoreMethod, type StoreMethods } from './store-methods.ts'
+import { UnpackedRows } from './packed-rows.ts'
 import { packCommit } from './packed-commit.ts'
 import type { ThreadReply, ThreadCall } from './thread.ts'
 import { required } from '../../values/required.ts'
@@ -42,11 +43,15 @@ interface StoreCaller {
 }
 
 function bindStore(tenant: string, calls: StoreCaller): Store {
-  const methods = Object.fromEntries(
+  const { rowValues: readPackedRows, ...methods } = Object.fromEntries(
     STORE_METHODS.map((method) => [method, (...args: readonly unknown[]) => calls.call(tenant, method, args)]),
-  )
+  ) as unknown as StoreMethods
   return {
-    ...(methods as unknown as StoreMethods),
+    ...methods,
+    rowValues: async (query) => {
+      const packed = await readPackedRows(query)
+      return packed === null ? null : new UnpackedRows(packed)
+    },
     tenant,
     supportsSoftDeletes: true,
     forTenant: (other) => bindStore(other, calls),

@@ -4,6 +4,7 @@ import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { parseJson } from '../../values/json.ts'
 import { required } from '../../values/required.ts'
 import { OPERATOR, seededRandom } from '../store-cases/harness.ts'
+import { childCases } from './child-cases.ts'
 import { DestinationBench, type DestinationCase, type StoredRow } from './harness.ts'
 
 /** The contract of a destination, in the order in which one would implement it. */
@@ -201,14 +202,18 @@ export const destinationCases: readonly DestinationCase[] = [
     },
   },
   {
-    name: 'a requested load during a load starts over, and replaces the live rows only when it is complete',
+    name: 'a requested load during a load starts over, and no live row is missing before it is complete',
     async run(bench) {
       await bench.commit(...range(9).map((n) => [`k${n}`, { n }] as const))
       await runOk(bench)
       const before = await bench.harness.rows('things')
       await bench.commit(['k1', null], ['k2', { n: 22 }])
       await beginLoad(bench)
-      assert.deepEqual(sorted(await bench.harness.rows('things')), sorted(before), 'the live rows stay during a load')
+      const during = sorted(await bench.harness.rows('things'))
+      // Without a swap, the load is written over the live rows.
+      const { swap } = bench.harness.destination.supports
+      const kept = swap ? during : during.filter(({ key }) => key !== 'wrong')
+      assert.deepEqual(kept, sorted(before), 'the live rows stay during a load')
       await bench.store.signalDestination('copy', { kind: 'resync', databases: ['things'] }, OPERATOR)
       await bench.commit(['k3', null], ['k4', { n: 44, x: 1 }])
       const { report } = await runOk(bench)
@@ -248,6 +253,7 @@ export const destinationCases: readonly DestinationCase[] = [
       await expectMirror(bench)
     },
   },
+  ...childCases,
   {
     name: 'any run of changes, loads and crashes ends equal to the store',
     async run(bench) {

@@ -11,6 +11,8 @@ export interface DestinationHarness {
   readonly destination: Destination
   /** The stored rows of a database, decoded. In `append` and `history`, one per change or version, in order of sequence. */
   rows(database: string): Promise<StoredRow[]>
+  /** The stored rows of a child table, decoded, in order of key and index. */
+  children?(database: string, member: string): Promise<StoredChild[]>
   /**
    * Interrupts the connection when a batch is about to send its next statement after `statement` others; `commit` loses the
    * answer to the commit instead, after it took effect. Returns a function that ends the fault, and says if it happened.
@@ -33,10 +35,17 @@ export interface StoredRow {
   readonly isCurrent?: boolean
 }
 
+/** A row of a child table. */
+export interface StoredChild {
+  readonly parentKey: string
+  readonly index: number
+  readonly record: JsonObject
+}
+
 /** One case of the suite; `needs` names what it requires of the harness or the destination. */
 export interface DestinationCase {
   readonly name: string
-  readonly needs?: 'interrupt' | 'backUp' | 'history' | 'append'
+  readonly needs?: 'interrupt' | 'backUp' | 'history' | 'append' | 'children'
   run(bench: DestinationBench): Promise<void>
 }
 
@@ -45,6 +54,8 @@ export class DestinationBench {
   readonly harness: DestinationHarness
   readonly store: Store
   readonly log: string[] = []
+  /** The fields of the log lines, as JSON. */
+  readonly fields: string[] = []
   #driver: SyncDriver | null = null
 
   constructor(harness: DestinationHarness, store: Store) {
@@ -69,9 +80,10 @@ export class DestinationBench {
       holder = 'one',
       limits,
       store = this.store,
+      children = [],
     } = options
     return runDestination(
-      { name: 'copy', destination, databases: ['things'], mode },
+      { name: 'copy', destination, databases: ['things'], mode, children: { things: children } },
       {
         store,
         ports: this.#ports(),
@@ -92,7 +104,10 @@ export class DestinationBench {
   }
 
   #ports(): Ports {
-    const write = (level: string) => (message: string) => void this.log.push(`${level} ${message}`)
+    const write = (level: string) => (message: string, fields?: object) => {
+      this.log.push(`${level} ${message}`)
+      this.fields.push(JSON.stringify(fields ?? {}))
+    }
     return {
       // Retries do not wait; a heartbeat does.
       clock: {
@@ -111,4 +126,6 @@ export interface RunOptions {
   readonly holder?: string
   readonly limits?: BatchLimits
   readonly store?: Store
+  /** Fields of `things` that are stored in child tables. */
+  readonly children?: readonly string[]
 }

@@ -91,8 +91,8 @@ async function runWithCrashes(
     })
     const labels: string[] = []
     let [life, ofLife, act] = [0, 0, 0]
-    let process: SimulatedProcess = scheduler.start('fate')
-    const fate = process
+    let process: SimulatedProcess = scheduler.start('supervisor')
+    const supervisor = process
 
     const live = async (): Promise<void> => {
       life++
@@ -131,7 +131,7 @@ async function runWithCrashes(
       if (!crashesAt(labels.length, ofLife, life)) return
       waiting.crash()
       // The lease of the crashed process expires first.
-      void fate.idle(30_000).then(live)
+      void supervisor.idle(30_000).then(live)
     }
     required(STEPS[0], 'STEPS[0]').writeToSource(source)
     void live()

@@ -99,18 +99,18 @@ export class Fleet {
 
   /** Advances time; running cycles continue, and no new one begins. */
   async advanceTime(ms: number): Promise<void> {
-    const { scheduler, supervisor: fate } = this.#options
+    const { scheduler, supervisor } = this.#options
     let passed = false
     this.#startsBlockedUntil = scheduler.now + ms
-    void fate.idle(ms).then(() => void (passed = true))
+    void supervisor.idle(ms).then(() => void (passed = true))
     await this.runUntil(() => passed, STEPS_MAX, 'time did not advance')
   }
 
   /** Runs an action while no runner begins a cycle. */
   async runExclusively(work: (store: Store) => Promise<void>): Promise<void> {
-    const { supervisor: fate, oracle, faults, store: shared } = this.#options
+    const { supervisor, oracle, faults, store: shared } = this.#options
     const store = createFaultyStore(shared.forTenant(shared.tenant), {
-      process: fate,
+      process: supervisor,
       faults,
       latencyMs: () => 1,
       observe: (method, args, answer) => oracle.observe(method, args, answer),
@@ -164,7 +164,7 @@ export class Fleet {
       random: chance,
       oracle,
       faults,
-      supervisor: fate,
+      supervisor,
       store: shared,
       secrets,
       expectedErrors: expected,
@@ -181,7 +181,7 @@ export class Fleet {
         return oracle.observe(method, args, answer)
       },
       runLater: (ms, call) =>
-        void fate
+        void supervisor
           .idle(ms)
           .then(call)
           .catch((error: unknown) => oracle.reportViolation('O5', `a delayed call failed: ${String(error)}`)),
@@ -254,7 +254,7 @@ export class Fleet {
   }
 
   #injectFault(process: SimulatedProcess, label: string): void {
-    const { faults, supervisor: fate, conditions } = this.#options
+    const { faults, supervisor, conditions } = this.#options
     const runner = this.#runners.get(process.name)
     if (runner === undefined || runner.process !== process) return
     const fault = faults.draw(process.name, label, PROCESS_FAULTS)
@@ -271,7 +271,9 @@ export class Fleet {
         if (!runner.busy || runner.stopping?.signal.aborted === true) return faults.withdraw(fault)
         // The stop arrives between two calls, as a signal does, and not inside the current one.
         queueMicrotask(() => process.isRunning && required(runner.stopping, 'runner.stopping').abort())
-        void fate.idle(1 + Math.round(10_000 * fault.severity)).then(() => process.isRunning && this.#crash(runner))
+        void supervisor
+          .idle(1 + Math.round(10_000 * fault.severity))
+          .then(() => process.isRunning && this.#crash(runner))
         return
       default:
     }

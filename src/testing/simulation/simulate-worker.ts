@@ -191,7 +191,7 @@ async function runSync(
   const faults = new FaultInjector(seed, FAULT_RATES, only)
   const chance = new RandomStream(seed, 'latency')
   let calls = new UserCalls()
-  const fate = scheduler.start('fate')
+  const supervisor = scheduler.start('supervisor')
   let [lives, completed, pages, requests] = [0, 0, 0, 0]
   let fatal: string | null = null
 
@@ -258,12 +258,12 @@ async function runSync(
     }
   }
   scheduler.onWait = (process, label) => {
-    if (process === fate) return
+    if (process === supervisor) return
     const fault = faults.draw('runner', label, ['crash', 'freeze'])
     if (fault?.kind === 'freeze') process.freeze(Math.round(plan.limits.leaseTtlMs * (0.5 + 2 * fault.severity)))
     if (fault?.kind !== 'crash') return
     process.crash()
-    void fate.idle(1_000).then(live)
+    void supervisor.idle(1_000).then(live)
   }
   if (only !== null && only.size === 0) faults.enabled = false
   void live()

@@ -68,7 +68,7 @@ export class World {
     this.config = drawConfig(seed, options.kind, options.overrides)
     const { config } = this
     this.scheduler = scheduler
-    this.#supervisor = this.scheduler.start('fate')
+    this.#supervisor = this.scheduler.start('supervisor')
     this.faults = new FaultInjector(seed, config.rates, options.only ?? null)
     this.#workload = new RandomStream(seed, 'workload')
     this.#schedule = new RandomStream(seed, 'latency')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import type { Landing, Store } from '../../contract/index.ts'
-import { equalsJson } from '../../values/json.ts'
+import { equalsJson, parseJson } from '../../values/json.ts'
 import { counts, DATABASE, readFeed, type StoreCase, SyncDriver, upsert, rule } from './harness.ts'
 import { required } from '../../values/required.ts'
 
@@ -10,6 +10,7 @@ const RECORDS: Record<string, string> = {
   'XD17 integers beyond 2^53':
     '{"id":9007199254740993,"neighbour":9007199254740992,"huge":123456789012345678901234567890,"negative":-9223372036854775809}',
   'numbers of every shape': '{"zero":0,"tiny":1e-7,"fraction":0.1,"long":3.14159265358979,"large":1.5e300}',
+  'XD17 negative zeros': '{"zero":-0,"list":[0,-0],"object":{"zero":-0},"id":-0}',
   'XD22 fields that JavaScript treats specially':
     '{"__proto__":{"polluted":true},"constructor":1,"prototype":2,"toString":3,"hasOwnProperty":4}',
   'XD25 fields that contain SQL': `{"\\"; drop table things; --":1,"it's":2,"a\\"b":3,"?":4,"$1":5,":name":6,"%s":7,"a.b[0]":8,"$":9,"\\\\":10}`,
@@ -28,7 +29,10 @@ export const jsonCases: readonly StoreCase[] = [
       const driver = await SyncDriver.acquire(store)
       const landings = Object.entries(RECORDS).map(([key, text]) => upsert(key, text))
       await driver.cycle(landings)
-      for (const reader of [store, await reopen()]) await assertSame(reader, landings)
+      for (const reader of [store, await reopen()]) {
+        await assertSame(reader, landings)
+        await assertSameValues(reader)
+      }
       assert.equal(({} as Record<string, unknown>)['polluted'], undefined)
       assert.deepEqual((await driver.cycle(landings)).counts, counts({ unchanged: landings.length }))
     },
@@ -38,6 +42,13 @@ export const jsonCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', '{"id":9007199254740992}')])
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":9007199254740993}')])).counts, counts({ updated: 1 }))
     assert.deepEqual((await driver.cycle([upsert('a', '{"id":"9007199254740993"}')])).counts, counts({ updated: 1 }))
+  }),
+  rule('XD17 zero and negative zero are different contents', async ({ store }) => {
+    const driver = await SyncDriver.acquire(store)
+    for (const value of ['0', '-0', '0', '0.5', '-0']) await driver.cycle([upsert('a', `{"n":${value}}`)])
+    assert.deepEqual((await driver.cycle([upsert('a', '{"n":-0}')])).counts, counts({ unchanged: 1 }))
+    assert.deepEqual((await driver.cycle([upsert('a', '{"n":0}')])).counts, counts({ updated: 1 }))
+    assert.deepEqual((await readFeed(store)).at(-1)?.text, '{"n":0}')
   }),
   rule('XD22 a field named __proto__ is content: changing it is a change', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
@@ -190,6 +201,24 @@ async function assertSame(store: Store, landings: readonly Landing[]): Promise<v
       assert.ok(isSame(found, text), `${key}: ${found.slice(0, 200)} is not ${text.slice(0, 200)}`)
     }
   }
+}
+
+/** A store that returns rows as values returns those of `rows`. */
+async function assertSameValues(store: Store): Promise<void> {
+  const page = (await store.rowValues?.({ database: DATABASE, limit: 1_000 })) ?? null
+  if (page === null) return
+  const found = Array.from({ length: page.length }, (_, index) => {
+    const text = page.text(index)
+    const values = text === null ? page.values(index) : []
+    const members = page.members.flatMap((member, at) => (values[at] === undefined ? [] : [[member, values[at]]]))
+    const record: unknown = text === null ? Object.fromEntries(members) : parseJson(text)
+    return [page.key(index), page.sequence(index), page.committedAt(index), record]
+  })
+  const rows = await store.rows({ database: DATABASE, limit: 1_000 })
+  assert.deepEqual(
+    found,
+    rows.map(({ key, sequence, committedAt, text }) => [key, sequence, committedAt, parseJson(text)]),
+  )
 }
 
 /** A store may write 1.5e300 with all its digits; only integers that were written in full must keep each of them. */

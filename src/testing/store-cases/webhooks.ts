@@ -56,14 +56,14 @@ export const webhookCases: readonly StoreCase[] = [
       await store.putWebhook(createWebhook('a', { databases: ['things'], allow: ['port'] }), START_PROGRESS)
       const by = { actor: 'ana', at: START + 5 }
       const claim = required(await store.claimWebhook('a', CLAIM), 'the result of claimWebhook')
-      const kept = [createDelivery(5, { dead: true }), createDelivery(6, { attempts: 3 })]
+      const kept = [createDelivery(5, { failed: true }), createDelivery(6, { attempts: 3 })]
       const failing = {
         ...FRESH_PROGRESS,
         failureStreak: 3,
         retryAt: START + 99,
         failedAt: START + 1,
         lastStatus: 500,
-        lastAnswer: 'no',
+        lastResponse: 'no',
       }
       await store.recordDeliveries(claim, { progress: failing, delivered: [], undelivered: kept })
       assert.equal(await store.editWebhook('a', { databases: ['people', 'things'], actions: ['deleted'] }, by), true)
@@ -79,7 +79,7 @@ export const webhookCases: readonly StoreCase[] = [
         ...createWebhook('a', { databases: ['people', 'things'], actions: ['deleted'], allow: ['port'] }),
         ...failing,
         waiting: 1,
-        dead: 1,
+        failed: 1,
         dueAt: required(kept[1], 'kept[1]').nextAt,
         heldBy: null,
       }
@@ -220,7 +220,7 @@ export const webhookCases: readonly StoreCase[] = [
       await store.rotateWebhook('a', '["hidden too"]', { ...by, replaces: '["hidden"]' })
       await store.setWebhookDisabled('a', 'Paused by ana.', by)
       await store.setWebhookDisabled('a', null, by)
-      await store.restartWebhook('a', { ...by, place: START_PROGRESS })
+      await store.restartWebhook('a', { ...by, cursor: START_PROGRESS })
       await store.removeWebhook('a', by)
       const key = {
         id: 'k1',
@@ -318,12 +318,12 @@ export const webhookCases: readonly StoreCase[] = [
       succeededAt: START + 1,
       failedAt: START + 2,
       lastStatus: 500,
-      lastAnswer: 'no',
+      lastResponse: 'no',
       disabledReason: null,
     }
     const [first, second] = [
       createDelivery(9, { key: 'ключ' }),
-      createDelivery(8, { dead: true, lastStatus: null, nextAt: START }),
+      createDelivery(8, { failed: true, lastStatus: null, nextAt: START }),
     ]
     assert.equal(
       await store.recordDeliveries(claim, { progress: status, delivered: [], undelivered: [first, second] }),
@@ -334,36 +334,36 @@ export const webhookCases: readonly StoreCase[] = [
       ...createWebhook('a'),
       ...status,
       waiting: 1,
-      dead: 1,
+      failed: 1,
       dueAt: first.nextAt,
       heldBy: 'one',
     })
-    assert.deepEqual(await again.deliveries({ webhook: 'a', dead: false, limit: 10 }), [first])
-    assert.deepEqual(await again.deliveries({ webhook: 'a', dead: true, limit: 10 }), [second])
-    const later = { ...first, attempts: 2, nextAt: START + 99, lastAnswer: 'still no' }
+    assert.deepEqual(await again.deliveries({ webhook: 'a', failed: false, limit: 10 }), [first])
+    assert.deepEqual(await again.deliveries({ webhook: 'a', failed: true, limit: 10 }), [second])
+    const later = { ...first, attempts: 2, nextAt: START + 99, lastResponse: 'still no' }
     await store.recordDeliveries(claim, { progress: status, delivered: [], undelivered: [later, createDelivery(10)] })
-    assert.deepEqual(await store.deliveries({ webhook: 'a', dead: false, limit: 1 }), [later])
+    assert.deepEqual(await store.deliveries({ webhook: 'a', failed: false, limit: 1 }), [later])
     await store.recordDeliveries(claim, { progress: status, delivered: [9], undelivered: [] })
     assert.deepEqual(
-      (await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence),
+      (await store.deliveries({ webhook: 'a', failed: false, limit: 9 })).map(({ sequence }) => sequence),
       [10],
     )
   }),
   rule(
-    'a disabled webhook cannot be claimed until it is started again; its dead letters are then retried',
+    'a disabled webhook cannot be claimed until it is started again; its failed deliveries are then retried',
     async ({ store }) => {
       await store.putWebhook(createWebhook('a'), START_PROGRESS)
       const claim = required(await store.claimWebhook('a', CLAIM), 'the result of claimWebhook')
       await store.recordDeliveries(claim, {
         progress: { ...FRESH_PROGRESS, failureStreak: 9, retryAt: START + 9, disabledReason: 'gone' },
         delivered: [],
-        undelivered: [createDelivery(5, { dead: true }), createDelivery(6, { attempts: 3 })],
+        undelivered: [createDelivery(5, { failed: true }), createDelivery(6, { attempts: 3 })],
       })
       await store.releaseWebhook(claim)
       assert.equal(await store.claimWebhook('a', CLAIM), null)
       assert.equal(await store.restartWebhook('a', { actor: 'me', at: START + 50 }), 1)
       assert.deepEqual(
-        (await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(
+        (await store.deliveries({ webhook: 'a', failed: false, limit: 9 })).map(
           ({ sequence, attempts, nextAt, firstAt }) => [sequence, attempts, nextAt, firstAt],
         ),
         [
@@ -376,13 +376,13 @@ export const webhookCases: readonly StoreCase[] = [
         [webhook.disabledReason, webhook.failureStreak, webhook.retryAt, webhook.sequence],
         [null, 0, null, 7],
       )
-      assert.equal(await store.restartWebhook('a', { actor: 'me', at: START, place: { sequence: 5, floor: 1 } }), 0)
+      assert.equal(await store.restartWebhook('a', { actor: 'me', at: START, cursor: { sequence: 5, floor: 1 } }), 0)
       assert.equal(
         await store.recordDeliveries(now, { progress: FRESH_PROGRESS, delivered: [], undelivered: [] }),
         false,
       )
       assert.deepEqual(
-        (await store.deliveries({ webhook: 'a', dead: false, limit: 9 })).map(({ sequence }) => sequence),
+        (await store.deliveries({ webhook: 'a', failed: false, limit: 9 })).map(({ sequence }) => sequence),
         [5],
       )
       assert.deepEqual(
@@ -399,7 +399,7 @@ export const webhookCases: readonly StoreCase[] = [
     async ({ store }) => {
       await store.putWebhook(createWebhook('a'), START_PROGRESS)
       const claim = required(await store.claimWebhook('a', CLAIM), 'the result of claimWebhook')
-      const kept = [createDelivery(5, { dead: true }), createDelivery(6, { attempts: 3 })]
+      const kept = [createDelivery(5, { failed: true }), createDelivery(6, { attempts: 3 })]
       await store.recordDeliveries(claim, {
         progress: { ...FRESH_PROGRESS, failureStreak: 9, retryAt: START + 9 },
         delivered: [],
@@ -424,8 +424,8 @@ export const webhookCases: readonly StoreCase[] = [
       )
       assert.deepEqual(
         [
-          await store.deliveries({ webhook: 'a', dead: true, limit: 9 }),
-          await store.deliveries({ webhook: 'a', dead: false, limit: 9 }),
+          await store.deliveries({ webhook: 'a', failed: true, limit: 9 }),
+          await store.deliveries({ webhook: 'a', failed: false, limit: 9 }),
         ],
         [[kept[0]], [kept[1]]],
       )
@@ -512,11 +512,11 @@ const FRESH_PROGRESS: WebhookProgress = {
   succeededAt: null,
   failedAt: null,
   lastStatus: null,
-  lastAnswer: null,
+  lastResponse: null,
   disabledReason: null,
 }
 
-const EMPTY_QUEUE = { waiting: 0, dead: 0, dueAt: null, heldBy: null }
+const EMPTY_QUEUE = { waiting: 0, failed: 0, dueAt: null, heldBy: null }
 
 function createWebhook(id: string, overrides: Partial<WebhookSettings> = {}): WebhookSettings {
   return {
@@ -541,9 +541,9 @@ function createDelivery(sequence: number, overrides: Partial<Delivery> = {}): De
     attempts: 1,
     firstAt: START,
     nextAt: START + 5,
-    dead: false,
+    failed: false,
     lastStatus: 500,
-    lastAnswer: 'no',
+    lastResponse: 'no',
     ...overrides,
   }
 }

@@ -1,4 +1,4 @@
-/** What goes wrong in workers, one sync each. */
+/** Mistakes of workers, one sync each. */
 import { Worker } from "@notionhq/workers";
 import { Pacer } from "@notionhq/workers/pacer";
 import * as Builder from "@notionhq/workers/builder";
@@ -29,7 +29,7 @@ hostile("noChanges", () => ({ hasMore: false }));
 hostile("noChange", () => ({ changes: [good, null], hasMore: false }));
 hostile("noType", () => ({ changes: [good, { key: "x", properties: {} }], hasMore: false }));
 hostile("elsewhere", () => ({ changes: [good, { ...good, targetDatabaseKey: "nowhere" }], hasMore: false }));
-hostile("noPacer", () => Pacer.wait("nobody"));
+hostile("noPacer", () => Pacer.wait("absent"));
 hostile("noState", () => ({ changes: [good], hasMore: true }));
 hostile("sameState", () => ({ changes: [good], hasMore: true, nextState: { page: 1 } }));
 hostile("mapState", () => ({ changes: [good], hasMore: true, nextState: { seen: new Map([["a", 1]]) } }));

@@ -1,4 +1,4 @@
-/** What changed since the last time, with a state that outlives the cycle. */
+/** The changes since the last cycle, with a state that outlives the cycle. */
 import { Worker } from "@notionhq/workers";
 import * as Builder from "@notionhq/workers/builder";
 import * as Schema from "@notionhq/workers/schema";

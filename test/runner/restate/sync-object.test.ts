@@ -41,7 +41,7 @@ describe('a schedule is a timer of the object', () => {
       expect(slots).toEqual(slots.map((_, index) => slots[0]! + index))
       expect(slots.length).toBeGreaterThanOrEqual(144)
       expect(Math.max(...starts.map((start) => start % (10 * MINUTE)))).toBeLessThan(5 * SECOND)
-      // Of all timers set on the way, one is left.
+      // One of the timers that were set is left.
       await scene.time.advance(10 * MINUTE)
       expect(restate.pending('tens').length).toBe(1)
     },

@@ -14,7 +14,15 @@ const { requests } = require('kafkajs/src/protocol/requests') as {
 }
 const encode = require('kafkajs/src/protocol/request') as (given: object) => Promise<{ buffer: Buffer }>
 
-export type WireApi = 'ApiVersions' | 'Metadata' | 'ListOffsets' | 'Fetch' | 'Produce'
+export type WireApi =
+  | 'ApiVersions'
+  | 'Metadata'
+  | 'ListOffsets'
+  | 'Fetch'
+  | 'Produce'
+  | 'InitProducerId'
+  | 'AddPartitionsToTxn'
+  | 'EndTxn'
 
 /** One connection. kafkajs's own code writes requests and reads responses, in any version it knows. */
 export class WireClient implements Disposable {

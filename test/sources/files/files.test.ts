@@ -233,7 +233,7 @@ describe('a folder is followed', () => {
     expect(await box.stage.state('rows')).not.toHaveProperty('keys')
   })
 
-  test('R41 what of a damaged file could not be read is not taken for gone; read whole, it tells', async () => {
+  test('R41 rows of a damaged file that could not be read are not deleted; once the file can be read, its rows decide', async () => {
     await open({ key: 'id' })
     box.put('a.ndjson', lines({ id: 1 }, { id: 2 }, { id: 3 }))
     await box.counts()
@@ -268,7 +268,7 @@ describe('what cannot be read', () => {
       'c.parquet': 'c.parquet: the file is not readable Parquet; no row was read',
       'd.csv': 'd.csv: the first line names a column twice; no row was read',
     })
-    // Told once, until it is another file.
+    // Reported once, until the file changes.
     expect(await box.counts()).toEqual({})
     box.put('a.csv', 'id,name\n1,closed\n')
     expect(await box.counts()).toEqual({ created: 1 })
@@ -302,7 +302,7 @@ describe('what cannot be read', () => {
     ])
   })
 
-  test('a file that may not be read is told once; a folder that is not there stops the sync', async () => {
+  test('an unreadable file is reported once; a missing folder stops the sync', async () => {
     await open()
     box.put('a.ndjson', numbers(1))
     box.put('b.ndjson', numbers(1))

@@ -2,7 +2,7 @@ import { Kafka, logLevel, Partitioners, type IHeaders, type Producer } from 'kaf
 import { hasKafka, startKafka, type KafkaCluster } from '../../setup/kafka-cluster.ts'
 import { startSimulated } from './simulated-cluster.ts'
 
-/** What is said of the source holds against both: they were written by others, to the same protocol. */
+/** The cases hold for both: two independent implementations of the same protocol. */
 export const CLUSTERS = [
   { cluster: 'the mock of librdkafka', isHere: hasKafka, hasGroups: true, start: startKafka },
   { cluster: 'the simulator', isHere: true, hasGroups: false, start: startSimulated },
@@ -43,7 +43,7 @@ export class BrokerFixture {
     return [...this.cluster.brokers]
   }
 
-  /** By key: its value. Each is a message, in this order, in partition `key % partitions` unless told. */
+  /** Values by key. Each is a message, in this order, in partition `key % partitions` by default. */
   async produce(
     topic: string,
     messages: readonly {

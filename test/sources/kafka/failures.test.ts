@@ -87,7 +87,7 @@ for (const { cluster, isHere, start } of CLUSTERS)
       await stage.close()
     })
 
-    test('a cycle is taken up by whoever has only its state', async () => {
+    test('a cycle is resumed by a process that has only its state', async () => {
       const { topic, stage } = await stageOf()
       const streamOf = () => kafka({ brokers: broker.brokers }).topic(topic, { pageSize: 4 }).delta
       const { nextState } = await streamOf()(undefined, contextOf())
@@ -126,7 +126,7 @@ for (const { cluster, isHere, start } of CLUSTERS)
         ])
       }
       const { delta } = kafka({ brokers: 'BROKERS' }).topic('shared', { pageSize: 1 })
-      // The same cycle, by its number: only what the secrets say tells them apart.
+      // The same cycle, by its number: they differ only in their secrets.
       const as = (stage: BrokerFixture) =>
         ({ ...contextOf(), secrets: { get: () => stage.brokers.join(',') } }) as SyncContext
       const [ours, theirs] = await Promise.all([delta(undefined, as(broker)), delta(undefined, as(other))])
@@ -140,7 +140,7 @@ for (const { cluster, isHere, start } of CLUSTERS)
       await other.close()
     })
 
-    test('brokers that nobody answers at are unavailable, and are named', async () => {
+    test('brokers that do not respond are unavailable, and are named', async () => {
       await expect(
         kafka({ brokers: ['127.0.0.1:1'] })
           .topic('t')

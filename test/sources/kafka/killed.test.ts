@@ -53,7 +53,7 @@ for (const { cluster, isHere, start } of CLUSTERS)
         const dead = await look()
         expect(dead.committed).toBeNull()
         expect(dead.inflight?.page).toBeGreaterThanOrEqual(4)
-        // What the offsets cover is what has landed, to the message.
+        // The offsets cover exactly the messages that have landed.
         const { offsets } = JSON.parse(dead.inflight!.state!) as { offsets: Record<string, string> }
         expect(Object.values(offsets).reduce((sum, offset) => sum + Number(offset), 0)).toBe(dead.feed.length)
 

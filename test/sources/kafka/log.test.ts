@@ -10,7 +10,7 @@ import {
 import { LogPage } from '../../../src/sources/kafka/log-page.ts'
 import { TopicLog } from '../../../src/sources/kafka/topic-log.ts'
 
-/** What the mock cluster does not play: transactions, compaction, and brokers that lag. */
+/** Features that the mock cluster lacks: transactions, compaction, and brokers that lag. */
 
 function message(offset: number, producer: string | null = null, more: Partial<FetchedMessage> = {}): FetchedMessage {
   return {
@@ -114,7 +114,7 @@ test('the end of an answer is behind its last batch, whatever compaction left of
   expect(getEndOffset(fetched([old]))).toBe(8n)
 })
 
-/** A broker that answers as scripted, the last answer again and again, and a clock that moves by sleeping and, if told, with every answer. */
+/** A broker that answers as scripted and repeats the last answer, and a clock that advances by sleeping and, optionally, with every answer. */
 function logOf(...answers: (Partial<FetchedPartition> | Error)[]) {
   const asked: { offset: string; maxBytes: number }[] = []
   const pace = { answerMs: 0 }
@@ -212,7 +212,7 @@ describe('a stretch of the log', () => {
     ).rejects.toMatchObject({ code: 'HISTORY_LOST', message: expect.stringContaining('reached 7') as string })
   })
 
-  test('an open transaction holds back what stands behind it: the end of a broker that tells it counts, not its high watermark', async () => {
+  test('an open transaction holds back the messages after it: the last stable offset counts if the broker reports it, not the high watermark', async () => {
     await expect(
       logOf({ messages: [], lastStableOffset: '5', highWatermark: '9' }).read('5', '7'),
     ).rejects.toMatchObject({ code: 'HISTORY_LOST' })
@@ -222,11 +222,11 @@ describe('a stretch of the log', () => {
   })
 })
 
-describe('a topic that was made anew and has grown beyond the offset', () => {
+describe('a topic that was recreated and has grown beyond the offset', () => {
   const at = (offset: number, timestamp: string) => message(offset, null, { timestamp })
   const outOfRange = Object.assign(new Error('out of range'), { type: 'OFFSET_OUT_OF_RANGE' })
 
-  test('the last message is asked for again with the next page, and another one in its place is told', async () => {
+  test('the last message is requested again with the next page, and a different one is detected', async () => {
     const first = logOf({ messages: [at(3, '30'), at(4, '40')] })
     expect(await first.read('3', '5')).toMatchObject({ marks: { 0: '40' } })
     const same = logOf({ messages: [at(4, '40'), at(5, '50')] })

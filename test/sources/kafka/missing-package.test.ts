@@ -6,7 +6,7 @@ vi.mock('kafkajs', () => {
   throw new Error("Cannot find package 'kafkajs'")
 })
 
-test('who reads from Kafka without its package is told the command that installs it', async () => {
+test('without its package, the Kafka source names the command that installs it', async () => {
   await expect(
     kafka({ brokers: ['127.0.0.1:1'] })
       .topic('t')

@@ -6,7 +6,7 @@ import { KafkaSimulator, realOrSimulated, type KafkaOptions } from '../../../sim
 import { contextOf } from '../sql/cases.ts'
 import { DatabaseFixture } from '../sql/database-fixture.ts'
 
-/** What the mock does not play, on the wire: transactions, compaction, deletion up to an offset, leaders that are being elected. */
+/** Features that the mock lacks on the wire: transactions, compaction, deletion up to an offset, leader elections. */
 async function open(options: KafkaOptions = {}) {
   const simulator = new KafkaSimulator({ clock: systemClock }, options)
   const brokers = await simulator.listen()
@@ -35,7 +35,7 @@ const numbers = (rows: Record<string, { n: number }>) =>
   Object.fromEntries(Object.entries(rows).map(([key, { n }]) => [key, n]))
 
 describe('against the simulator', () => {
-  test('an open transaction holds back what stands behind it; of one that was given up nothing lands', async () => {
+  test('an open transaction holds back the messages after it; no message of an aborted one lands', async () => {
     await using opened = await open()
     const { simulator, stage, put } = opened
     stage.sync('orders', 'incremental', opened.streamOf({ pageSize: 2 }).delta)
@@ -78,7 +78,7 @@ describe('against the simulator', () => {
     ).toHaveLength(1)
   })
 
-  test('XC32 what was deleted up to an offset before it was read is told, to the message', async () => {
+  test('XC32 messages that were deleted up to an offset before they were read are reported exactly', async () => {
     await using opened = await open()
     const { stage, put, log } = opened
     stage.sync('orders', 'incremental', opened.streamOf().delta)
@@ -140,7 +140,7 @@ describe('against the simulator', () => {
 })
 
 describe('the orders that a new project reads', () => {
-  test('whoever follows them for an hour has what is read from the beginning, each reader by a cluster of its own', async () => {
+  test('a reader that follows them for an hour has the same rows as one that reads from the beginning, each with its own cluster', async () => {
     const [since, opened] = ['2026-01-31T12:00:00Z', Date.parse('2026-01-31T12:00:00Z')]
     const at = { minute: 0 }
     const clock = { ...systemClock, now: () => opened + at.minute * 60_000 }

@@ -6,7 +6,7 @@ import {
   TEXT_SCHEMA,
   whenEquals,
   type SchemaValue,
-} from '../../../src/sources/kit/config-schema.ts'
+} from '../../../src/values/config-schema.ts'
 import { defineSource, type SourceStream } from '../../../src/sources/kit/define-source.ts'
 
 const SHARED = {

@@ -223,7 +223,7 @@ describe('invalid data', () => {
     },
     'XD7: text that is not text': (_, response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end(Buffer.from([0x22, 0xff, 0xfe, 0x22])),
-    'XD7: an alphabet nobody knows': (_, response) =>
+    'XD7: an unknown encoding': (_, response) =>
       response.writeHead(200, { 'content-type': 'application/json; charset=klingon' }).end('[]'),
     'XD10: a bomb, small on the wire': (_, response) =>
       response

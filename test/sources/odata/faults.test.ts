@@ -40,7 +40,7 @@ describe.each(CASES)('version %i, %s', (version, way) => {
     ['a page shorter than asked for', { kind: 'short-page' }, 3],
     ['the answer before, again', { kind: 'duplicate-page' }, 1],
   ])('%s loses nothing', async (_, fault, times) => {
-    // Before the backfill begins, the anchor is asked for: an answer to that which comes again is an empty list, and nothing tells.
+    // Before the backfill begins, the anchor is requested: a repeated response to that request is an empty list, which is not detected.
     for (const from of way === 'backfill' && fault.kind === 'duplicate-page' ? [2, 4] : [0, 2]) {
       const { desk, run } = await prepared(version, way)
       let seen = 0
@@ -59,11 +59,11 @@ describe.each(CASES)('version %i, %s', (version, way) => {
     ['gives fewer at a time, with a link to the rest', { pageSizeMax: 3 }],
     ['gives fewer at a time, without one', { topMax: 2 }],
     ['gives one at a time, without a link', { topMax: 1 }],
-    ['orders what is equal anew each time', { ties: 'shuffled' }],
+    ['orders equal entities differently each time', { ties: 'shuffled' }],
     ['gives relative links', { pageSizeMax: 3, relativeLinks: true }],
     ['counts rows in its links', { pageSizeMax: 3, skipToken: 'offset' }],
   ])('a service that %s is read whole', async (_, options) => {
-    // Links of version 2 are absolute. A walk by the service's own links is in its hands, and needs an order that stands still.
+    // Links of version 2 are absolute. Paging by the service's own links requires a stable order.
     if ((version === 2 && options.relativeLinks === true) || (way === 'tracked' && options.ties === 'shuffled')) return
     const { desk, run } = await prepared(version, way, options)
     expect(await run()).toMatchObject({ stopReason: 'complete', error: null })

@@ -18,7 +18,7 @@ describe.each([4, 2] as const)('version %i', (version) => {
     expect(await desk.rows()).toEqual(desk.truth())
     desk.order(3, 'changed')
     desk.order(11, 'new')
-    // Behind the cursor's back: whoever reads older data would see it.
+    // Changed without the cursor: a reader of older data would see it.
     desk.order(4, 'unseen', { at: desk.moment(desk.now - 400_000) })
     expect(await desk.stage.delta()).toMatchObject({ counts: { created: 1, updated: 1 } })
     expect(await desk.rows()).toMatchObject({ 3: { Name: 'changed' }, 4: { Name: 'n4' }, 11: { Name: 'new' } })
@@ -40,7 +40,7 @@ describe.each([4, 2] as const)('version %i', (version) => {
   test('moments that differ by less than an answer shows are all read', async () => {
     for (const pageSize of [1, 2, 3, 5]) {
       const desk = (await open(version)).follow('Orders', { pageSize })
-      // The smallest keys last: whoever goes on by "the same millisecond and a greater key" loses them.
+      // The smallest keys last: paging by "the same millisecond and a greater key" loses them.
       for (let n = 0; n < 9; n++)
         desk.order(9 - n, `n${n}`, { at: desk.moment(desk.now - 60_000 + Math.floor(n / 4), 1 + n) })
       expect(await desk.stage.delta()).toMatchObject({ stopReason: 'complete', error: null })

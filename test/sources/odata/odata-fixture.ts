@@ -85,12 +85,12 @@ export class ODataFixture {
     this.service.put('Orders', { Id: String(id), Name: name, Price: '10.50', Gone: gone, At: at }, { afterMs })
   }
 
-  /** So many, all of one moment unless told otherwise. */
+  /** Adds entities, by default all with one timestamp. */
   orders(count: number, stepMs = 0, firstMs = this.now - 60_000): void {
     for (let id = 1; id <= count; id++) this.order(id, `n${id}`, { at: this.moment(firstMs + id * stepMs) })
   }
 
-  /** What the service holds, as it should be landed. */
+  /** The entities of the service, as they should be stored. */
   truth(set: SetName = 'Orders'): Record<string, unknown> {
     const { key } = SETS[set]
     return Object.fromEntries(
@@ -105,7 +105,7 @@ export class ODataFixture {
     return this.stage.rows()
   }
 
-  /** What was asked since the last time, decoded, without the descriptions of the service. */
+  /** The requests since the last call, decoded, without those for the metadata. */
   asked(): string[] {
     return this.service.urls
       .splice(0)

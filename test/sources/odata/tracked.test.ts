@@ -51,7 +51,7 @@ describe.each<[string, Partial<OdataOptions>]>([
     expect(await desk.rows()).toEqual(desk.truth())
   })
 
-  test('keys of several parts are told from the id of what was removed', async () => {
+  test('keys of several parts are read from the id of the removed entity', async () => {
     const desk = await ODataFixture.open(4, options)
     opened.push(desk)
     desk.stage.track(desk.source.tracked('Lines'))
@@ -81,7 +81,7 @@ test('what changes or is deleted behind the back of a backfill is in the delta, 
   expect(await desk.rows()).toEqual(desk.truth())
 })
 
-test('XC12 a next link to the page it stands on is asked once more, and loses nothing', async () => {
+test('XC12 a next link to its own page is requested once more, and loses nothing', async () => {
   const desk = await open()
   desk.orders(9, 1_000)
   desk.service.repeatNextLinks(1)
@@ -97,7 +97,7 @@ test('a cycle that broke off goes on at its page', async () => {
 })
 
 describe('a delta link that has expired', () => {
-  test('gives the position up and asks for the backfill, which finds what was deleted; the delta then begins anew', async () => {
+  test('drops the state and requests the backfill, which finds the deletions; the delta then starts again', async () => {
     const desk = await open()
     desk.orders(6, 1_000)
     await desk.stage.delta()
@@ -205,7 +205,7 @@ describe('answers that only some services give', () => {
     expect(feed.slice(3)).toEqual([[one, 'updated', { Id: one, A: 'changed', B: 'and more' }]])
   })
 
-  test('a removed entity is told by its key, by an address, or by a bare id; links between entities are passed over', async () => {
+  test('a removed entity is identified by its key, by an address, or by a bare id; links between entities are ignored', async () => {
     const context = 'https://erp.example/odata/$metadata#Ts'
     const { feed } = await run({
       '/Ts': first,

@@ -77,7 +77,7 @@ class World {
   readonly desk: ODataFixture
   readonly pageSize: number
   readonly #random: RandomStream
-  /** Of a row: when its last write shows. No other may come before that, or the older one would be the last to show. */
+  /** When the last write of a row becomes visible. No other may come before that, or the older one would be the last to appear. */
   readonly #showsAt = new Map<string, number>()
   readonly #step: number
   #writes = 0
@@ -103,7 +103,7 @@ class World {
           byLinks ? {} : { topMax: 1 },
           byLinks ? {} : { topMax: 2 },
         ),
-        // Links that count rows, and orders that change, are for whoever does not rely on either.
+        // Links that count rows, and orders that change, are only for methods that rely on neither.
         ...(byLinks
           ? {
               removedAs: pick<'@removed' | '$deletedEntity'>('@removed', '$deletedEntity'),

@@ -45,7 +45,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
       .filter((name): name is string => name !== undefined && name !== 'rows')
     return stage.track('rows', shop.source(options), databases)
   }
-  /** A place in the log, with nobody reading the rows as of it any more. */
+  /** An LSN whose snapshot no longer exists. */
   async function startOf(source: PostgresCdcSource): Promise<CdcState> {
     const cycle = new AbortController()
     const start = await source.anchor({ ...contextOf(), signal: cycle.signal })
@@ -196,7 +196,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
       )
       expect({ ...change }).toEqual(told[index])
     }
-    // So that nothing has changed for whoever lands both.
+    // So that nothing has changed for a reader that lands both.
     const stage = await stageOf({ tables: [{ table }] })
     await stage.complete('rows-backfill')
     await shop.exec(`update ${table} set id = id`)
@@ -421,7 +421,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
   test.each([
     ['is gone', (slot: string) => `select pg_drop_replication_slot('${slot}')`, /does not exist/],
     [
-      'was read by somebody else',
+      'was read by another client',
       (slot: string) => `select pg_replication_slot_advance('${slot}', pg_current_wal_lsn())`,
       /acknowledged beyond the committed state/,
     ],
@@ -483,7 +483,7 @@ describe.skipIf(inject('postgresUrl') === '')('postgres-cdc', () => {
       Array.from({ length: 5 }, (_, index) => ({ key: String(index + 6), record: { note: `n${index + 6}` } })),
     )
     cycle.abort(new Error('killed'))
-    // As of now for whoever takes it up.
+    // As of now for the process that resumes it.
     expect((await make().backfill(second.nextState, contextOf())).changes[0]).toMatchObject({
       record: { note: 'later' },
     })

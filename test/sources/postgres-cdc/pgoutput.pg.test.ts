@@ -45,7 +45,7 @@ describe.skipIf(inject('postgresUrl') === '')('the messages of pgoutput', () => 
     ])
   })
 
-  test('a message of a kind that nobody announced is refused, not passed over', () => {
+  test('a message of an unknown kind is refused, not skipped', () => {
     expect(() => parseMessage(Buffer.from('Z'))).toThrow(/message type "Z"/)
   })
 })

@@ -26,12 +26,12 @@ afterAll(async () => {
 
 const ROWS = people(60)
 
-/** `every` is how often the tap says where it stands: with every third record, or never before its end. */
+/** `every` is how often the tap writes its state: with every third record, or only at its end. */
 test.each([
   ['often', 3],
   ['never', undefined],
 ])(
-  'R50 R6 kill −9 in the middle of a cycle: nothing is lost or told twice when the tap says %s where it stands, and no tap is left behind',
+  'R50 R6 kill −9 in the middle of a cycle: nothing is lost or committed twice when the tap writes its state %s, and no tap keeps running',
   async (name, every) => {
     const world = join(folder, `${name}.json`)
     const serve = (how: object): void =>
@@ -53,7 +53,7 @@ test.each([
     const tap = seen().at(-1)!
     expect(isAlive(tap.pid)).toBe(true)
     await victim.kill()
-    // Nobody asks it to end, and nothing it writes would tell it: its guard does.
+    // No signal asks it to end, and nothing it writes would fail: its guard ends it.
     await until(() => !isAlive(tap.pid) && !existsSync(tap.folder))
 
     const landed = await stand.look(url, (store) => store.changes({ after: 0, limit: 1_000 }))

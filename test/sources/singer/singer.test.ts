@@ -30,7 +30,7 @@ describe('a tap', () => {
 
     const later = [...rows.slice(0, -1), { ...rows.at(-1)!, name: 'Renamed' }, ...people(5, 96)]
     world.serve({ streams: { people: { rows: later } }, every: 7 })
-    // The tap tells the bookmark's own moment again, which changes nothing.
+    // The tap repeats the bookmark's own timestamp, which changes nothing.
     expect(await world.run()).toMatchObject({ stopReason: 'complete', counts: { created: 5, updated: 1 } })
     expect(await world.rows()).toEqual(truth(later))
     expect(
@@ -130,13 +130,13 @@ describe('a tap', () => {
       ['1', '2'],
       ['3', '4'],
     ])
-    // The tap tells the record of its bookmark again.
+    // The tap repeats the record of its bookmark.
     expect(keys(await ask(first.nextState, 2))).toEqual(['2', '3'])
     ending.abort()
     await until(() => world.seen().every(({ pid }) => !isAlive(pid)))
   })
 
-  test('a listing that is swept: what is gone goes, and one that broke off begins anew and sweeps nothing early', async () => {
+  test('a listing that is swept: missing rows are deleted, and an interrupted listing starts again and sweeps nothing early', async () => {
     world = (await TapFixture.open({ pageSize: 5 })).use((source) => source.listing('people'))
     const rows = people(20)
     world.serve({ streams: { people: { rows } }, every: 5 })
@@ -152,7 +152,7 @@ describe('a tap', () => {
     expect(world.seen().every(({ state }) => state === null)).toBe(true)
   })
 
-  test('several streams of one run land in a database each, and what nobody asked for in none', async () => {
+  test('several streams of one run land in a database each, and a stream that was not selected in none', async () => {
     world = (await TapFixture.open()).use((source) =>
       source.streams({ people: 'people', notes: { database: 'notes', key: ['person', 'at'] } }),
     )
@@ -226,7 +226,7 @@ describe('a tap', () => {
     expect(world.seen().at(-1)!.state).toContain('"since_id":9007199254740995')
   })
 
-  test('RX7 a record that is not as its schema says is told once, and lands', async () => {
+  test('RX7 a record that does not match its schema is reported once, and lands', async () => {
     world = await TapFixture.open()
     const schema = {
       $schema: 'http://json-schema.org/draft-04/schema#',
@@ -338,7 +338,7 @@ describe('what a tap may do wrong', () => {
     })
   })
 
-  test('one that hangs is ended, though it will not hear of it, and what it told has landed', async () => {
+  test('a tap that hangs is killed although it ignores signals, and its output has landed', async () => {
     world = await TapFixture.open({ quietMaxMs: 500, catalog: 'none' })
     const rows = people(9)
     world.serve({ streams: { people: { rows } }, hangAt: 5, deaf: true })
@@ -349,7 +349,7 @@ describe('what a tap may do wrong', () => {
     expect(world.seen()[1]).toEqual({ asked: 'SIGTERM' })
   })
 
-  test('it does not run ahead of what lands: whoever does not read holds it up', async () => {
+  test('it does not run ahead of the commits: a reader that does not read blocks it', async () => {
     world = await TapFixture.open({ pageSize: 1, catalog: 'none' })
     const rows = people(3_000).map((row) => ({ ...row, note: 'x'.repeat(1_000) }))
     world.serve({ streams: { people: { rows } }, every: 1 })
@@ -357,13 +357,13 @@ describe('what a tap may do wrong', () => {
     await world.run({ signal: stop.signal, onLanded: () => stop.abort() })
     const { pid } = world.seen()[0]!
     await until(() => !isAlive(pid))
-    // Of three megabytes, what fits into two pipes and a page or two.
+    // At most two pipes and a page or two of the three megabytes.
     expect(await world.logCount()).toBeLessThan(5)
   })
 })
 
-describe('what a tap is told', () => {
-  test('R45 stands in files for it alone, which are gone when it is; no secret in arguments, logs or errors', async () => {
+describe('the input of a tap', () => {
+  test('R45 is in files that only the tap can read, which are deleted when it ends; no secret in arguments, logs or errors', async () => {
     world = await TapFixture.open({ environment: { TAP_SETTING: '${TAP_KEY}', PLAIN: 'yes' } })
     world.serve({ streams: { people: { rows: people(3) } }, every: 1 })
     await world.run()
@@ -408,7 +408,7 @@ describe('what a tap is told', () => {
     ])
   })
 
-  test('another version of a stream that is followed is told, for what is gone from it stays', async () => {
+  test('a new version of a stream that is followed is reported, because rows that are missing from it stay', async () => {
     world = await TapFixture.open()
     for (const version of [7, 7, 8]) {
       world.serve({ streams: { people: { rows: people(1) } }, version })

@@ -29,7 +29,7 @@ export interface TapInvocation {
   readonly config: Record<string, unknown>
 }
 
-/** What the tap serves, the tap itself as a source, and a store that it lands in. */
+/** The data of the tap, the tap itself as a source, and a store. */
 export class TapFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-tap-'))
   readonly file = join(this.folder, 'world.json')

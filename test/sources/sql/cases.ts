@@ -10,7 +10,7 @@ import { Child } from '../../process/child.ts'
 import type { Source, SourceKind } from './servers.ts'
 import { DatabaseFixture } from './database-fixture.ts'
 
-/** What every database must do, on the real one. */
+/** The cases of every database, on a real server. */
 export function describeSqlSource(kind: SourceKind, extra: (source: () => Source) => void): void {
   const here = kind.isHere(inject('postgresUrl'))
   describe.skipIf(!here)(`sql: ${kind.name}`, () => {
@@ -51,7 +51,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
         cursorField: 'updated_at',
         cursorValue: String((await stage.rows('items'))['2'].updated_at),
       })
-      // Changed behind the cursor's back: whoever reads older data would see it.
+      // Changed without the cursor: a reader of older data would see it.
       await source.exec(`update ${table} set name = 'unseen' where id = 1`)
       await source.exec(`insert into ${table} values (3, 'c', ${kind.ago(10)})`)
       expect((await stage.complete('items')).counts).toMatchObject({ created: 1, updated: 0 })
@@ -84,7 +84,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       const stage = await stageOf(table)
       await stage.complete('items')
       const { cursorValue } = await stage.state('items')
-      // Of the very moment the last cycle ended with, and with a smaller key than it ended with.
+      // With the timestamp at which the last cycle ended, and a smaller key.
       await source.exec(`insert into ${table} select 0, 'late', max(updated_at) from ${table}`)
       expect((await stage.complete('items')).counts).toMatchObject({ created: 1 })
       expect((await stage.state('items')).cursorValue).toBe(cursorValue)
@@ -101,7 +101,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       )
       expect((await plain.complete('items')).counts).toMatchObject({ created: 0 })
       expect((await careful.complete('items')).counts).toMatchObject({ created: 1, unchanged: 1 })
-      // What is read again does not move the position back, also when nothing else is left.
+      // Rows that are read again do not move the cursor back, even if there are no others.
       await source.exec(`delete from ${table} where id = 1`)
       expect((await careful.complete('items')).counts).toMatchObject({ unchanged: 1 })
       expect((await careful.state('items')).cursorValue).toBe(cursorValue)
@@ -152,7 +152,7 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       await stage.close()
     })
 
-    test('R12 a sync without state begins where it is told to', async () => {
+    test('R12 a sync without state begins at `since`', async () => {
       const table = await makeTable([
         [1, 'a', 1_000],
         [2, 'b', 50],

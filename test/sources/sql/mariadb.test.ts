@@ -77,7 +77,7 @@ describeSqlSource(
       await writer.query('begin')
       await writer.query('insert into slow (id) values (2)')
       await source().exec('insert into slow (id) values (3)')
-      // The server looks at its transactions anew only when nobody asked for a tenth of a second.
+      // The server refreshes its list of transactions only after a tenth of a second without a query for it.
       do await sleep(150)
       while ((await source().query('select 1 from information_schema.innodb_trx')).length === 0)
       await sleep(150)
@@ -102,7 +102,7 @@ describeSqlSource(
         )
       const ask = (url: string, table: string): Promise<unknown> =>
         sql({ url }).listing(table).execute(undefined, contextOf())
-      // What it may not see is not there for it, and that is what the server says too.
+      // A table that it may not see does not exist for it; the server reports the same.
       await expect(ask(as('guest', 'hunter2-canary'), 'private')).rejects.toMatchObject({
         code: 'SOURCE_NOT_FOUND',
         message: expect.stringContaining('the account cannot see it'),

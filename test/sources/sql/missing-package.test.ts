@@ -6,7 +6,7 @@ vi.mock('mysql2', () => {
   throw new Error("Cannot find package 'mysql2'")
 })
 
-test('who reads from MySQL without its package is told the command that installs it', async () => {
+test('without its package, the SQL source names the command that installs it', async () => {
   await expect(
     sql({ url: 'mysql://nobody@127.0.0.1:1/shop' }).listing('t').execute(undefined, contextOf()),
   ).rejects.toMatchObject({

@@ -20,7 +20,7 @@ export interface SourceKind {
   readonly name: 'postgres' | 'mariadb' | 'sqlite'
   readonly isHere: (postgresUrl: string) => boolean
   open(postgresUrl: string): Promise<Source>
-  /** Of a moment that is written by the test, and of the server's own. */
+  /** A timestamp that the test writes, and one of the server's clock. */
   readonly stampType: string
   readonly now: string
   readonly ago: (seconds: number) => string

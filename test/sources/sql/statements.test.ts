@@ -97,7 +97,7 @@ describe('what is asked', () => {
     })
   })
 
-  test('XD25 no name and no value ends the place it stands in', () => {
+  test('XD25 no name and no value ends its own quotes', () => {
     const nasty: SqlColumn = {
       name: 'a"`; drop table t; --',
       kind: 'other',

@@ -1,5 +1,3 @@
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLoader } from '../../planted/create-loader.ts'
 import { patchText } from '../../planted/patch-text.ts'
@@ -14,28 +12,19 @@ export interface Patch {
   readonly to: string
 }
 
-const ROOT = new URL('../../../', import.meta.url).pathname
+const SOURCES = new URL('../../../src/', import.meta.url).pathname
 
-/** A copy of the SQLite store with the patches applied. */
-export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModules & AsyncDisposable> {
-  const folder = await mkdtemp(join(tmpdir(), 'tidemark-broken-'))
-  for (const part of ['contract', 'values', 'registry', 'stores/kit', 'stores/sqlite'])
-    await cp(join(ROOT, 'src', part), join(folder, 'src', part), { recursive: true })
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  for (const { file, from, to } of patches) {
-    const path = join(folder, 'src', file)
-    const source = await readFile(path, 'utf8')
-    await writeFile(path, patchText(source, from, to))
+/** The SQLite store with the patches applied while it is loaded; every call loads it again. */
+export async function loadPatched(patches: readonly Patch[]): Promise<SqliteModules> {
+  const left = new Set(patches)
+  const patch = (path: string, source: string): string => {
+    const own = patches.filter(({ file }) => join(SOURCES, file) === path)
+    for (const one of own) left.delete(one)
+    return own.reduce((text, { from, to }) => patchText(text, from, to), source)
   }
+  const loader = createLoader(import.meta.url, { moduleCache: false, patch })
   // One entry module: the harness must patch the class that the store uses.
-  const entry = join(folder, 'src/stores/sqlite/entry.ts')
-  await writeFile(entry, "export { openSqliteStore } from './store.ts'\nexport { Connection } from './connection.ts'\n")
-  const { openSqliteStore, Connection } = await createLoader(import.meta.url, {
-    moduleCache: false,
-  }).import<SqliteModules>(entry)
-  return {
-    openSqliteStore,
-    Connection,
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
-  }
+  const { openSqliteStore, Connection } = await loader.import<SqliteModules>('./entry.ts')
+  for (const { file } of left) throw new Error(`The store does not load ${file}.`)
+  return { openSqliteStore, Connection }
 }

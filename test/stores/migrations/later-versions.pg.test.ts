@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Store } from '../../../src/contract/index.ts'
 import { MIGRATIONS as POSTGRES } from '../../../src/stores/postgres/schema.ts'
 import { MIGRATIONS as SQLITE } from '../../../src/stores/sqlite/schema.ts'
 import { readSnapshot, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
@@ -57,7 +58,11 @@ describe.each(Object.entries(KINDS))(
           const before = await SyncDriver.acquire(place.store)
           await before.cycle([upsert('a', { name: 'x', n: 1 }), upsert('b', { name: 'y', n: 2 })])
           await before.cycle([upsert('a', { name: 'z', n: 1 })])
+          await before.begin()
+          await before.complete([], { endReason: 'reached_since' })
+          await addWebhook(place.store)
           const shown = await readSnapshot(place.store)
+          const webhooks = await readWebhooks(place.store)
           await place.reopen(async () => {
             const objects = [
               "alter table things add column mine text default 'own'",
@@ -75,6 +80,9 @@ describe.each(Object.entries(KINDS))(
           })
           expect(await place.sql(version)).toEqual([{ version: migrations.length }])
           expect(await readSnapshot(place.store)).toEqual(shown)
+          expect((await place.store.cycles(null))[0]).toMatchObject({ endReason: 'reached_since' })
+          expect(await readWebhooks(place.store)).toEqual(webhooks)
+          expect(await place.store.countRequests(1, [['caller', 1]])).toEqual([4])
           const after = await SyncDriver.acquire(place.store, { evict: 'runner-1' })
           await after.cycle([upsert('a', { name: 'changed', n: 1 })])
           expect(await place.sql('select _key as key, name, mine from things order by _key')).toEqual([
@@ -91,10 +99,37 @@ describe.each(Object.entries(KINDS))(
   },
 )
 
-/** Reverts a migration that only adds columns and tables of the store. Any other migration needs its own way back here. */
+/** A webhook with progress, a pending and a failed delivery, and the requests of a caller. */
+async function addWebhook(store: Store): Promise<void> {
+  const settings = { url: 'https://example.com/hook', databases: null, actions: null, allow: [], secrets: '[]' }
+  await store.putWebhook({ id: 'w', ...settings, createdAt: 1 }, { sequence: 0, floor: 0 })
+  const claim = (await store.claimWebhook('w', { holder: 'here', ttlMs: 1_000, at: 1 }))!
+  const delivery = { database: 'things', key: 'a', body: '{}', attempts: 1, firstAt: 1, nextAt: 2, lastStatus: 500 }
+  const last = { retryAt: 9, succeededAt: 3, failedAt: 4, lastStatus: 500, lastResponse: 'no', disabledReason: null }
+  await store.recordDeliveries(claim, {
+    progress: { sequence: 2, floor: 0, failureStreak: 2, ...last },
+    delivered: [],
+    undelivered: [
+      { ...delivery, sequence: 1, messageId: 'm1', failed: true, lastResponse: 'no' },
+      { ...delivery, sequence: 2, messageId: 'm2', failed: false, lastResponse: 'not yet' },
+    ],
+  })
+  await store.countRequests(1, [['caller', 3]])
+}
+
+async function readWebhooks(store: Store): Promise<unknown[]> {
+  const list = (failed: boolean): Promise<unknown[]> => store.deliveries({ webhook: 'w', failed, limit: 9 })
+  return [await store.webhooks(), await list(true), await list(false)]
+}
+
+/**
+ * Reverts a migration that only adds or renames columns, tables and functions of the store. Any other needs its own way
+ * back here.
+ */
 function undone(migration: string): string[] {
   const created = new Set<string>()
   return migration
+    .replaceAll(/\$\$.*?\$\$/gs, '')
     .split(';')
     .map((statement) => statement.trim())
     .filter((statement) => statement !== '')
@@ -104,9 +139,14 @@ function undone(migration: string): string[] {
         created.add(added)
         return [`drop table ${added}`]
       }
+      const [, called] = /^create function (tidemark\.\w+)\(/.exec(statement) ?? []
+      if (called !== undefined) return [`drop function ${called}`]
       // The rules of a new table go with it.
       const [, ruled] = /^(?:alter table|create policy \w+ on) (tidemark[._]\w+)\s/.exec(statement) ?? []
       if (ruled !== undefined && created.has(ruled)) return []
+      const [, owner, before, after] =
+        /^alter table (tidemark[._]\w+) rename column (\w+) to (\w+)$/.exec(statement) ?? []
+      if (owner !== undefined) return [`alter table ${owner} rename column ${after!} to ${before!}`]
       const [, table] = /^alter table (tidemark[._]\w+) add column /.exec(statement) ?? []
       if (table === undefined || statement.includes(' drop ')) throw new Error(`No way back from: ${statement}`)
       return [...statement.matchAll(/add column (\w+)/g)].map(

@@ -116,6 +116,23 @@ describe('a SQLite store of version 0.1.0', () => {
     await store.close()
   })
 
+  test('a view of the user that refers to a missing table is named, and the migration continues when it is dropped', async () => {
+    const sql = (text: string): void => {
+      const db = new DatabaseSync(file)
+      db.exec(text)
+      db.close()
+    }
+    sql('create view report as select * from missing')
+    await expect(openSqliteStore({ file })).rejects.toMatchObject({
+      code: 'STORE_FOREIGN',
+      message: expect.stringContaining('error in the view report: no such table: main.missing. Drop or correct it'),
+    })
+    sql('drop view report')
+    const store = await openSqliteStore({ file })
+    for (const [tenant, before] of Object.entries(expected)) expectSame(await show(store.forTenant(tenant)), before)
+    await store.close()
+  })
+
   test('invariant 6: a key that was deleted before the migration is not revived by a page that was read earlier', async () => {
     const store = await openSqliteStore({ file })
     for (const tenant of Object.keys(expected)) {

@@ -151,6 +151,8 @@ function recordArbitrary(): fc.Arbitrary<JsonObject> {
       2n ** 63n,
       10n ** 30n,
       '',
+      0,
+      -0,
     ),
     fc.constantFrom(
       '2026-01-02T03:04:05Z',

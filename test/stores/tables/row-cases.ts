@@ -313,6 +313,16 @@ export const rowCases: readonly StoreCase[] = [
     // Each key has a tombstone.
     assert.deepEqual((await driver.cycle(keys.map((key) => remove(key)))).counts, counts({ missing: 2_100 }))
   }),
+  rule('a page of thousands of quarantined records is one entry each', async ({ store }) => {
+    const driver = await SyncDriver.acquire(store)
+    const keys = Array.from({ length: 2_100 }, (_, n) => `k${String(n).padStart(4, '0')}`)
+    await driver.cycle([], { quarantined: keys.map((key) => makeQuarantined(key, { message: `${key} is invalid` })) })
+    const entries = await store.quarantineEntries({ limit: 10_000 })
+    assert.deepEqual(
+      entries.map(({ key, message }) => `${key}: ${message}`).toSorted(),
+      keys.map((key) => `${key}: ${key} is invalid`),
+    )
+  }),
   rule(
     'Z14 a table that another process created, or erased and recreated, is read and written',
     async ({ store, reopen }) => {

@@ -10,66 +10,9 @@ import {
 } from '../../../src/contract/index.ts'
 import { remove, SyncDriver, upsert } from '../../../src/testing/store-cases/harness.ts'
 import { equalsJson, stringifyJson } from '../../../src/values/json.ts'
+import { ODD, SAMPLES } from './sample-values.ts'
 import { sqlTypeOf as sqlTypeIn } from './sql-types.ts'
 import { STORE_FIXTURES, type StoreFixture } from './store-fixture.ts'
-
-const SAMPLES: Record<(typeof SCALAR_TYPES)[number], JsonValue[]> = {
-  bigint: [1, -5, 2n ** 62n],
-  boolean: [true, false],
-  bytes: ['aGVsbG8=', '', 'AAEC/w=='],
-  date: ['2026-01-31', '0001-01-01'],
-  datetime: ['2026-01-31T12:00:00', '2026-01-31T12:00:00.5', '0001-01-01T00:00:00.000001'],
-  decimal: ['1.50', '0', '-12345678901234567890.00000000010', '0.00'],
-  double: [1.5, 1e-15, 1e300, 3],
-  json: [{ a: [1, null] }, [], 'text', true],
-  numeric: [1.5, 10n ** 30n, 1e-7, -3, 0.1],
-  text: ['', 'NULL', '{a,"b\\"}', 'é'],
-  time: ['12:00:00', '23:59:59.5', '00:00:00.000001'],
-  timestamp: ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.5Z', '9999-12-31T23:59:59.999999Z'],
-  uuid: ['6f9619ff-8b86-d011-b42d-00c04fc964ff'],
-}
-
-/** Values that a column of the type does not return unchanged. */
-const ODD: JsonValue[] = [
-  '6F9619FF-8B86-D011-B42D-00C04FC964FF',
-  '1.5e3',
-  '007',
-  '-0.00',
-  '+1',
-  'NaN',
-  'aGVsbG8',
-  'aGVsbG9=',
-  '_-8=',
-  '24:00:00',
-  '12:00',
-  '12:00:00.50',
-  '2026-02-30',
-  '0000-01-01',
-  '2026-01-31T12:00:00+02:00',
-  '2026-01-31T12:00:00.1234567Z',
-  '2026-01-31T12:00:00.500Z',
-  '2016-12-31T23:59:60Z',
-  '2026-01-31 12:00:00',
-  '2026-01-31 12:00:00.000',
-  '2026-01-31T12:00:00.000+0000',
-  '2026-01-31T12:00:00+00:00',
-  'infinity',
-  '',
-  5e-324,
-  1e-16,
-  -1e-300,
-  1e21,
-  2n ** 64n,
-  null,
-  {},
-  [[1]],
-  [[]],
-  [null],
-  [1, 'a'],
-  ['a', null, 'NULL', ''],
-  [true, null],
-  [1.5, 2n ** 70n],
-]
 
 describe.each(Object.keys(STORE_FIXTURES))('declared types of the %s store', (kind) => {
   let place: StoreFixture

@@ -38,7 +38,7 @@ describe('the circuit of a provider', () => {
     expect(getCircuitState(kept, MINUTE)).toBe('open')
   })
 
-  test('EX3 to be told to wait is no failure, to time out is one', () => {
+  test('EX3 a requested wait is not a failure, a timeout is', () => {
     const limited = recordFailure(INITIAL_HEALTH, new SyncError('RATE_LIMITED', 'slow', { retryAfterMs: 2_000 }), 100)
     expect(limited).toMatchObject({ failures: 0, waitUntil: 2_100 })
     expect([isRateLimited(limited, 2_099), isRateLimited(limited, 2_100)]).toEqual([true, false])

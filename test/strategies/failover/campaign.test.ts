@@ -6,7 +6,7 @@ const SEEDS = Number(process.env['TIDEMARK_SEEDS'] ?? 30)
 const FIRST = Number(process.env['TIDEMARK_FIRST_SEED'] ?? 1)
 
 test(
-  'E49 XC35 XC38 in every world, whatever the providers do, the rows become those of the chain, and the feed tells each change once',
+  'E49 XC35 XC38 in every world, whatever the providers do, the rows become those of the chain, and the feed contains each change once',
   { timeout: 60_000 + SEEDS * 5_000 },
   async () => {
     const seeds = Array.from({ length: SEEDS }, (_, at) => FIRST + at)

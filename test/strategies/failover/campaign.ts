@@ -23,8 +23,8 @@ import { VirtualClock } from '../../../src/testing/simulation/virtual-clock.ts'
 
 /**
  * Worlds drawn from a seed, under virtual time, with the production engine on a real store: a chain grows and is reorganised, three
- * providers tell of it in three ways, fail, lie, fall behind and forget their tokens; the process dies at any wait; the store answers
- * badly. When all is well again, the rows are those of the chain, and the feed tells each change once.
+ * providers report it in three forms, fail, return wrong data, lag and drop their tokens; the process crashes at any wait; the store answers
+ * badly. After the faults end, the rows are those of the chain, and the feed contains each change once.
  */
 export interface Outcome {
   readonly seed: number
@@ -217,12 +217,12 @@ export async function runFailoverWorld(
     )
     const rows = await store.rows({ database: 'd', limit: 100_000 })
     for (const { key, text } of rows) {
-      if (mirror.rows.get(key)?.text !== text) return `the feed tells otherwise of ${key.slice(0, 12)}`
+      if (mirror.rows.get(key)?.text !== text) return `the feed differs for ${key.slice(0, 12)}`
       const transfer = truth.get(key)
       if (transfer === undefined) return `${key.slice(0, 12)} is in no block and was not deleted`
       const row = JSON.parse(text) as { blockNumber: number; value: string; timestamp: string }
       if (row.blockNumber !== transfer.block)
-        return `${key.slice(0, 12)} stands in block ${transfer.block} and was landed from another`
+        return `${key.slice(0, 12)} is in block ${transfer.block} and was committed from another`
       if (row.value !== transfer.value || Date.parse(row.timestamp) !== transfer.timeMs)
         return `${key} holds ${row.value}, not ${transfer.value} as its block does`
       truth.delete(key)
@@ -237,7 +237,7 @@ export async function runFailoverWorld(
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** What no provider's failure and no store's may lead to. */
+/** The checks that no failure of a provider or of the store may violate. */
 const FATAL: ReadonlySet<string> = new Set([
   'STATE_INVALID',
   'STATE_MISSING',
@@ -379,7 +379,7 @@ class View {
     })
   }
 
-  /** What every request meets on its way. */
+  /** The faults of every request. */
   async #line(
     process: SimulatedProcess,
     faults: FaultInjector,

@@ -447,7 +447,7 @@ describe('several providers of one dataset', () => {
     expect((await state()).providers.north).toMatchObject({ failures: 0 })
   })
 
-  test('EX3 an open circuit is tried when there is nobody else', async () => {
+  test('EX3 an open circuit is tried when no other provider is left', async () => {
     for (let cycle = 0; cycle < 3; cycle++)
       await runOn(scene, over(createScriptedProvider('north', [createUnavailableError()])), { afterMs: SECOND })
     const north = createListProvider('north', () => txs(1, 3))
@@ -518,7 +518,7 @@ describe('several providers of one dataset', () => {
     ).toBe('SOURCE_UNAVAILABLE')
   })
 
-  test('EX6 a switch is told, and stands in the record of the cycle that the status shows', async () => {
+  test('EX6 a switch is logged, and is in the record of the cycle that the status shows', async () => {
     const result = await runOn(
       scene,
       over(
@@ -613,7 +613,7 @@ test('E8 a context of another run remembers nothing of this one', async () => {
 
 test('XC38 E6 what a repair deleted comes back as it was, though the last transaction was one of it', async () => {
   const scene = await EngineFixture.open()
-  // The past is told in three versions: with t2 and t3, without them, and as at first.
+  // The history has three versions: with t2 and t3, without them, and as at first.
   let told = txs(1, 3)
   const chain = { reads: 0 }
   const execute = failover<Tx>({

@@ -79,7 +79,7 @@ const DEFECTS: readonly Defect[] = [
     },
   },
   {
-    name: 'ED5 pages of nothing but duplicates are not told, and their progress is lost',
+    name: 'ED5 pages of only duplicates are not committed, and their progress is lost',
     file: 'paged-provider.ts',
     find: 'if (checked.fault === null || items.length > 0) yield',
     replace: 'if (items.length > 0 || cursor.metadata!.isComplete === true) yield',

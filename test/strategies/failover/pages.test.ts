@@ -99,7 +99,7 @@ describe('the pages of a provider', () => {
     }
   })
 
-  test('E5 the alternatives are every form in which the last transaction tells its place', async () => {
+  test('E5 the alternatives are every form of the cursor of the last transaction', async () => {
     const [batch] = batches(await read(createScriptedProvider('north', [{ items: txs(1, 2), end: true }])))
     expect(batch!.cursor.alternatives).toEqual([block(2), time(2 * HOUR_MS), { type: 'txHash', value: 't2' }])
   })
@@ -148,7 +148,7 @@ describe('the pages of a provider', () => {
     expect(ids(await read(createScriptedProvider('north', answers))).slice(501)).toEqual(['x0'])
   })
 
-  test('E19 E27 E37 the end is told also when the last page holds nothing new, or nothing', async () => {
+  test('E19 E27 E37 the end is reported also when the last page has nothing new, or nothing', async () => {
     const known = await read(createScriptedProvider('north', [{ items: [tx(9)], end: true }]), stateAt(block(9)))
     expect(batches(known)).toMatchObject([
       { items: [], isComplete: true, stats: { fetched: 1, deduplicated: 1, yielded: 0 } },
@@ -345,7 +345,7 @@ describe('the pages of a provider', () => {
     })
   })
 
-  test('EX8 where items do not tell how far a page reaches, the place before it stays', async () => {
+  test('EX8 if items do not show how far a page reaches, the earlier cursor stays', async () => {
     const results = await read(
       createScriptedProvider('north', [
         { items: [...txs(20, 21), { id: 'bad' } as Tx], through: { type: 'blockNumber', value: 12 } },

@@ -17,7 +17,7 @@ export interface Tx extends JsonObject {
   block: number
 }
 
-/** A transaction that tells its place in three forms; an hour a block. */
+/** A transaction with its cursor in three forms; an hour per block. */
 export function tx(block: number, id = `t${block}`): Tx {
   return { id, block }
 }
@@ -52,7 +52,7 @@ export interface ScriptedProvider extends Provider<Tx> {
   readonly asked: FetchRequest[]
 }
 
-/** A provider that answers page by page as told, and notes what it was asked. */
+/** A provider that answers page by page as scripted, and records the requests. */
 export function createScriptedProvider(
   name: string,
   answers: readonly Answer[],

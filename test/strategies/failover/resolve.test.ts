@@ -15,7 +15,7 @@ const resume = (
 }
 
 describe('where a provider goes on', () => {
-  test('E4 E8 the provider that wrote the position takes it up exactly; another one is told by the name in the metadata', () => {
+  test('E4 E8 the provider that wrote the cursor resumes it exactly; another one is identified by the name in the metadata', () => {
     const state = stateAt(block(100), { alternatives: [block(100)] })
     expect(findResumption(provider('north', ['blockNumber']), state)).toEqual({
       cursor: block(100),

@@ -12,6 +12,7 @@ export const listOffsets: KafkaApi = {
   versions: [1, 3],
   respond(request) {
     const { version, body } = request
+    request.cluster.transactions.passTime()
     body.int32()
     const isCommitted = version >= 2 && body.int8() === 1
     const asked = readByTopic(body, () => ({ partition: body.int32(), timestamp: body.int64() }))

@@ -1,18 +1,19 @@
 import { ERROR_CODES, type KafkaErrorName } from '../error-codes.ts'
-import { decodeBatches } from '../record-batch.ts'
+import { decodeBatches, splitBatches } from '../record-batch.ts'
+import { required } from '../../kit/required.ts'
 import { WireWriter } from '../wire-writer.ts'
 import { findLog, mapByTopic, readByTopic, writeByTopic, type KafkaApi, type KafkaRequest } from './api.ts'
 
-/**
- * Messages of plain producers: no idempotence and no transactions, for which a client would have to initialise a
- * producer id first.
- */
+/** `message.max.bytes`, with its default: the limit of one batch. */
+const MESSAGE_BYTES_MAX = 1_048_588
+
+/** Messages of plain, idempotent and transactional producers. */
 export const produce: KafkaApi = {
   key: 0,
   versions: [3, 7],
   respond(request) {
     const { version, body, cluster } = request
-    body.nullableString()
+    const transactionalId = body.nullableString()
     const acks = body.int16()
     body.int32()
     const given = readByTopic(body, () => ({ partition: body.int32(), records: body.nullableBytes() }))
@@ -20,7 +21,7 @@ export const produce: KafkaApi = {
     const taken = mapByTopic(given, (topic, { partition, records }) => ({
       partition,
       ...(isKnown
-        ? append(request, topic, partition, records ?? Buffer.alloc(0))
+        ? append(request, transactionalId, topic, partition, records ?? Buffer.alloc(0))
         : rejectAppend('INVALID_REQUIRED_ACKS')),
     }))
     cluster.notifyAppend()
@@ -41,13 +42,30 @@ interface AppendResult {
   readonly start: number
 }
 
-function append(request: KafkaRequest, topic: string, partition: number, records: Buffer): AppendResult {
+function append(
+  request: KafkaRequest,
+  transactionalId: string | null,
+  topic: string,
+  partition: number,
+  records: Buffer,
+): AppendResult {
   const log = findLog(request, topic, partition)
   if (typeof log === 'string') return rejectAppend(log)
   const batches = decodeBatches(records)
   if (typeof batches === 'string') return rejectAppend(batches)
-  const baseOffset = log.end
-  for (const batch of batches) log.append(batch)
+  let baseOffset = log.end
+  for (const [at, bytes] of splitBatches(records).entries()) {
+    const batch = required(batches[at], 'the batch')
+    const refusal = request.cluster.transactions.check(batch, transactionalId, log)
+    if (refusal !== 'NONE') return rejectAppend(refusal)
+    const bytesMax = Number(request.cluster.readTopics().configs(topic)?.['max.message.bytes'] ?? MESSAGE_BYTES_MAX)
+    if (bytes.length > bytesMax) return rejectAppend('MESSAGE_TOO_LARGE')
+    const known = log.sequences.check(batch)
+    if (typeof known === 'string') return rejectAppend(known)
+    // A batch that was appended before is acknowledged again.
+    if (known === null) log.sequences.add(batch, log.append(batch, bytes))
+    else baseOffset = known
+  }
   return { error: ERROR_CODES.NONE, baseOffset, start: log.start }
 }
 

@@ -1,5 +1,5 @@
 import type { ColumnKind, JsonObject } from '../../../contract/index.ts'
-import { parseJson } from '../../../values/json.ts'
+import { parseJson, stringifyJson } from '../../../values/json.ts'
 import { required } from '../../../values/required.ts'
 import type { SerializedRecord, SerializedShape } from '../../../values/serialized-upsert.ts'
 import {
@@ -139,7 +139,7 @@ export class RowSerializer {
         this.#writeInstant(line, from, to)
         break
       case 'decoded':
-        this.#append(Buffer.from(JSON.stringify(decode(unescapeCopyText(line, from, to)))))
+        this.#append(Buffer.from(stringifyJson(decode(unescapeCopyText(line, from, to)))))
     }
     return to
   }
@@ -190,7 +190,7 @@ export class RowSerializer {
       return points === 0 ? INTEGER : NUMBER
     }
     const value = decode(unescapeCopyText(line, from, to)) as number | string
-    this.#append(Buffer.from(JSON.stringify(value)))
+    this.#append(Buffer.from(stringifyJson(value)))
     return typeof value === 'string' ? STRING : Number.isSafeInteger(value) ? INTEGER : NUMBER
   }
 
@@ -255,6 +255,7 @@ export class RowSerializer {
         kinds: KINDS_BY_CODE[this.#kinds[index] ?? NONE] ?? [],
       })),
       parse: (text: string) => this.#parseRecord(text),
+      isTrusted: true,
     }
     // Searching more shapes costs more than creating one.
     if (this.#shapes.length < SHAPES_MAX) this.#shapes.push(shape)

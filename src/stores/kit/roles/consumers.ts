@@ -53,20 +53,20 @@ export const CONSUMER_PLANS = {
   countRequests: defineWrite(function* (sql, window, counts) {
     const add = sql.dialect.upsert({
       table: 'requests',
-      key: ['tenant_id', '{requests_window}', 'who'],
+      key: ['tenant_id', '{requests_window}', 'caller'],
       insert: ['count'],
       add: ['count'],
     })
     // Always in the same order, so that two processes that count the same callers cannot deadlock.
-    for (const [who, count] of counts.toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      yield* sql.send(add, { requests_window: window, who, count })
-    const totals = yield* sql.all<{ who: string; count: number }>(
-      'select who, count from {requests} where tenant_id = :tenant and {requests_window} = :window',
+    for (const [caller, count] of counts.toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      yield* sql.send(add, { requests_window: window, caller, count })
+    const totals = yield* sql.all<{ caller: string; count: number }>(
+      'select caller, count from {requests} where tenant_id = :tenant and {requests_window} = :window',
       { window },
     )
     yield* sql.run(sql.dialect.deleteSkipLocked('requests', '{requests_window} < :oldest'), { oldest: window - 1 })
-    const byCaller = new Map(totals.map(({ who, count }) => [who, count]))
-    return counts.map(([who]) => required(byCaller.get(who), 'The request count of a caller'))
+    const byCaller = new Map(totals.map(({ caller, count }) => [caller, count]))
+    return counts.map(([caller]) => required(byCaller.get(caller), 'The request count of a caller'))
   }),
 } satisfies PlansOf<ConsumerStore>
 

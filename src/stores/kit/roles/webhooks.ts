@@ -39,7 +39,7 @@ export const WEBHOOK_PLANS = {
       sql.dialect.upsert({
         table: 'webhooks',
         key: ['tenant_id', 'webhook_id'],
-        insert: [...update, 'created_at', 'position', 'floor', 'epoch'],
+        insert: [...update, 'created_at', 'sequence', 'floor', 'epoch'],
         update,
       }),
       {
@@ -50,7 +50,7 @@ export const WEBHOOK_PLANS = {
         allow: JSON.stringify(allow),
         secrets,
         created_at: createdAt,
-        position: sequence,
+        sequence,
         floor,
         epoch,
       },
@@ -71,7 +71,7 @@ export const WEBHOOK_PLANS = {
     if (entry === null) return true
     const { url, databases, actions, allow, failureStreak, retryAt } = after
     yield* sql.run(
-      `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, streak = :failureStreak, retry_at = :retryAt, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      `update {webhooks} set url = :url, "databases" = :databases, actions = :actions, allow = :allow, failure_streak = :failureStreak, retry_at = :retryAt, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
       {
         id,
         url,
@@ -106,11 +106,11 @@ export const WEBHOOK_PLANS = {
     return removed > 0
   }),
 
-  restartWebhook: defineWrite(function* (sql, id, { actor, at, place: cursor }) {
+  restartWebhook: defineWrite(function* (sql, id, { actor, at, cursor }) {
     yield* lockTenant(sql)
-    const setCursor = cursor === undefined ? '' : 'position = :sequence, floor = :floor, '
+    const setCursor = cursor === undefined ? '' : 'sequence = :sequence, floor = :floor, '
     const changed = yield* sql.run(
-      `update {webhooks} set disabled = null, streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      `update {webhooks} set disabled = null, failure_streak = 0, retry_at = null, ${setCursor}${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
       { id, ...cursor },
     )
     if (changed === 0) return null
@@ -121,21 +121,21 @@ export const WEBHOOK_PLANS = {
         id,
         sequence: cursor.sequence,
       })
-    const { dead } = yield* sql.one<{ dead: number }>(
-      `select count(*) as dead from {deliveries} where ${WEBHOOK_CONDITION} and dead`,
+    const { failed } = yield* sql.one<{ failed: number }>(
+      `select count(*) as failed from {deliveries} where ${WEBHOOK_CONDITION} and failed`,
       { id },
     )
     yield* sql.run(
-      `update {deliveries} set dead = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`,
+      `update {deliveries} set failed = false, attempts = 0, first_at = null, next_at = :at where ${WEBHOOK_CONDITION}`,
       { id, at },
     )
-    return dead
+    return failed
   }),
 
   setWebhookDisabled: defineWrite(function* (sql, id, disabled, by) {
     yield* lockTenant(sql)
     const changed = yield* sql.run(
-      `update {webhooks} set disabled = :disabled, streak = 0, retry_at = null, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
+      `update {webhooks} set disabled = :disabled, failure_streak = 0, retry_at = null, ${CLEAR_CLAIM} where ${WEBHOOK_CONDITION}`,
       { id, disabled },
     )
     if (changed > 0) yield* sql.kernel.writeAudit(null, createSwitchWebhookAuditEntry(id, disabled, by))
@@ -186,11 +186,11 @@ export const WEBHOOK_PLANS = {
   }),
 
   recordDeliveries: defineWrite(function* (sql, { id, epoch }, { progress, delivered, undelivered }) {
-    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastAnswer, disabledReason } =
+    const { sequence, floor, failureStreak, retryAt, succeededAt, failedAt, lastStatus, lastResponse, disabledReason } =
       progress
     const changed = yield* sql.run(
-      `update {webhooks} set position = :sequence, floor = :floor, streak = :failureStreak, retry_at = :retryAt, succeeded_at = :succeededAt, failed_at = :failedAt,
-         last_status = :lastStatus, last_answer = :lastAnswer, disabled = :disabledReason where ${CLAIM_CONDITION}`,
+      `update {webhooks} set sequence = :sequence, floor = :floor, failure_streak = :failureStreak, retry_at = :retryAt, succeeded_at = :succeededAt, failed_at = :failedAt,
+         last_status = :lastStatus, last_response = :lastResponse, disabled = :disabledReason where ${CLAIM_CONDITION}`,
       {
         id,
         epoch,
@@ -201,7 +201,7 @@ export const WEBHOOK_PLANS = {
         succeededAt,
         failedAt,
         lastStatus,
-        lastAnswer: replaceNul(lastAnswer),
+        lastResponse: replaceNul(lastResponse),
         disabledReason,
       },
     )
@@ -212,7 +212,7 @@ export const WEBHOOK_PLANS = {
         deliveredSequence,
       })
     }
-    const update = ['attempts', 'first_at', 'next_at', 'dead', 'last_status', 'last_answer']
+    const update = ['attempts', 'first_at', 'next_at', 'failed', 'last_status', 'last_response']
     const upsert = sql.dialect.upsert({
       table: 'deliveries',
       key: ['tenant_id', 'webhook_id', 'sequence'],
@@ -228,7 +228,7 @@ export const WEBHOOK_PLANS = {
       attempts,
       firstAt,
       nextAt,
-      dead,
+      failed,
       ...last
     } of undelivered) {
       yield* sql.send(upsert, {
@@ -241,18 +241,18 @@ export const WEBHOOK_PLANS = {
         attempts,
         first_at: firstAt,
         next_at: nextAt,
-        dead,
+        failed,
         last_status: last.lastStatus,
-        last_answer: replaceNul(last.lastAnswer),
+        last_response: replaceNul(last.lastResponse),
       })
     }
     return true
   }),
 
-  deliveries: defineRead(function* (sql, { webhook, dead, limit }) {
+  deliveries: defineRead(function* (sql, { webhook, failed, limit }) {
     const found = yield* sql.all<DeliveryRow>(
-      `select * from {deliveries} where ${WEBHOOK_CONDITION} and dead = :dead order by sequence limit :limit`,
-      { id: webhook, dead, limit },
+      `select * from {deliveries} where ${WEBHOOK_CONDITION} and failed = :failed order by sequence limit :limit`,
+      { id: webhook, failed, limit },
     )
     return found.map(toDelivery)
   }),
@@ -260,8 +260,8 @@ export const WEBHOOK_PLANS = {
 
 const FROM_DELIVERIES = 'from {deliveries} d where d.tenant_id = w.tenant_id and d.webhook_id = w.webhook_id'
 const SELECT_WEBHOOKS = `select w.*,
-  (select count(*) ${FROM_DELIVERIES} and not d.dead) as waiting, (select count(*) ${FROM_DELIVERIES} and d.dead) as dead,
-  (select min(next_at) ${FROM_DELIVERIES} and not d.dead) as due_at
+  (select count(*) ${FROM_DELIVERIES} and not d.failed) as waiting, (select count(*) ${FROM_DELIVERIES} and d.failed) as failed,
+  (select min(next_at) ${FROM_DELIVERIES} and not d.failed) as due_at
   from {webhooks} w`
 
 interface WebhookRow {
@@ -272,17 +272,17 @@ interface WebhookRow {
   allow: string
   secrets: string
   created_at: number
-  position: number
+  sequence: number
   floor: number
-  streak: number
+  failure_streak: number
   retry_at: number | null
   succeeded_at: number | null
   failed_at: number | null
   last_status: number | null
-  last_answer: string | null
+  last_response: string | null
   disabled: string | null
   waiting: number
-  dead: number
+  failed: number
   due_at: number | null
   holder: string | null
 }
@@ -296,9 +296,9 @@ interface DeliveryRow {
   attempts: number
   first_at: number | null
   next_at: number
-  dead: number | boolean
+  failed: number | boolean
   last_status: number | null
-  last_answer: string | null
+  last_response: string | null
 }
 
 function toWebhook(row: WebhookRow): Webhook {
@@ -310,17 +310,17 @@ function toWebhook(row: WebhookRow): Webhook {
     allow: JSON.parse(row.allow) as WebhookAllowance[],
     secrets: row.secrets,
     createdAt: row.created_at,
-    sequence: row.position,
+    sequence: row.sequence,
     floor: row.floor,
-    failureStreak: row.streak,
+    failureStreak: row.failure_streak,
     retryAt: row.retry_at,
     succeededAt: row.succeeded_at,
     failedAt: row.failed_at,
     lastStatus: row.last_status,
-    lastAnswer: row.last_answer,
+    lastResponse: row.last_response,
     disabledReason: row.disabled,
     waiting: row.waiting,
-    dead: row.dead,
+    failed: row.failed,
     dueAt: row.due_at,
     heldBy: row.holder,
   }
@@ -336,9 +336,9 @@ function toDelivery(row: DeliveryRow): Delivery {
     attempts: row.attempts,
     firstAt: row.first_at,
     nextAt: row.next_at,
-    dead: Boolean(row.dead),
+    failed: Boolean(row.failed),
     lastStatus: row.last_status,
-    lastAnswer: row.last_answer,
+    lastResponse: row.last_response,
   }
 }
 

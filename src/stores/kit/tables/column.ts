@@ -65,6 +65,10 @@ export function itemTypeOf(type: ColumnType): ScalarType | null {
   return type.endsWith('[]') ? (type.slice(0, -2) as ScalarType) : null
 }
 
+export function isListType(type: ColumnType): boolean {
+  return type.endsWith('[]')
+}
+
 /** The type of a single value. */
 export function typeOfValue(value: Exclude<JsonValue, null>): ColumnType {
   switch (typeof value) {
@@ -111,6 +115,16 @@ export function isTimestamp(text: string): boolean {
 
 /** A timestamp in UTC with up to six decimals, which a database can reproduce. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d(?:\.(\d{1,6}))?(Z|\+00:?00)$/
+
+/** True for a timestamp that is written in this format. */
+export function isTimestampOfFormat(text: string, format: string | undefined): boolean {
+  // In the common form, only the number of decimals makes a difference in length.
+  if (format?.length === 2 && format.endsWith('Z')) {
+    const decimals = format.charCodeAt(0) - 48
+    if (text.length === (decimals === 0 ? 20 : decimals + 21) && COMMON_TIMESTAMP.test(text)) return true
+  }
+  return isTimestamp(text) && hasTimestampFormat(text, format)
+}
 
 /** True when a timestamp is written in this format. */
 export function hasTimestampFormat(text: string, format: string | undefined): boolean {

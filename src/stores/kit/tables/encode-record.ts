@@ -3,7 +3,7 @@ import { stringifyJson } from '../../../values/json.ts'
 import {
   hasDatetimeFormat,
   needsFormat,
-  hasTimestampFormat,
+  isTimestampOfFormat,
   isBase64,
   isDate,
   isDatetime,
@@ -44,29 +44,71 @@ export interface ExtraJson {
   readonly absent?: string[]
 }
 
+/** A version of a record: its object, or its values by field. */
+export interface EncodableVersion {
+  readonly sequence: number
+  readonly record: JsonObject | null
+  readonly values?: FieldValues
+}
+
+type FieldValues = ReadonlyArray<JsonValue | undefined>
+
 /** Splits records into the columns of a table and `_extra`. `decode-record.ts` is its inverse. */
 export class RecordEncoder {
-  readonly #fields: ReadonlyArray<{ readonly column: TableColumn; readonly isInherited: boolean }>
+  /** `at` is the index of the column's field among `members`. */
+  readonly #fields: ReadonlyArray<{ readonly column: TableColumn; readonly isInherited: boolean; readonly at: number }>
   readonly #dialect: ColumnDialect
   readonly #known: ReadonlySet<string>
+  readonly #members: readonly string[]
+  /** The fields among `members` that have no column. */
+  readonly #others: readonly number[]
 
-  constructor(columns: readonly TableColumn[], dialect: ColumnDialect) {
+  /** `members` are the fields of records that are given as values. */
+  constructor(columns: readonly TableColumn[], dialect: ColumnDialect, members: readonly string[] = []) {
     this.#dialect = dialect
     this.#known = new Set(columns.map(({ member }) => member))
-    this.#fields = columns.map((column) => ({ column, isInherited: column.member in Object.prototype }))
+    this.#fields = columns.map((column) => ({
+      column,
+      isInherited: column.member in Object.prototype,
+      at: members.indexOf(column.member),
+    }))
+    this.#members = members
+    this.#others = members.flatMap((member, at) => (this.#known.has(member) ? [] : [at]))
+  }
+
+  /** Does not read the record of a version that has values. `byRecord` encodes a version that has none. */
+  encodeVersion<Version extends EncodableVersion>(
+    version: Version,
+    byRecord: (version: Version) => EncodedRecord = ({ record, sequence }) => this.encode(record ?? {}, sequence),
+  ): EncodedRecord {
+    const { values, sequence } = version
+    if (values === undefined) return byRecord(version)
+    const draft = this.#encodeFields(NO_RECORD, values, sequence)
+    for (const at of this.#others) addOther(draft, this.#members[at] ?? '', values[at])
+    return finishRecord(draft)
   }
 
   /** `sequence` is that of an existing row: the meaning of SQL null depends on the row's age. */
   encode(record: JsonObject, sequence = Infinity): EncodedRecord {
+    const draft = this.#encodeFields(record, null, sequence)
+    const names = Object.keys(record)
+    if (names.length > draft.met)
+      for (const name of names) if (!this.#known.has(name)) addOther(draft, name, record[name])
+    return finishRecord(draft)
+  }
+
+  /** Reads the fields of the columns from `given`, or else from the record. */
+  #encodeFields(record: JsonObject, given: FieldValues | null, sequence: number): RecordDraft {
     const values: ColumnValue[] = []
     let extra: JsonObject | null = null
     let absent: string[] | null = null
     let misfits: string[] | null = null
     let needsColumns = false
     let met = 0
-    for (const { column, isInherited } of this.#fields) {
+    for (const { column, isInherited, at } of this.#fields) {
       const { member } = column
-      const value = isInherited && !Object.hasOwn(record, member) ? undefined : record[member]
+      const value =
+        given !== null ? given[at] : isInherited && !Object.hasOwn(record, member) ? undefined : record[member]
       let held: ColumnValue = null
       if (column.former === true) {
         values.push(
@@ -101,21 +143,7 @@ export class RecordEncoder {
       }
       values.push(held)
     }
-    const names = Object.keys(record)
-    if (names.length > met) {
-      for (const name of names) {
-        const value = record[name]
-        if (this.#known.has(name) || value === undefined) continue
-        defineMember((extra ??= {}), name, value)
-        needsColumns = true
-      }
-    }
-    return {
-      values,
-      extra: extra === null && absent === null ? null : serializeExtra(extra, absent),
-      needsColumns,
-      misfits,
-    }
+    return { values, extra, absent, misfits, needsColumns, met }
   }
 
   /** Returns the value as the column stores it; null when the column would not return exactly this value. */
@@ -131,8 +159,8 @@ export class RecordEncoder {
       case 'text':
         return typeof value === 'string'
       case 'timestamp':
-        if (typeof value !== 'string' || !isTimestamp(value)) return false
-        return preservesText || hasTimestampFormat(value, format)
+        if (typeof value !== 'string') return false
+        return preservesText ? isTimestamp(value) : isTimestampOfFormat(value, format)
       case 'datetime':
         return typeof value === 'string' && isDatetime(value) && (preservesText || hasDatetimeFormat(value, format))
       case 'date':
@@ -175,6 +203,32 @@ export class RecordEncoder {
   #serialize(type: ColumnType, value: Exclude<JsonValue, null>): ColumnValue {
     if (!this.#dialect.preservesJsonText && Array.isArray(value) && itemTypeOf(type) !== null) return value
     return stringifyJson(value)
+  }
+}
+
+const NO_RECORD: JsonObject = {}
+
+interface RecordDraft extends Omit<EncodedRecord, 'extra' | 'needsColumns'> {
+  extra: JsonObject | null
+  readonly absent: string[] | null
+  needsColumns: boolean
+  /** The fields of the record that have a column. */
+  readonly met: number
+}
+
+/** Adds a field that has no column. */
+function addOther(draft: RecordDraft, name: string, value: JsonValue | undefined): void {
+  if (value === undefined) return
+  defineMember((draft.extra ??= {}), name, value)
+  draft.needsColumns = true
+}
+
+function finishRecord({ values, extra, absent, needsColumns, misfits }: RecordDraft): EncodedRecord {
+  return {
+    values,
+    extra: extra === null && absent === null ? null : serializeExtra(extra, absent),
+    needsColumns,
+    misfits,
   }
 }
 

@@ -21,6 +21,8 @@ export class FalseResponses {
   /** The last true response on each path, and the request that it answered. */
   readonly #last = new Map<string, { readonly key: string; readonly text: string }>()
 
+  /** The paths whose last response was a repeated one. */
+  readonly #repeatedPaths = new Set<string>()
   /** When each path last returned the current state. */
   readonly #answeredAt = new Map<string, number>()
   /** The replayed responses: when, and how old they were. */
@@ -54,9 +56,13 @@ export class FalseResponses {
     return token !== null && last !== undefined && last.key !== keyOf(asked) && last.text.includes(token)
   }
 
-  /** Whether the last response on this path is young enough to be repeated, as a proxy does within a connection. */
+  /**
+   * Whether the last response on this path is young enough to be repeated, as a proxy does within a connection. Not twice
+   * in a row: a reader confirms an end by a second request, and two equal wrong answers look like right ones.
+   */
   canRepeat({ url }: VendorRequest): boolean {
     const answeredAt = this.#answeredAt.get(url.pathname)
+    if (this.#repeatedPaths.has(url.pathname)) return false
     return answeredAt === undefined || this.#now() - answeredAt <= REPEAT_AGE_MAX_MS
   }
 
@@ -96,6 +102,8 @@ export class FalseResponses {
   #noteAge(path: string, lie: Fault | null): void {
     const at = this.#now()
     const answeredAt = this.#answeredAt.get(path)
+    if (lie?.kind === 'page-repeated') this.#repeatedPaths.add(path)
+    else if (lie?.kind !== 'login-page') this.#repeatedPaths.delete(path)
     // Without an earlier response there is none to repeat.
     if (lie?.kind === 'page-repeated' && answeredAt !== undefined) this.#repeats.push({ at, ageMs: at - answeredAt })
     // A sign-in page comes from a proxy in front of the vendor, and is not repeated.

@@ -3,10 +3,14 @@ import { hubspotContacts } from './hubspot.ts'
 import { stripeCustomers } from './stripe.ts'
 import type { VendorStream } from './vendor-stream.ts'
 
-/** HubSpot's list, declared: pages by a token. */
+/**
+ * HubSpot's list, declared: pages by a token. Without `lookup`, a first page that is answered with a later page of an
+ * earlier listing cannot be recognized.
+ */
 export const restContacts: VendorStream = {
   ...hubspotContacts,
   vendor: 'rest',
+  repeats: 'page-before',
   source: ({ pageSize }) =>
     rest({
       baseUrl: 'https://vendor.test',

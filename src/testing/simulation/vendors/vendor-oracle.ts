@@ -109,7 +109,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
-    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key) && !this.#isListedLate(model, key, write)) {
+    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key) && !this.#isShownLate(model, key, write)) {
       this.reportViolation(
         'O4',
         `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`,
@@ -128,12 +128,13 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   }
 
   /**
-   * A lagging list shows a version for a while after it was replaced. Its time reveals that, unless the vendor's clock
-   * was set back in between: then the replaced version has the later time. The next listing repairs the row.
+   * A lagging list or search index shows a version for a while after it was replaced. Its time reveals that, unless the
+   * vendor's clock was set back in between: then the replaced version has the later time. The next listing repairs the
+   * row.
    */
-  #isListedLate({ facts, inflight }: SyncModel<VendorSyncFacts>, key: string, write: number): boolean {
+  #isShownLate({ inflight }: SyncModel<VendorSyncFacts>, key: string, write: number): boolean {
     const { history, listsBehindMs } = this.#options
-    if (facts.mode !== 'replace' || inflight === null || !history.isBackdated(key)) return false
+    if (inflight === null || !history.isBackdated(key)) return false
     const replacement = history.writesOf(key).find((later) => later.write > write)
     const beganAt = this.beganAt(inflight.cycle)
     return replacement !== undefined && replacement.visibleAtMs + listsBehindMs(beganAt) > beganAt

@@ -77,7 +77,7 @@ class VendorWorld {
     this.#options = options
     this.#config = config
     this.#scheduler = scheduler
-    this.#supervisor = this.#scheduler.start('fate')
+    this.#supervisor = this.#scheduler.start('supervisor')
     this.#faults = new FaultInjector(seed, config.rates, options.only ?? null)
     this.#workload = new RandomStream(seed, 'workload')
     this.#schedule = new RandomStream(seed, 'latency')

@@ -1,5 +1,0 @@
-import { checkSealingKey as checkSteps } from '../kit/roles/data-keys.ts'
-import { bindSteps } from './sql.ts'
-
-/** See kit/roles/data-keys.ts. */
-export const checkSealingKey = bindSteps(checkSteps)
