@@ -33,6 +33,8 @@ export class FalseResponses {
   isDateWrong: boolean
   /** The oldest response served from a cache so far. */
   oldestCachedMs = 0
+  /** The responses served from a cache: when, and when they were stored. */
+  readonly #cachedResponses: { readonly at: number; readonly storedAt: number }[] = []
   readonly #dateSkewMs: number
 
   constructor(stream: VendorStream, now: () => number, dateSkewMs: number) {
@@ -71,12 +73,18 @@ export class FalseResponses {
     return Math.max(0, ...this.#repeats.filter(({ at }) => at >= sinceMs).map(({ ageMs }) => ageMs))
   }
 
+  /** When the newest of the responses was stored that a cache has served since; -Infinity if there is none. */
+  newestCachedAt(sinceMs: number): number {
+    return Math.max(...this.#cachedResponses.filter(({ at }) => at >= sinceMs).map(({ storedAt }) => storedAt))
+  }
+
   async applyFault(response: Response, asked: VendorRequest, lie: Fault | null): Promise<Response> {
     if (response.status !== 200) return response
     this.#noteAge(asked.url.pathname, lie)
     if (isCached(lie)) {
       const { at, text, status, headers } = required(this.#stored.get(keyOf(asked)), 'an entry of stored')
       this.oldestCachedMs = Math.max(this.oldestCachedMs, this.#now() - at)
+      this.#cachedResponses.push({ at: this.#now(), storedAt: at })
       return new Response(text, { status, headers })
     }
     const text = await response.text()

@@ -28,12 +28,20 @@ export interface VendorOracleOptions extends StoreOracleOptions<VendorSyncFacts>
   readonly listsBehindMs: (sinceMs: number) => number
   /** The oldest response served from a cache so far. */
   readonly oldestCachedMs: () => number
+  /** When the newest response was stored that a cache has served since; -Infinity if there is none. */
+  readonly newestCachedAt: (sinceMs: number) => number
   /** Whether a Date header was wrong or missing so far. */
   readonly isDateWrong: () => boolean
   /** Maximum lag of the vendor's Date header. */
   readonly dateBehindMs: () => number
   /** Maximum error of a runner's clock. */
   readonly runnerSkewMs: number
+}
+
+/** The write that a key landed as, and when the cycle that read it began. */
+interface LandedWrite {
+  readonly write: number
+  readonly readSince: number
 }
 
 /**
@@ -47,8 +55,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   /** Since when a backfill is requested, because the delta cannot recover the changes it missed; null when none is. */
   #backfillOrderedAt: number | null = null
   readonly #options: VendorOracleOptions
-  /** The write that each key last landed as. */
-  readonly #writes = new Map<string, { readonly write: number }>()
+  readonly #writes = new Map<string, LandedWrite>()
   /** When another sync last landed a page with the key on it: key → sync → true time. */
   readonly #lastListedAt = new Map<string, Map<string, number>>()
   /** Since when the delta has had a state: it must report every later write. */
@@ -97,25 +104,30 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const { history, stream } = this.#options
     // The first true version after that may be any.
     if (this.isTampering) return void this.#writes.delete(key)
+    const readSince = model.inflight === null ? this.#options.now() : this.beganAt(model.inflight.cycle)
     const latest = history.writesOf(key).at(-1)
     if (latest === undefined && action === 'deleted') return
     if (latest === undefined) return this.reportViolation('O2', `${key} was ${action}; the vendor never had it`)
     if (action === 'deleted') {
       if (!latest.deleted) this.reportViolation('O2', `${key} was deleted by ${facts.sync}; it exists at the vendor`)
-      this.#writes.set(key, { write: Infinity })
+      this.#writes.set(key, { write: Infinity, readSince })
       return
     }
     const write = stream.writeNumberOf(JSON.parse(required(text, 'text')) as JsonObject)
     const before = this.#writes.get(key)
     const isOlder = before !== undefined && !(write > before.write)
     const isRestated = this.mirror.rows.get(key)?.text === text && this.mayRelog(entry)
-    if (isOlder && !isRestated && !this.#isLogInDisorder(facts, key) && !this.#isShownLate(model, key, write)) {
+    const isUnknowable =
+      this.#isLogInDisorder(facts, key) ||
+      this.#isShownLate(model, key, write) ||
+      (before !== undefined && this.#isCachedWithinSecond(facts, before, readSince))
+    if (isOlder && !isRestated && !isUnknowable) {
       this.reportViolation(
         'O4',
         `${key} went from ${before.write === Infinity ? 'deleted' : `write ${before.write}`} to write ${write}`,
       )
     }
-    this.#writes.set(key, { write })
+    this.#writes.set(key, { write, readSince })
   }
 
   /**
@@ -138,6 +150,15 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     const replacement = history.writesOf(key).find((later) => later.write > write)
     const beganAt = this.beganAt(inflight.cycle)
     return replacement !== undefined && replacement.visibleAtMs + listsBehindMs(beganAt) > beganAt
+  }
+
+  /**
+   * A cached page of a listing has the Date header of its first delivery, in whole seconds. If a newer version was read
+   * in the same second, nothing shows which is older. The next listing repairs the row.
+   */
+  #isCachedWithinSecond({ mode }: VendorSyncFacts, before: LandedWrite, readSince: number): boolean {
+    const toSecond = (ms: number): number => Math.floor(ms / 1_000)
+    return mode === 'replace' && toSecond(this.#options.newestCachedAt(readSince)) >= toSecond(before.readSince)
   }
 
   // ── O16: the tidemark ──────────────────────────────────────────────────────────────────────────────────────────────

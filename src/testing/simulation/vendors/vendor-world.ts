@@ -103,6 +103,7 @@ class VendorWorld {
         config.replicaBehindMs + this.#falseResponses.oldestCachedMs + this.#falseResponses.oldestRepeatMs(sinceMs),
       dateBehindMs: () => this.#falseResponses.dateBehindMs,
       oldestCachedMs: () => this.#falseResponses.oldestCachedMs,
+      newestCachedAt: (sinceMs) => this.#falseResponses.newestCachedAt(sinceMs),
       isDateWrong: () => this.#falseResponses.isDateWrong,
       health: async () =>
         new Map(
