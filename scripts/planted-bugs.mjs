@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Plants the bugs of test/planted/ one at a time in a temporary copy of the checkout and runs the tests that should fail.
-//   node scripts/planted-bugs.mjs [--only <regular expression>] [--list] [--results <file>]
+//   node scripts/planted-bugs.mjs [--only <regular expression>] [--sample <n>] [--list] [--results <file>]
+// --sample takes n bugs at equal distances in the list, so that every folder has its share.
 // With --results every verdict is appended to a file, and bugs that the file names as killed are not run again.
 // KILLED: a test failed. SURVIVED: every test passed. STALE: the text to replace is not in the file exactly once.
 // UNSOUND: the test that failed also fails without the bug, or the code with the bug does not parse.
@@ -31,6 +32,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
+    sample: { type: 'string', default: '' },
     list: { type: 'boolean', default: false },
     results: { type: 'string', default: '' },
   },
@@ -40,9 +42,8 @@ const { PLANTED_BUGS } = await jiti.import('../test/planted/index.ts')
 const { findCode, patchText } = await jiti.import('../test/planted/patch-text.ts')
 const pattern = new RegExp(options.only, 'i')
 const done = killedBefore()
-const bugs = PLANTED_BUGS.filter(({ name, file }) => pattern.test(name) || pattern.test(file)).filter(
-  ({ name, file }) => !done.has(`${file}: ${name}`),
-)
+const matching = PLANTED_BUGS.filter(({ name, file }) => pattern.test(name) || pattern.test(file))
+const bugs = sampleOf(matching).filter(({ name, file }) => !done.has(`${file}: ${name}`))
 if (done.size > 0) console.log(`${done.size} bugs were killed before, ${bugs.length} are left`)
 
 if (options.list) {
@@ -77,6 +78,16 @@ const totals = Object.entries(counts).map(([verdict, count]) => `${count} ${verd
 console.log(`\n${bugs.length} bugs: ${totals.join(', ')}`)
 await postgres?.stop()
 process.exit(bugs.length + done.size > 0 && counts.KILLED === bugs.length ? 0 : 1)
+
+function sampleOf(all) {
+  const size = options.sample === '' ? all.length : Number(options.sample)
+  if (!Number.isInteger(size) || size < 1) {
+    console.error(`--sample is "${options.sample}", but it must be a positive integer.`)
+    process.exit(2)
+  }
+  const distance = Math.max(1, all.length / size)
+  return all.filter((_, index) => Math.floor(index / distance) !== Math.floor((index - 1) / distance))
+}
 
 function killedBefore() {
   if (options.results === '' || !existsSync(options.results)) return new Set()
