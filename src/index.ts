@@ -98,6 +98,7 @@ export type {
   SyncContext,
   SyncErrorOptions,
   SyncRef,
+  TimeRange,
   Tracer,
 } from './contract/index.ts'
 export {

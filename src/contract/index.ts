@@ -12,7 +12,19 @@ export type {
   SpanName,
   Tracer,
 } from './telemetry.ts'
-export type { AsOf, Change, CycleFacts, Execute, Lookup, Mode, Pacing, Page, Secrets, SyncContext } from './page.ts'
+export type {
+  AsOf,
+  Change,
+  CycleFacts,
+  Execute,
+  Lookup,
+  Mode,
+  Pacing,
+  Page,
+  Secrets,
+  SyncContext,
+  TimeRange,
+} from './page.ts'
 export { EMPTY_CHECKPOINT } from './checkpoint.ts'
 export type {
   BackfillRequest,

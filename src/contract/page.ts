@@ -94,6 +94,14 @@ export interface Execute<State = unknown> {
   readonly lagMs?: number
   /** The default of the sync's `lookup`. */
   readonly lookup?: Lookup
+  /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
+  readonly range?: (range: TimeRange) => Execute<any>
+}
+
+/** A range of the source's times, RFC 3339: `from` is included, `to` is not. An absent end is open. */
+export interface TimeRange {
+  readonly from?: string
+  readonly to?: string
 }
 
 /**
