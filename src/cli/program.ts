@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Cli, VerbAction } from './cli.ts'
-import { ownVersion } from './kit/own-package.ts'
+import { ownVersion } from '../platform/own-version.ts'
 import { formatTargetFlags } from './kit/target-flags.ts'
 import { VERBS } from './verbs.ts'
 

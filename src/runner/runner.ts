@@ -119,6 +119,11 @@ export class Runner {
     graceOver.abort(new Error('all cycles have ended'))
   }
 
+  /** Whether no cycle runs and none is due, as last polled. */
+  isIdle(): boolean {
+    return this.#running.size === 0 && this.#queue.readyCount(this.#clock.now()) === 0
+  }
+
   capacity(): RunnerCapacity {
     return {
       slots: this.#concurrency,

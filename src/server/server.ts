@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer as createHttpServer, STATUS_CODES } from 'node:http'
+import { createServer as createHttpServer, STATUS_CODES, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
@@ -75,6 +75,8 @@ export interface ServerOptions {
 
 export interface Server {
   readonly app: FastifyInstance
+  /** Handles a request of another HTTP server. Call `app.ready()` before the first one. */
+  readonly listener: RequestListener
   /** Returns the address. */
   listen(port: number): Promise<string>
   /** Ends streams and long polls, finishes requests in progress, and closes. */
@@ -147,8 +149,11 @@ export function createServer({
   }
   const callers: CallerByRequest = new WeakMap()
   const nextId = createRequestIds()
+  const listener = serializeRequests((request, response) => {
+    if (!sendCachedPage(context, request, response, nextId)) app.routing(request, response)
+  })
   const app = fastify({
-    serverFactory: (handle) =>
+    serverFactory: () =>
       createHttpServer(
         {
           maxHeaderSize: HEADERS_MAX_BYTES,
@@ -156,9 +161,7 @@ export function createServer({
           requestTimeout: timeoutMs,
           connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
         },
-        serializeRequests((request, response) => {
-          if (!sendCachedPage(context, request, response, nextId)) handle(request, response)
-        }),
+        listener,
       ),
     logger: false,
     trustProxy: false,
@@ -222,6 +225,7 @@ export function createServer({
   })
   return {
     app,
+    listener,
     listen: (port) => app.listen({ host, port }),
     async close() {
       stop.abort(new Error('the server is stopping'))

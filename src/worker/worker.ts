@@ -1,5 +1,12 @@
 import { required } from '../values/required.ts'
-import { SyncError, type DeleteMode, type Destination, type Execute, type SchemaMode } from '../contract/index.ts'
+import {
+  SyncError,
+  type DeleteMode,
+  type Destination,
+  type Execute,
+  type JsonObject,
+  type SchemaMode,
+} from '../contract/index.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
@@ -68,11 +75,20 @@ export interface PacerOptions {
   intervalMs: number
 }
 
-/** A declared database. Pass it to `sync`, `track` and `webhook`. */
-export interface DatabaseHandle {
+/** A declared database. Pass it to `sync`, `track` and `webhook`. `Row` is the type of its records, for readers. */
+export interface DatabaseHandle<Row = any> {
   readonly kind: 'database'
   readonly name: string
+  /** Exists only for the compiler. */
+  readonly '~row'?: Row
 }
+
+/** The records that a schema accepts; any JSON object without a Standard Schema. */
+export type RowOf<GivenSchema> = GivenSchema extends { readonly '~standard': { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly input: infer Row }
+    ? Row
+    : JsonObject
+  : JsonObject
 
 /** A declared pacer. Pass it to `sync` and `track`. */
 export interface PacerHandle {
@@ -197,7 +213,10 @@ export class Worker {
   }
 
   /** Declares a database: one table in the store, with its history and feed. */
-  database(name: string, options: DatabaseOptions = {}): DatabaseHandle {
+  database<const GivenSchema extends Schema | SchemaMode = SchemaMode>(
+    name: string,
+    options: DatabaseOptions & { schema?: GivenSchema } = {},
+  ): DatabaseHandle<RowOf<GivenSchema>> {
     checkDatabaseName(name)
     this.#checkNameFree('database', name)
     checkOptionNames('SCHEMA_INVALID', `Database "${name}"`, options, [

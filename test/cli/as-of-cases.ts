@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { runSelect } from '../../src/cli/kit/run-select.ts'
+import { runSelect } from '../../src/stores/run-select.ts'
 import type { Commit, Store, StoreLocation } from '../../src/contract/index.ts'
 import { remove, START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 

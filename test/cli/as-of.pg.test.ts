@@ -1,5 +1,5 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { runSelect } from '../../src/cli/kit/run-select.ts'
+import { runSelect } from '../../src/stores/run-select.ts'
 import { parseQualifiedNames } from '../../src/stores/postgres/qualified-names.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import { START, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'

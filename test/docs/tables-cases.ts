@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Store, StoreLocation } from '../../src/contract/index.ts'
-import { runSelect } from '../../src/cli/kit/run-select.ts'
+import { runSelect } from '../../src/stores/run-select.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import type { ToolContext } from '../../src/mcp/tool-context.ts'
 import { queryTool } from '../../src/mcp/query-tool.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { runSelect } from '../../src/cli/kit/run-select.ts'
+import { runSelect } from '../../src/stores/run-select.ts'
 import { locateStore } from '../../src/stores/drivers.ts'
 import { people, Project } from '../cli/project.ts'
 import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'

@@ -1,4 +1,5 @@
 import { DUCKDB_BUGS } from './duckdb.ts'
+import { EMBED_BUGS } from './embed.ts'
 import { ENGINE_BUGS } from './engine.ts'
 import { MANIFEST_BUGS } from './manifests.ts'
 import type { PlantedBug } from './planted-bug.ts'
@@ -36,4 +37,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...ROW_VALUES_BUGS,
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
+  ...EMBED_BUGS,
 ]

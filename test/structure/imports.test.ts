@@ -213,6 +213,24 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'prom-client',
     ],
   },
+  embed: {
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'engine',
+      'config',
+      'worker',
+      'platform',
+      'runner',
+      'runner/restate',
+      'server',
+      'webhooks',
+      'destinations/loop',
+      'stores',
+    ],
+    packages: ['node:crypto', 'node:events', 'node:http', 'node:os', 'node:stream'],
+  },
   mcp: {
     folders: ['redaction', 'contract', 'values', 'runner', 'stores/kit'],
     packages: [
@@ -309,6 +327,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'mcp',
       'typings',
       'export',
+      'embed',
       'stores',
       'cli',
       'cli/kit',

@@ -4,16 +4,9 @@ import { systemFetch } from '../../platform/fetch.ts'
 import { openTelemetry } from '../../platform/open-telemetry.ts'
 import { systemRandom } from '../../platform/random.ts'
 import { createTenantSecrets, createSecrets } from '../../platform/secrets.ts'
-import type { SourceRuntime } from '../../runner/call-source.ts'
+import type { TenantSourceRuntime } from '../../runner/tenant-runtime.ts'
 import type { Cli } from '../cli.ts'
 import { createTerminalLog, type Target } from './target.ts'
-
-/** A source runtime with per-tenant secrets. */
-export interface TenantSourceRuntime extends SourceRuntime {
-  readonly secretsOf: (tenant: string) => Secrets
-  /** Only the tenant's own secrets, without the shared ones. */
-  readonly ownSecretsOf: (tenant: string) => Secrets
-}
 
 /** Creates the ports of a sync from this machine: clock, network, environment and telemetry. */
 export async function createRuntime(cli: Cli, { settings, tenant }: Target): Promise<TenantSourceRuntime> {

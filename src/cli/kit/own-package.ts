@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ownVersion } from '../../platform/own-version.ts'
 import { SIMULATORS_PACKAGE } from './import-simulators.ts'
 
 /** The root of the running package, which contains this file under `src` or `dist`. */
@@ -15,10 +16,6 @@ export interface OwnPackage {
   readonly checkout: string | null
   /** Whether `npx tidemark` already works in the folder. */
   readonly runsHere: boolean
-}
-
-export function ownVersion(): string {
-  return (JSON.parse(readFileSync(join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { version: string }).version
 }
 
 export function templatesFolder(): string {

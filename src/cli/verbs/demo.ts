@@ -20,8 +20,8 @@ import { createRuntime } from '../kit/create-runtime.ts'
 import { importSimulators } from '../kit/import-simulators.ts'
 import { createDisplay } from '../kit/progress.ts'
 import { readTemplate } from '../kit/project-files.ts'
-import { DEFAULT_PORT } from '../kit/serve-api.ts'
-import { openWorkerService } from '../kit/worker-service.ts'
+import { DEFAULT_PORT } from '../../embed/serve-api.ts'
+import { openService } from '../../embed/service.ts'
 import { waitForAbort, createEventPrinter } from './start.ts'
 import { openTargetStore, loadWorkerTarget, type WorkerTarget } from '../kit/target.ts'
 
@@ -83,14 +83,14 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
 
     const backfills = new BackfillTracker(target)
     const show = cli.terminal.json ? createEventPrinter(cli) : createEventDisplay(cli, target, undo)
-    const service = await openWorkerService({
-      target,
+    const service = await openService({
+      workers: [target.worker],
       store,
       sourceRuntime: await createRuntime(cli, target),
       concurrency: 6,
       pauseMs: CYCLE_PAUSE_MS,
       keepLogMs: KEEP_LOG_MS,
-      api: { host: '127.0.0.1', port: flags.port },
+      api: { address: { host: '127.0.0.1', port: flags.port } },
       onEvent: (event) => {
         backfills.onEvent(event)
         show(event)
@@ -101,7 +101,7 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
     await service.start()
     await Promise.race([backfills.done, waitForAbort(stopping)])
     await addWebhook(store, receiver.url, secret)
-    const { url } = required(service.api, 'the API of the demo')
+    const url = required(service.api?.url, 'the address of the demo')
     if (copy !== null) await showCopy(cli, copy, store, stopping)
     if (!stopping.aborted) await showReady(cli, { url, key, target, store, receiver: receiver.url, copy })
     vendors.startActivity()

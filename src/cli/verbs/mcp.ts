@@ -2,14 +2,14 @@ import { Command } from 'commander'
 import { isSyncError, type Store } from '../../contract/index.ts'
 import type { ToolContext } from '../../mcp/tool-context.ts'
 import { systemClock } from '../../platform/clock.ts'
+import { ownVersion } from '../../platform/own-version.ts'
 import { listDeclaredSyncs } from '../../runner/declared-sync.ts'
 import { locateStore } from '../../stores/drivers.ts'
+import { runSelect } from '../../stores/run-select.ts'
 import { required } from '../../values/required.ts'
 import { actorName } from '../kit/actor.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
-import { ownVersion } from '../kit/own-package.ts'
-import { runSelect } from '../kit/run-select.ts'
 import {
   printTarget,
   openTargetStore,

@@ -7,7 +7,7 @@ import { RestateServer } from '../../runner/restate/restate-server.ts'
 import { required } from '../../values/required.ts'
 import { parseCountOrZero, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
-import { DEFAULT_PORT } from '../kit/serve-api.ts'
+import { DEFAULT_PORT } from '../../embed/serve-api.ts'
 import { waitForAbort, serveWorker } from './start.ts'
 import { withStoreFlags, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
 

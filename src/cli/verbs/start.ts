@@ -3,6 +3,8 @@ import type { Log } from '../../contract/index.ts'
 import { checkName } from '../../config/names.ts'
 import { createChildLog } from '../../telemetry/child-log.ts'
 import { areCoreDumpsEnabled } from '../../platform/core-dumps.ts'
+import { DEFAULT_PORT } from '../../embed/serve-api.ts'
+import { openService, type Service, type ServiceOptions } from '../../embed/service.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
 import type { RunnerEvent } from '../../runner/runner-options.ts'
 import { required } from '../../values/required.ts'
@@ -11,8 +13,6 @@ import type { VerbAction, Cli } from '../cli.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
 import { resultDocument } from '../kit/progress.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
-import { DEFAULT_PORT } from '../kit/serve-api.ts'
-import { openWorkerService, type WorkerService, type WorkerServiceOptions } from '../kit/worker-service.ts'
 import { describeSchedule } from '../kit/sync-status.ts'
 import { formatTable } from '../kit/table.ts'
 import {
@@ -117,15 +117,15 @@ export interface ServeOptions extends Pick<
   'concurrency' | 'grace' | 'api' | 'host' | 'port' | 'corsOrigin' | 'keysOnly' | 'keepLog'
 > {
   readonly target: WorkerTarget
-  readonly tenants?: NonNullable<WorkerServiceOptions['tenants']>
-  readonly restate: NonNullable<WorkerServiceOptions['restate']> | null
+  readonly tenants?: NonNullable<ServiceOptions['tenants']>
+  readonly restate: NonNullable<ServiceOptions['restate']> | null
 }
 
 /** Serves a worker until `whileServed` settles. */
 export async function serveWorker(
   cli: Cli,
   { restate, tenants = [], ...flags }: ServeOptions,
-  whileServed: (service: WorkerService) => Promise<void>,
+  whileServed: (service: Service) => Promise<void>,
 ): Promise<void> {
   const target = withInfoLevel(flags.target)
   printTarget(cli, target)
@@ -139,16 +139,15 @@ export async function serveWorker(
       runtime.ports.log.warn(
         'core dumps are enabled: a crash would write the memory of this process, including keys, to a file; disable them with `ulimit -c 0`',
       )
-    const service = await openWorkerService({
-      target,
+    const service = await openService({
+      workers: [target.worker],
       store,
       sourceRuntime: runtime,
       concurrency: flags.concurrency,
       tenants,
       api: flags.api
         ? {
-            host: flags.host,
-            port: flags.port,
+            address: { host: flags.host, port: flags.port },
             keysOnly: flags.keysOnly === true,
             ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }),
           }
@@ -194,7 +193,7 @@ function withInfoLevel(target: WorkerTarget): WorkerTarget {
 function showSchedules(
   { terminal }: Cli,
   target: WorkerTarget,
-  { api, tenants }: WorkerService,
+  { api, tenants }: Service,
   isForAll: boolean,
 ): void {
   const { syncs } = target.worker.manifest
@@ -229,7 +228,7 @@ function showSchedules(
     )
 }
 
-function showReplica({ terminal }: Cli, target: WorkerTarget, { api }: WorkerService): void {
+function showReplica({ terminal }: Cli, target: WorkerTarget, { api }: Service): void {
   const { url } = required(api, 'the API of the replica')
   if (terminal.json)
     terminal.printDocument({ event: 'serving', ...targetDocument(target), replica: true, api: url, syncs: [] })

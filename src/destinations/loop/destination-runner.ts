@@ -17,6 +17,7 @@ export class DestinationRunner {
   readonly #stopping = new AbortController()
   readonly #since: number
   #loop: Promise<void> = Promise.resolve()
+  #hasPolled = false
 
   constructor(options: DestinationRunnerOptions) {
     this.#options = options
@@ -31,6 +32,11 @@ export class DestinationRunner {
 
   start(): void {
     if (this.#options.destinations.length > 0) this.#loop = this.#runLoop()
+  }
+
+  /** Whether no destination runs and none was due when the store was last read. */
+  isIdle(): boolean {
+    return this.#options.destinations.length === 0 || (this.#hasPolled && this.#active.size === 0)
   }
 
   /** Stops after the current batches. */
@@ -51,6 +57,7 @@ export class DestinationRunner {
           }),
         )
       }
+      this.#hasPolled = true
       await ports.clock.sleep(pollMs, this.#stopping.signal).catch(() => {})
     }
   }

@@ -1,4 +1,4 @@
-import { SyncError, type SelectResult, type SelectOptions, type StoreLocation } from '../../contract/index.ts'
+import { SyncError, type SelectResult, type SelectOptions, type StoreLocation } from '../contract/index.ts'
 
 /** Runs a user's statement on a read-only connection. */
 export async function runSelect(location: StoreLocation, sql: string, options: SelectOptions): Promise<SelectResult> {

@@ -1,31 +1,31 @@
-import { jsonSchemaOf, type JsonSchema } from '../../worker/schema.ts'
-import type { WorkerLike } from '../../worker/worker.ts'
-import { SyncError, type Ports, type Store } from '../../contract/index.ts'
-import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
-import { listDeclaredSyncs } from '../../runner/declared-sync.ts'
-import { compactLogPeriodically } from '../../runner/compact-log.ts'
-import { serveRestate, type RestateOptions, type RestateService } from '../../runner/restate/serve-restate.ts'
-import type { RunnerEvent } from '../../runner/runner-options.ts'
-import { Runner } from '../../runner/runner.ts'
-import { watchTenants } from '../../runner/watch-tenants.ts'
-import type { Metrics } from '../../server/metrics.ts'
-import { DestinationRunner } from '../../destinations/loop/destination-runner.ts'
-import { createSender } from '../../webhooks/send.ts'
-import { TenantDeliverers } from '../../webhooks/tenant-deliverers.ts'
-import { TenantInboundWebhooks } from '../../webhooks/tenant-inbound-webhooks.ts'
-import type { TenantSourceRuntime } from './create-runtime.ts'
+import type { DeclaredDestination } from '../worker/destination-options.ts'
+import { jsonSchemaOf } from '../worker/schema.ts'
+import type { WorkerLike } from '../worker/worker.ts'
+import { SyncError, type Ports, type Store } from '../contract/index.ts'
+import { holderName, isHolderGone } from '../platform/lease-holder.ts'
+import { listDeclaredSyncs } from '../runner/declared-sync.ts'
+import { compactLogPeriodically } from '../runner/compact-log.ts'
+import { serveRestate, type RestateOptions, type RestateService } from '../runner/restate/serve-restate.ts'
+import type { RunnerEvent } from '../runner/runner-options.ts'
+import { Runner } from '../runner/runner.ts'
+import type { TenantSourceRuntime } from '../runner/tenant-runtime.ts'
+import { watchTenants } from '../runner/watch-tenants.ts'
+import type { Metrics } from '../server/metrics.ts'
+import { DestinationRunner } from '../destinations/loop/destination-runner.ts'
+import { createSender } from '../webhooks/send.ts'
+import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
+import { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
 import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
-import type { WorkerTarget } from './target.ts'
 
-export interface WorkerServiceOptions {
-  readonly target: WorkerTarget
+export interface ServiceOptions {
+  readonly workers: readonly WorkerLike[]
   readonly store: Store
   readonly sourceRuntime: TenantSourceRuntime
   readonly concurrency: number
   /** Tenants to run in addition to the store's own; `all` for every current and future tenant of the store. */
   readonly tenants?: readonly string[] | 'all'
   /** Null disables the API. */
-  readonly api: Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'keysOnly'> | null
+  readonly api: Pick<ApiOptions, 'address' | 'corsOrigins' | 'keysOnly'> | null
   /** The minimum pause between two cycles of a continuous sync. */
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined
@@ -34,32 +34,34 @@ export interface WorkerServiceOptions {
   readonly onEvent: (event: RunnerEvent) => void
 }
 
-/** Runs a worker in one process: schedules, the API, inbound and outbound webhooks. */
-export interface WorkerService {
+/** Runs workers in one process: schedules, the API, inbound and outbound webhooks. */
+export interface Service {
   readonly api: ServedApi | null
   /** The tenants whose syncs run. */
   readonly tenants: ReadonlySet<string>
   /** The address that Restate calls, once started; null without Restate. */
   restateUrl(): string | null
+  /** Whether no sync and no destination runs or is due. */
+  isIdle(): boolean
   start(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
 /** Starts to listen immediately, so that the address is known. `start` starts everything else. */
-export async function openWorkerService(options: WorkerServiceOptions): Promise<WorkerService> {
+export async function openService(options: ServiceOptions): Promise<Service> {
   return options.store.isReplica === true ? openReplicaService(options) : openPrimaryService(options)
 }
 
 /** Serves the feed of a read-only store. No syncs run, and no webhooks are delivered or received. */
 async function openReplicaService({
-  target,
+  workers,
   store,
   sourceRuntime,
   api,
   keepLogMs,
   restate = null,
   tenants: others = [],
-}: WorkerServiceOptions): Promise<WorkerService> {
+}: ServiceOptions): Promise<Service> {
   if (api === null || restate !== null || keepLogMs !== undefined) {
     throw new SyncError(
       'STORE_READONLY',
@@ -69,22 +71,26 @@ async function openReplicaService({
   const metrics = await openMetrics()
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
   const served = await serveApi({
+    ...declarationsOf(workers),
     store,
     ports: withMetrics(sourceRuntime.ports, metrics),
     sourceRuntime,
-    syncs: listDeclaredSyncs(target.worker),
-    destinations: target.worker.destinations?.() ?? [],
-    schemas: schemasOf(target.worker),
-    resourceTypes: resourceTypesOf(target.worker),
     metrics,
     isServedTenant: (tenant) => tenants.has(tenant),
     ...api,
   })
-  return { api: served, tenants, restateUrl: () => null, start: async () => {}, stop: () => served.close() }
+  return {
+    api: served,
+    tenants,
+    restateUrl: () => null,
+    isIdle: () => true,
+    start: async () => {},
+    stop: () => served.server.close(),
+  }
 }
 
 async function openPrimaryService({
-  target,
+  workers,
   store,
   sourceRuntime: baseRuntime,
   api,
@@ -92,18 +98,19 @@ async function openPrimaryService({
   restate = null,
   tenants: others = [],
   ...options
-}: WorkerServiceOptions): Promise<WorkerService> {
+}: ServiceOptions): Promise<Service> {
   const metrics = api === null ? null : await openMetrics()
   const sourceRuntime = { ...baseRuntime, ports: withMetrics(baseRuntime.ports, metrics) }
   const { ports } = sourceRuntime
   const holder = holderName()
-  const syncs = listDeclaredSyncs(target.worker)
+  const declared = declarationsOf(workers)
+  const { syncs, resourceTypes } = declared
   const inbound = new TenantInboundWebhooks({
     ...sourceRuntime,
     store,
     holder: `webhook:${holder}`,
     isDead: isHolderGone,
-    webhooks: target.worker.webhooks?.() ?? [],
+    webhooks: workers.flatMap((worker) => worker.webhooks?.() ?? []),
   })
   const tenants = new Set([store.tenant, ...(others === 'all' ? [] : others)])
   for (const tenant of tenants) inbound.add(tenant)
@@ -124,14 +131,11 @@ async function openPrimaryService({
     api === null || metrics === null
       ? null
       : await serveApi({
+          ...declared,
           store,
           ports,
           sourceRuntime,
-          syncs,
-          destinations: target.worker.destinations?.() ?? [],
           inbound,
-          schemas: schemasOf(target.worker),
-          resourceTypes: resourceTypesOf(target.worker),
           metrics,
           isServedTenant: (tenant) => tenants.has(tenant),
           ...capacity,
@@ -144,7 +148,7 @@ async function openPrimaryService({
     send,
     holder,
     isDead: isHolderGone,
-    resourceTypes: resourceTypesOf(target.worker),
+    resourceTypes,
   })
   const destinations = new DestinationRunner({
     store,
@@ -152,7 +156,7 @@ async function openPrimaryService({
     holder,
     isHolderGone,
     newStoreId: () => crypto.randomUUID(),
-    destinations: target.worker.destinations?.() ?? [],
+    destinations: declared.destinations,
   })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
@@ -181,6 +185,7 @@ async function openPrimaryService({
     api: served,
     tenants,
     restateUrl: () => (runner instanceof RestateRunner ? runner.url : null),
+    isIdle: () => runner.isIdle() && destinations.isIdle(),
     async start() {
       deliverer.start()
       inbound.start()
@@ -195,7 +200,7 @@ async function openPrimaryService({
         runner.stop({ graceMs }),
         deliverer.stop({ graceMs }).then(() => send.close()),
         destinations.stop(),
-        (served?.close() ?? Promise.resolve()).then(() => inbound.stop()),
+        (served?.server.close() ?? Promise.resolve()).then(() => inbound.stop()),
         ...background,
       ])
     },
@@ -219,6 +224,11 @@ class RestateRunner {
     this.#served?.addTenant(tenant)
   }
 
+  /** Restate decides what is due. */
+  isIdle(): boolean {
+    return true
+  }
+
   async start(): Promise<void> {
     this.#served = await serveRestate(this.#options)
   }
@@ -230,7 +240,7 @@ class RestateRunner {
 
 /** Imported here, like the server, so that other commands start without it. */
 async function openMetrics(): Promise<Metrics> {
-  const { Metrics } = await import('../../server/metrics.ts')
+  const { Metrics } = await import('../server/metrics.ts')
   return new Metrics()
 }
 
@@ -249,16 +259,23 @@ function withMetrics(ports: Ports, metrics: Metrics | null): Ports {
   }
 }
 
-function resourceTypesOf({ manifest }: WorkerLike): Record<string, string> {
-  return Object.fromEntries(
-    manifest.databases.flatMap(({ name, resourceType }) => (resourceType === undefined ? [] : [[name, resourceType]])),
-  )
-}
-
-function schemasOf(worker: WorkerLike): Record<string, JsonSchema> {
-  const known = worker.manifest.databases.map(({ name }): [string, JsonSchema | null] => {
-    const schema = worker.schemaOf?.(name)
-    return [name, schema === undefined ? null : jsonSchemaOf(schema)]
-  })
-  return Object.fromEntries(known.filter((entry): entry is [string, JsonSchema] => entry[1] !== null))
+/** The declarations of all workers, as the API shows them. */
+function declarationsOf(
+  workers: readonly WorkerLike[],
+): Pick<ApiOptions, 'syncs' | 'schemas' | 'resourceTypes'> & { destinations: DeclaredDestination[] } {
+  const databases = workers.flatMap((worker) => worker.manifest.databases.map((database) => ({ worker, ...database })))
+  return {
+    syncs: workers.flatMap((worker) => listDeclaredSyncs(worker)),
+    destinations: workers.flatMap((worker) => worker.destinations?.() ?? []),
+    schemas: Object.fromEntries(
+      databases.flatMap(({ worker, name }) => {
+        const declared = worker.schemaOf?.(name)
+        const schema = declared === undefined ? null : jsonSchemaOf(declared)
+        return schema === null ? [] : [[name, schema]]
+      }),
+    ),
+    resourceTypes: Object.fromEntries(
+      databases.flatMap(({ name, resourceType }) => (resourceType === undefined ? [] : [[name, resourceType]])),
+    ),
+  }
 }

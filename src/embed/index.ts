@@ -1,0 +1,7 @@
+export { createTidemark, type Tidemark } from './create-tidemark.ts'
+export type { QueryResult, RowVersion, TenantOption, TickResult } from './create-tidemark.ts'
+export type { TidemarkOptions } from './options.ts'
+export type { SyncEvent, TidemarkEvents, Unsubscribe } from './events.ts'
+export type { ApiKeyInfo, ApiKeys, CreateApiKeyOptions } from './api-keys.ts'
+export type { ChangesPage, DatabaseChange, DatabaseReader, DatabaseRow } from './database-reader.ts'
+export type { FetchHandler } from './fetch-handler.ts'

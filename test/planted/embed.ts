@@ -1,0 +1,47 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const INSTANCE = ['test/embed/create-tidemark.test.ts']
+const HANDLER = ['test/embed/handler.test.ts']
+
+/** The instance inside a program, and its mounted API. */
+export const EMBED_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/embed/serve-api.ts', HANDLER, [
+    ['a passed-on request needs no key', 'version, keysOnly: true', 'version, keysOnly: false'],
+  ]),
+  ...inFile('src/embed/mount-path.ts', HANDLER, [
+    ['paths outside of the prefix are served', 'return isStripped ? url : null', 'return url'],
+  ]),
+  ...inFile('src/embed/fetch-handler.ts', HANDLER, [
+    ['a reader that leaves keeps its stream', "body.once('close', () => raw.destroy())", ''],
+    ['a body has no limit', 'if (bytes >= BODY_MAX_BYTES) break', 'if (bytes < 0) break'],
+  ]),
+  ...inFile('src/embed/create-tidemark.ts', INSTANCE, [
+    [
+      'stop does not end a run',
+      'const signal = AbortSignal.any([this.#stopping.signal,',
+      'const signal = AbortSignal.any([',
+    ],
+    [
+      'every tenant is allowed',
+      "if (tenants !== 'all' && !tenants.includes(tenant))",
+      "if (tenants === 'all' && !tenants.includes(tenant))",
+    ],
+    ['a failure to open is kept', '() => (this.#store = null)', '() => {}'],
+    [
+      'an open store is closed',
+      "if (typeof this.#options.store === 'string') await store?.close()",
+      'await store?.close()',
+    ],
+    ['a tick does not end', 'ports.clock.now() < endsAt', 'true'],
+    ['a tick returns before the work is done', '(isComplete = service.isIdle())', '(isComplete = true)'],
+  ]),
+  ...inFile('src/embed/events.ts', INSTANCE, [
+    ['a listener that throws fails the run', 'this.#onListenerError(name, error)', 'throw error'],
+  ]),
+  ...inFile('src/embed/create-runtime.ts', INSTANCE, [
+    ['secrets of the program are not masked', 'registerNamedSecret(name, value)', ''],
+  ]),
+  ...inFile('src/runner/run-with-backfill.ts', INSTANCE, [
+    ['the delta runs without its backfill', 'if (isBackfillNeeded(checkpoint))', 'if (!isBackfillNeeded(checkpoint))'],
+  ]),
+]
