@@ -190,12 +190,7 @@ function withInfoLevel(target: WorkerTarget): WorkerTarget {
   return settings.environment['TIDEMARK_LOG'] ? target : { ...target, settings: { ...settings, logLevel: 'info' } }
 }
 
-function showSchedules(
-  { terminal }: Cli,
-  target: WorkerTarget,
-  { api, tenants }: Service,
-  isForAll: boolean,
-): void {
+function showSchedules({ terminal }: Cli, target: WorkerTarget, { api, tenants }: Service, isForAll: boolean): void {
   const { syncs } = target.worker.manifest
   if (terminal.json) {
     terminal.printDocument({
