@@ -113,6 +113,23 @@ test('a path outside of the prefix is not served', async () => {
   expect(await outside.json()).toMatchObject({ error: 'NOT_FOUND', message: expect.stringContaining(PREFIX) })
 })
 
+test('a body without an end is read up to the limit', async () => {
+  const { tidemark } = open()
+  const { text } = await tidemark.keys.create({ name: 'app', scopes: ['admin'] })
+  let bytes = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      bytes += 65_536
+      if (bytes > 50_000_000) controller.close()
+      else controller.enqueue(new Uint8Array(65_536))
+    },
+  })
+  const init = { method: 'POST', headers: { authorization: `Bearer ${text}` }, body, duplex: 'half' as const }
+  const response = await tidemark.handler(new Request(`https://app.example${PREFIX}/api/webhooks`, init))
+  expect([413, 415]).toContain(response.status)
+  expect(bytes).toBeLessThan(2_000_000)
+})
+
 test('a stream whose reader leaves frees its slot', async () => {
   const { tidemark } = open()
   const { text } = await tidemark.keys.create({ name: 'app' })
