@@ -49,6 +49,9 @@ export async function readBody(source: BodyReadInput, limits: BodyLimits): Promi
   }
 }
 
+/** Without a reason, every response would create an exception with its stack. */
+const IN_TIME = new Error('The body arrived in time.')
+
 /** Rejects after the time, or when the signal aborts. `cancel` removes its listener, because the signal outlives many responses. */
 function startDeadline(
   clock: Clock,
@@ -68,7 +71,7 @@ function startDeadline(
     promise,
     cancel() {
       signal.removeEventListener('abort', abort)
-      ended.abort()
+      ended.abort(IN_TIME)
     },
   }
 }

@@ -33,6 +33,7 @@ const BROKEN_ONCE: Readonly<Record<number, string>> = {
   64084: 'O13: a cursor within a second of ServiceNow was refused for ever',
   80778: 'O1: a repeated page, with a sign-in page in between',
   800820: 'O2: a list without lookup began with a page of the listing before it',
+  803068: 'O1: a frozen process landed a deleted row less than the lag before the last listing began',
   803018: 'O16: an empty response was repeated twice in a row',
   1309745: 'O4: a cached page had the same second in its Date header as the page that no longer showed the row',
   1200819: 'O4: the vendor’s clock was set back, and its search index showed the replaced version later',

@@ -63,6 +63,8 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
   /** The backfill set its state: earlier writes are the backfill's to report. */
   #isAnchored = false
   #firstDelta: { readonly beganAt: number; readonly endedAt: number } | null = null
+  /** The last complete listing left a deleted row to the next one, because the row was younger than the sync's lag. */
+  hasUnsweptRows = false
 
   constructor(options: VendorOracleOptions) {
     super(options)
@@ -277,6 +279,7 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
     if (this.wasTampered) return
     const behindMs = this.#options.listsBehindMs(beganAt)
     const truth = this.#truth()
+    this.hasUnsweptRows = false
     for (const { id, deleted, visibleAtMs } of this.#latest()) {
       if (visibleAtMs + behindMs > beganAt || this.#options.history.isBackdated(id)) continue
       const row = this.mirror.rows.get(id)
@@ -286,12 +289,11 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
           `after a complete ${sync}, ${id} is ${describeRow(row?.text)}; throughout it was ${JSON.stringify(truth.get(id))}`,
         )
       const isTold = [...(this.#lastListedAt.get(id) ?? [])].some(([other, at]) => other !== sync && at >= beganAt)
+      const isListed = row !== undefined && row.sequence <= inflight.startSequence
       // A row younger than the sync's declared lag is left to the next cycle.
-      const isSettled =
-        row !== undefined &&
-        row.sequence <= inflight.startSequence &&
-        (lagMs === 0 || row.committedAt < inflight.startedAt - lagMs)
-      if (deleted && isSettled && !isTold)
+      const isYoung = isListed && lagMs > 0 && row.committedAt >= inflight.startedAt - lagMs
+      if (deleted && isYoung) this.hasUnsweptRows = true
+      if (deleted && isListed && !isYoung && !isTold)
         this.reportViolation(
           'O1',
           `after a complete ${sync}, ${id} still exists; it was deleted before the cycle began`,

@@ -296,7 +296,10 @@ class VendorWorld {
     return [...changes, { ...forged('never there', {}), ...at(YEAR_MS) }]
   }
 
-  /** Runs one sync until this many cycles that began in the quiescent world are complete. */
+  /**
+   * Runs one sync until this many cycles that began in the quiescent world are complete. A process that was frozen may
+   * commit an old page shortly before a listing begins, which then leaves rows of that page to the next listing.
+   */
   async #runAtRest(sync: string, cycles: number): Promise<void> {
     const { runnerSkewMs, stream, dateSkewMs } = this.#config
     this.#fleet.onlySync = sync
@@ -312,6 +315,7 @@ class VendorWorld {
       if (done === 0) await this.#fleet.advanceTime(2 * runnerSkewMs)
       const isDone = (): boolean => {
         const completed = this.#oracle.completed.get(sync)
+        if (sync === LISTING && this.#oracle.hasUnsweptRows) return false
         return completed !== undefined && completed.count > count && (done > 0 || completed.beganAt >= from)
       }
       await this.#fleet.runUntil(isDone, HEALING_STEPS_MAX, `${sync} did not complete a cycle in a healed world`)
