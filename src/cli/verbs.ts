@@ -37,6 +37,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { run, runVerb } = await import('./verbs/run.ts')
     return bind(runVerb(), run)
   },
+  backfill: async (bind) => {
+    const { backfill, backfillVerb } = await import('./verbs/backfill.ts')
+    return bind(backfillVerb(), backfill)
+  },
   start: async (bind) => {
     const { start, startVerb } = await import('./verbs/start.ts')
     return bind(startVerb(), start)
@@ -88,7 +92,7 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
   state: async (bind) => {
     const [
       { stateDiff, stateGet, stateLog, stateVerbs },
-      { stateCopy, stateReset, stateRewind, stateSet },
+      { stateCopy, stateImport, stateReset, stateRewind, stateSet },
       { stateVerify },
     ] = await Promise.all([
       import('./verbs/state.ts'),
@@ -106,6 +110,7 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.rewind, stateRewind))
       .addCommand(bind(verbs.diff, stateDiff))
       .addCommand(bind(verbs.copy, stateCopy))
+      .addCommand(bind(verbs.import, stateImport))
       .addCommand(bind(verbs.verify, stateVerify))
   },
   pause: async (bind) => {

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type SchemaMode,
 } from '../contract/index.ts'
+import { toRangeName } from '../engine/range-plan.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
@@ -20,6 +21,7 @@ import {
   type DestinationOptions,
 } from './destination-options.ts'
 import { resolveOwner } from './owner.ts'
+import { checkNoCycle, checkParents } from './sync-order.ts'
 import type { Schedule } from '../config/schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
@@ -157,6 +159,8 @@ export interface ManifestSync {
   readonly pair: 'backfill' | 'delta' | null
   /** How long the source keeps the changes that the sync, or the delta of its pair, reads; absent for no limit. */
   readonly retentionMs?: number
+  /** The syncs that have to complete before each start; absent for none. */
+  readonly after?: readonly string[]
 }
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
@@ -281,7 +285,8 @@ export class Worker {
    * schedule, and `<name>` follows changes. Both own one table together and may run concurrently.
    */
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
-    const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
+    const { source, schedule, backfillSchedule = 'manual', ...given } = options
+    const defaultSchedule = [given.after ?? []].flat().length > 0 ? 'continuous' : '5m'
     checkTrackSource(name, source)
     const { lookup, lagMs } = source
     const shared = { ...(lagMs !== undefined && { lagMs }), ...given, ...(lookup !== undefined && { lookup }) }
@@ -295,7 +300,7 @@ export class Worker {
     try {
       this.#declareSync(
         name,
-        { ...shared, mode: 'incremental', schedule, execute: source.delta },
+        { ...shared, mode: 'incremental', schedule: schedule ?? defaultSchedule, execute: source.delta },
         { role: 'delta', backfill },
       )
     } catch (error) {
@@ -365,6 +370,7 @@ export class Worker {
 
   /** All declarations as data. */
   get manifest(): Manifest {
+    checkParents([...this.#syncs.values()])
     return {
       name: this.name ?? null,
       databases: [...this.#databases.values()].map(({ handle, plan, schemaKind: schema, resourceType }) => ({
@@ -385,6 +391,7 @@ export class Worker {
         owner: this.#ownerOf(sync),
         pair: sync.pair?.role ?? null,
         ...this.#retention(sync),
+        ...(sync.after.length > 0 && { after: sync.after }),
       })),
       ...(this.#webhooks.size > 0 && {
         webhooks: [...this.#webhooks].map(([name, { lands }]) => ({
@@ -424,6 +431,7 @@ export class Worker {
       },
       pair,
     )
+    checkNoCycle([...this.#syncs.values(), declaration], name)
     this.#syncs.set(name, declaration)
     this.#reserveName('sync', name)
     return Object.freeze({ kind: 'sync', name } as const)
@@ -452,15 +460,19 @@ export class Worker {
       lagMs: sync.lagMs,
       retentionMs: sync.retentionMs,
       ...(sync.pair === null ? {} : { pair: sync.pair }),
-      ...(sync.mode === 'incremental' && { listings: this.#replaceSyncNames(sync) }),
+      ...(sync.mode === 'incremental' && { listings: this.#listingNames(sync) }),
     }
   }
 
-  /** See SyncPlan.listings. */
-  #replaceSyncNames({ databases }: SyncDeclaration): string[] {
-    return [...this.#syncs.values()]
-      .filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name)))
-      .map(({ name }) => name)
+  /** See SyncPlan.listings. A range read is a listing too. */
+  #listingNames({ databases }: SyncDeclaration): string[] {
+    const neighbours = [...this.#syncs.values()].filter((other) =>
+      other.databases.some((name) => databases.includes(name)),
+    )
+    const ranges = neighbours
+      .filter(({ execute }) => execute.range !== undefined)
+      .map(({ name, pair }) => toRangeName(pair?.role === 'backfill' ? pair.delta : name))
+    return [...neighbours.filter(({ mode }) => mode === 'replace').map(({ name }) => name), ...new Set(ranges)]
   }
 
   get #registryName(): string {
