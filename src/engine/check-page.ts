@@ -10,6 +10,7 @@ import {
 } from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
 import { findKeyFault } from './check-record.ts'
+import { describeType } from './describe-type.ts'
 import { findShapeFault } from './table-shapes.ts'
 
 /** A page with a valid structure; its records are checked later, one by one. */
@@ -185,11 +186,4 @@ function findFirstFault<T>(items: readonly T[], check: (item: T, index: number) 
 
 function pageInvalidError(sync: string, what: string): SyncError {
   return new SyncError('PAGE_INVALID', `${sync}: \`execute\` ${what}.`)
-}
-
-export function describeType(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value !== 'object') return typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`
-  return (value.constructor as { name?: string } | undefined)?.name ?? 'an object'
 }
