@@ -17,6 +17,8 @@ export default defineSource({
       deleted: TEXT_SCHEMA,
       page_size: COUNT_SCHEMA,
       since: TEXT_SCHEMA,
+      partitions: COUNT_SCHEMA,
+      concurrency: COUNT_SCHEMA,
     }),
   },
   async open(config, { folder }) {
@@ -26,9 +28,9 @@ export default defineSource({
     return { url, since, source: sql({ url, ...omitUndefined({ since }) }), discover }
   },
   stream({ source, since: sourceSince }, { id, key, cursor, mode, select, safety_window: safetyWindow, options = {} }) {
-    const { table = id, deleted, page_size: pageSize, since } = options
+    const { table = id, deleted, page_size: pageSize, since, partitions, concurrency } = options
     const shared = {
-      ...omitUndefined({ key, deleted, pageSize, since }),
+      ...omitUndefined({ key, deleted, pageSize, since, partitions, concurrency }),
       ...(select !== undefined && { columns: select }),
     }
     if (cursor === undefined || mode === 'full_refresh')

@@ -35,6 +35,8 @@ export default {
           'The start date, such as `2024-01-31`, or a number for an integer cursor: rows whose `cursor` is before it, or null, are not read.',
         ],
         pageSize: ['10000', 'Rows of a page; a page also ends at 32 MB.'],
+        partitions: ['1', 'Ranges of the key that a full refresh or a backfill reads; each resumes by itself.'],
+        concurrency: ['1', 'Ranges that are read at the same time, each over its own connection; at most 32.'],
       },
     },
     {

@@ -40,7 +40,7 @@ export async function readRangeBounds(
   const example = await readExample(database, plan)
   return {
     lower: from === undefined ? null : { columns: [cursor], values: [formatLike(from, example, 'down')], bound: '>=' },
-    upper: to === undefined ? null : { column: cursor, text: formatLike(to, example, 'up'), bound: '<' },
+    upper: to === undefined ? null : { columns: [cursor], values: [formatLike(to, example, 'up')], bound: '<' },
   }
 }
 
