@@ -4,11 +4,16 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
 import { streams } from '../../strategies/streams.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
-import { encodePathSegment } from '../kit/origin.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
 import { getAtPath } from './field-path.ts'
-import { createChangesReader, createListReader, type ListEndpoint } from './read-stream.ts'
+import { withScopeOfAnswers } from './incomplete-listing.ts'
+import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
+import { createChangesReader, createListReader } from './read-stream.ts'
+import { filterChanges, filterListing, matchesFilters } from './record-filter.ts'
 import { toChange, toDelete } from './record-mapping.ts'
-import type { DeletesStream, RestStream } from './stream.ts'
+import { listPlaceholders } from './request-template.ts'
+import { createFormat } from './response-format.ts'
+import type { DeletesStream, EventPaging, RestStream } from './stream.ts'
 import { findUnknownField } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
@@ -23,18 +28,38 @@ export type {
   DeletesStream,
   EventPaging,
   ChangesPaging,
+  ExportDownload,
+  ExportPaging,
+  ExportPoll,
   KeysetPaging,
   LinkPaging,
   ListPaging,
+  ListPartitions,
   OffsetPaging,
   PageNumberPaging,
   PageSizeParameter,
+  ParentPartitions,
+  PartitionRule,
+  RelayPaging,
   RestStream,
   TimestampPaging,
   TokenPaging,
   NoPaging,
   WindowPaging,
+  WindowPartitions,
 } from './stream.ts'
+export type { ErrorRule, WaitRule } from './error-rules.ts'
+export type { RecordFilter } from './record-filter.ts'
+export type {
+  FormBody,
+  GraphqlQuery,
+  JsonBody,
+  ParameterValue,
+  RequestBody,
+  RequestTemplate,
+  TextTemplate,
+} from './request-template.ts'
+export type { CsvRule, DecodeRule } from './response-format.ts'
 
 /** The API and its streams. See `RestStream`. */
 export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
@@ -118,18 +143,9 @@ const DEFAULT_LAG_MS = 30_000
 
 function createStream(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
   checkStream(stream)
-  const { name, path, query = {}, records = '', lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
-  const listing: ListEndpoint = {
-    client,
-    name,
-    path,
-    query,
-    recordsPath: records,
-    mapping: stream,
-    lagMs,
-    toChange: (record) => toChange(record, stream),
-  }
-  const list = withLaggedTidemark(createListReader(listing, page), lagMs)
+  const { name, lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
+  const listing = createStreamEndpoint(stream, client)
+  const list = finishListing(createListReader(listing, page), stream, lagMs)
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
   if (follow === undefined || deletes === 'sweep')
@@ -142,16 +158,46 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
     )
   }
   const backfill = Object.assign(list, { lagMs, ...lookup })
-  const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
+  const changes = createChangesReader(
+    follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing,
+    follow,
+  )
+  const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
-    createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow),
+    createChangesReader(createDeletesEndpoint(stream, deletes, client), deletes.follow),
     deletes.retentionMs,
     lagMs,
   )
   const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
+}
+
+function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
+  const list = withLaggedTidemark(filterListing(reader, stream.filter), lagMs)
+  const ignores = stream.errors?.some(({ action }) => action === 'ignore') === true
+  return ignores ? withScopeOfAnswers(list) : list
+}
+
+function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpoint {
+  const { name, page, follow, records = '', errors = [], lagMs = DEFAULT_LAG_MS } = stream
+  if (page.kind === 'export' && follow !== undefined && follow.kind !== 'events')
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}": its request creates an export job, so it cannot be followed by ${follow.kind}. Declare a second stream without \`export\`, or follow events.`,
+    )
+  return createEndpoint(client, {
+    name,
+    request: stream,
+    pagings: follow === undefined || follow.kind === 'events' ? [page] : [page, follow],
+    recordsPath: records,
+    format: createFormat(stream.decode),
+    errors,
+    mapping: stream,
+    lagMs,
+    toChange: (record) => toChange(record, stream),
+  })
 }
 
 /** A change may become visible up to `lagMs` late, so the usable retention is shorter by `lagMs`. */
@@ -172,15 +218,28 @@ function createLookup(
   { path, record = '' }: NonNullable<RestStream['lookup']>,
   client: HttpClient,
 ): Lookup {
+  const { name, query, headers, page, follow, filter, errors = [] } = stream
+  // Placeholders of the list have no value here, so that the parameters with them are left out.
+  const request = { path, ...omitUndefined({ query, headers }) }
+  const pagings = [page, ...(follow === undefined ? [] : [follow])]
+  const endpoint = createEndpoint(client, {
+    name,
+    request,
+    pagings,
+    errors,
+    recordsPath: '',
+    lagMs: 0,
+    mapping: stream,
+    fixed: ['key', ...listPlaceholders({ path: '', ...omitUndefined({ query, headers }) })],
+    format: createFormat(stream.decode),
+    toChange: (found) => toChange(found, stream),
+  })
   return async (key, context) => {
-    const { status, body } = await client.get(
-      path.replaceAll('{key}', () => encodePathSegment(key)),
-      stream.query ?? {},
-      context,
-      { answers: [404, 410] },
+    const { response, isIgnored } = await requestAnswer(endpoint, { answers: [404, 410] }, (options) =>
+      endpoint.send({ key }, context, options),
     )
-    const found = status >= 400 ? undefined : getAtPath(body, record)
-    if (found === undefined || found === null) return null
+    const found = isIgnored || response.status >= 400 ? undefined : getAtPath(response.body, record)
+    if (found === undefined || found === null || !matchesFilters(found, filter ?? [])) return null
     const change = toChange(found, stream)
     return change.key === key ? change : null
   }
@@ -199,14 +258,30 @@ function checkStream(stream: Partial<RestStream>): void {
     )
 }
 
-function toDeletesEndpoint(listing: ListEndpoint, deletes: DeletesStream): ListEndpoint {
-  const { path, query = {}, records = '' } = deletes
-  return {
-    ...listing,
-    path,
-    query,
-    recordsPath: records,
+function createFeedEndpoint(stream: RestStream, follow: EventPaging, client: HttpClient): ListEndpoint {
+  return createEndpoint(client, {
+    name: stream.name,
+    request: { path: follow.path, query: follow.query ?? {} },
+    pagings: [follow],
+    recordsPath: follow.records ?? '',
+    format: undefined,
+    errors: stream.errors ?? [],
+    mapping: stream,
+    lagMs: stream.lagMs ?? DEFAULT_LAG_MS,
+    toChange: (record) => toChange(record, stream),
+  })
+}
+
+function createDeletesEndpoint(stream: RestStream, deletes: DeletesStream, client: HttpClient): ListEndpoint {
+  return createEndpoint(client, {
+    name: stream.name,
+    request: deletes,
+    pagings: [deletes.follow],
+    recordsPath: deletes.records ?? '',
+    format: createFormat(stream.decode),
+    errors: stream.errors ?? [],
     mapping: deletes,
+    lagMs: stream.lagMs ?? DEFAULT_LAG_MS,
     toChange: (record) => toDelete(record, deletes),
-  }
+  })
 }
