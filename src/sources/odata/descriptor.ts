@@ -28,9 +28,9 @@ export default defineSource({
       delta_links: { type: 'boolean' },
     }),
   },
-  async open({ url, auth, query }) {
+  async open({ url, auth, query }, { tokens }) {
     const { odata, discover } = await import('./source.ts')
-    const options = { url, ...omitUndefined({ query }), ...(await createAuth(auth)) }
+    const options = { url, ...omitUndefined({ query }), ...(await createAuth(auth, tokens)) }
     return { options, source: odata(options), discover }
   },
   stream({ source }, declaration) {

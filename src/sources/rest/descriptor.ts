@@ -39,9 +39,9 @@ export default defineSource({
       },
     },
   },
-  async open({ base_url: baseUrl, auth }) {
+  async open({ base_url: baseUrl, auth }, { tokens }) {
     const { rest } = await import('./source.ts')
-    return { rest, options: { baseUrl, ...(await createAuth(auth)) } }
+    return { rest, options: { baseUrl, ...(await createAuth(auth, tokens)) } }
   },
   stream({ rest, options: shared }, { id, key, cursor, mode, options }) {
     // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.

@@ -18,6 +18,7 @@ import { findUnknownField } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
+export { session, type SessionOptions } from '../kit/session-auth.ts'
 export type { TokenStore } from '../kit/token-store.ts'
 export type { HttpLimits, Query } from '../kit/http-client.ts'
 export type { ResponseClassifier, ResponseClass } from '../kit/classify-response.ts'
