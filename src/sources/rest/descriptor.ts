@@ -1,7 +1,7 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { objectSchema, TEXT_SCHEMA, type JsonSchema } from '../../values/config-schema.ts'
-import { defineSource, type SourceStream } from '../kit/define-source.ts'
+import { objectSchema, TEXT_SCHEMA, type JsonSchema, type SchemaValue } from '../../values/config-schema.ts'
+import { defineSource, type SourceStream, type StreamDeclaration } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { fromManifest, toManifestSchema } from './manifest-casing.ts'
 import { REST_STREAM_SCHEMA } from './stream-schema.ts'
@@ -43,21 +43,13 @@ export default defineSource({
     const { rest } = await import('./source.ts')
     return { rest, options: { baseUrl, ...(await createAuth(auth, tokens)) } }
   },
-  stream({ rest, options: shared }, { id, key, cursor, mode, options }) {
-    // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.
-    const { follow, ...listed } = fromManifest(options, OPTIONS_SCHEMA) as Omit<
-      RestStream,
-      'name' | 'key' | 'updatedAt'
-    >
-    const [first, ...others] = required(key, '`key`')
-    const stream = {
-      name: id,
-      key: others.length === 0 ? required(first, 'the field of `key`') : required(key, '`key`'),
-      ...omitUndefined({ updatedAt: cursor }),
-      ...listed,
-      ...(mode === 'full_refresh' ? {} : omitUndefined({ follow })),
-    }
-    return rest({ ...shared, streams: [stream as RestStream] })[id] as SourceStream
+  stream({ rest, options: shared }, declaration, declared) {
+    const stream = toStream(declaration)
+    const parentId = stream.partitions !== undefined && 'parent' in stream.partitions ? stream.partitions.parent : null
+    // Only the list of the parent is read.
+    const parents = declared.filter(({ id }) => id === parentId && id !== stream.name)
+    const streams = [stream, ...parents.map((parent) => toStream({ ...parent, mode: 'full_refresh' }))]
+    return rest({ ...shared, streams })[stream.name] as SourceStream
   },
   template: {
     rank: 10,
@@ -66,3 +58,22 @@ export default defineSource({
     database: 'customers',
   },
 })
+
+function toStream({
+  id,
+  key,
+  cursor,
+  mode,
+  options,
+}: StreamDeclaration<SchemaValue<typeof OPTIONS_SCHEMA>>): RestStream {
+  // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.
+  const { follow, ...listed } = fromManifest(options, OPTIONS_SCHEMA) as Omit<RestStream, 'name' | 'key' | 'updatedAt'>
+  const [first, ...others] = required(key, '`key`')
+  return {
+    name: id,
+    key: others.length === 0 ? required(first, 'the field of `key`') : required(key, '`key`'),
+    ...omitUndefined({ updatedAt: cursor }),
+    ...listed,
+    ...(mode === 'full_refresh' ? {} : omitUndefined({ follow })),
+  }
+}

@@ -1,19 +1,21 @@
-import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
 import { streams } from '../../strategies/streams.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { getAtPath } from './field-path.ts'
 import { withScopeOfAnswers } from './incomplete-listing.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
 import { createChangesReader, createListReader } from './read-stream.ts'
+import { listPartitionParameters, planPartitions, readPartitions, type PartitionPlan } from './partitions.ts'
 import { filterChanges, filterListing, matchesFilters } from './record-filter.ts'
 import { toChange, toDelete } from './record-mapping.ts'
 import { listPlaceholders } from './request-template.ts'
 import { createFormat } from './response-format.ts'
-import type { DeletesStream, EventPaging, RestStream } from './stream.ts'
+import type { ChangesPaging, DeletesStream, EventPaging, PartitionRule, RestStream } from './stream.ts'
 import { findUnknownField } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
@@ -137,16 +139,29 @@ export function rest<const Streams extends readonly RestStream[]>(options: RestO
   const duplicate = names.find((name, index) => names.indexOf(name) !== index)
   if (duplicate !== undefined)
     throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
-  return Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, client)])) as RestSource<Streams>
+  return Object.fromEntries(
+    streams.map((stream) => [stream.name, createStream(stream, { client, streams })]),
+  ) as RestSource<Streams>
+}
+
+interface Api {
+  readonly client: HttpClient
+  readonly streams: readonly RestStream[]
 }
 
 const DEFAULT_LAG_MS = 30_000
 
-function createStream(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
+function createStream(stream: RestStream, api: Api): ListedStream | TrackedStream {
   checkStream(stream)
+  const { client } = api
   const { name, lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
   const listing = createStreamEndpoint(stream, client)
-  const list = finishListing(createListReader(listing, page), stream, lagMs)
+  const plan = createPlan(stream, api)
+  const list = finishListing(
+    readAll(stream, listing, plan, (part) => createListReader(part, page)),
+    stream,
+    lagMs,
+  )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
   if (follow === undefined || deletes === 'sweep')
@@ -159,10 +174,12 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
     )
   }
   const backfill = Object.assign(list, { lagMs, ...lookup })
-  const changes = createChangesReader(
-    follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing,
-    follow,
-  )
+  const changes =
+    plan?.isFollowed === true
+      ? withoutAnchor(
+          readAll(stream, listing, plan, (part) => createChangesReader(part, follow), globalStateOf(follow)),
+        )
+      : createChangesReader(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing, follow)
   const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
@@ -173,6 +190,71 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
   )
   const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
+}
+
+function createPlan(stream: RestStream, { client, streams }: Api): PartitionPlan | undefined {
+  const { name, partitions: rule, follow, time } = stream
+  if (rule === undefined) return undefined
+  const plan = planPartitions({
+    stream: name,
+    rule,
+    time,
+    placeholders: listPlaceholders(stream),
+    included: Object.values(includeOf(rule)),
+    readParent: (parent) => createParentReader(findParent(stream, parent, streams), client),
+  })
+  if (plan.isFollowed && follow?.kind === 'events')
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}": an event log has no partitions. Follow each partition by time, or leave out \`partitions\`.`,
+    )
+  return plan
+}
+
+function findParent({ name }: RestStream, parent: string, streams: readonly RestStream[]): RestStream {
+  const found = streams.find((stream) => stream.name === parent)
+  if (found === undefined || found.name === name) {
+    const others = streams.map((stream) => stream.name).filter((other) => other !== name)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}" has an unknown parent "${parent}".${didYouMean(parent, others) || ` The other streams are ${others.join(', ')}.`}`,
+    )
+  }
+  if (found.partitions !== undefined)
+    throw new SyncError('SYNC_INVALID', `Stream "${name}": its parent "${parent}" has partitions itself.`)
+  return found
+}
+
+/** The complete list of the parents; those that the source marks as deleted have no children. */
+function createParentReader(parent: RestStream, client: HttpClient): Execute<any> {
+  checkStream(parent)
+  return filterListing(createListReader(createStreamEndpoint(parent, client), parent.page), parent.filter)
+}
+
+function readAll(
+  { lagMs = DEFAULT_LAG_MS, partitions: rule }: RestStream,
+  listing: ListEndpoint,
+  plan: PartitionPlan | undefined,
+  createReader: (listing: ListEndpoint) => Execute<any>,
+  globalState?: (since: string) => JsonValue,
+): Execute<any> {
+  if (plan === undefined || rule === undefined) return createReader(listing)
+  return readPartitions({ plan, listing, lagMs, include: includeOf(rule), createReader, globalState })
+}
+
+function includeOf(rule: PartitionRule): Readonly<Record<string, string>> {
+  return 'include' in rule ? (rule.include ?? {}) : {}
+}
+
+/** The state with which changes are read from a time on. */
+function globalStateOf(follow: ChangesPaging): ((since: string) => JsonValue) | undefined {
+  if (follow.kind === 'window') return (since) => ({ since })
+  return follow.kind === 'timestamp' ? (cursor) => ({ cursor }) : undefined
+}
+
+/** A partition without a state is read from its beginning, so no change is missed without an anchor. */
+function withoutAnchor(execute: Execute<any>): AnchoredExecute<any> {
+  return Object.assign(execute, { anchor: () => Promise.resolve(undefined) })
 }
 
 function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
@@ -198,6 +280,7 @@ function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpo
     mapping: stream,
     lagMs,
     toChange: (record) => toChange(record, stream),
+    fixed: listPartitionParameters(stream.partitions, listPlaceholders(stream)),
   })
 }
 

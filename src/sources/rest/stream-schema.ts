@@ -260,7 +260,8 @@ export const REST_STREAM_SCHEMA = createObjectSchema<RestStream>(
     partitions: createObjectSchema<ParentPartitions & ListPartitions & WindowPartitions>({
       parent: TEXT,
       values: { type: 'array', items: TEXT, minItems: 1, uniqueItems: true },
-      concurrency: { type: 'integer', minimum: 1, maximum: 64 },
+      include: { type: 'object', additionalProperties: TEXT },
+      concurrency: { type: 'integer', minimum: 1, maximum: 32 },
       since: TEXT,
       until: TEXT,
       from: TEXT,

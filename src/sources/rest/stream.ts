@@ -50,6 +50,8 @@ export type PartitionRule = ParentPartitions | ListPartitions | WindowPartitions
 /** One partition per record of another stream of the source. `{parent.<field>}` in the request is a field of that record. */
 export interface ParentPartitions {
   readonly parent: string
+  /** Fields that are added to each record, from placeholders of the request: `{ project_id: 'parent.id' }`. */
+  readonly include?: Readonly<Record<string, string>>
   /** Partitions that are read at the same time, within the rate limits. The default is 1. */
   readonly concurrency?: number
 }
@@ -57,6 +59,8 @@ export interface ParentPartitions {
 /** One partition per value. `{partition}` in the request is the value. */
 export interface ListPartitions {
   readonly values: readonly string[]
+  /** Fields that are added to each record: `{ region: 'partition' }`. */
+  readonly include?: Readonly<Record<string, string>>
   readonly concurrency?: number
 }
 
