@@ -86,7 +86,8 @@ async function pollJob(reader: ExportReader, state: JobState, context: SyncConte
   const { everyMs = POLL_EVERY_MS, maxMs = POLL_MS_MAX, done, failed = [], path } = page.poll
   const pageEndMs = context.clock.now() + POLLING_PAGE_MS
   for (let polls = state.polls ?? 0; ; polls++) {
-    const waitMs = polls === 0 ? 0 : Math.min(everyMs * POLL_GROWTH ** Math.min(polls - 1, 20), POLL_EVERY_MS_MAX)
+    const growth = POLL_GROWTH ** Math.min(polls - 1, 20)
+    const waitMs = polls === 0 ? 0 : Math.min(Math.round(everyMs * growth), POLL_EVERY_MS_MAX)
     if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)
     const response = await getOrExpired(listing, fillJob(path, state.job), context)
     if (response === null) return restartJob(reader, state, 'expired')

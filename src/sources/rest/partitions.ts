@@ -178,7 +178,7 @@ export function readPartitions({
   createReader,
   globalState,
 }: PartitionedReading): Execute<any> {
-  return partitioned<Record<string, JsonValue>, JsonValue>({
+  return partitioned<Record<string, JsonValue>>({
     concurrency: plan.concurrency,
     lagMs,
     ...(globalState !== undefined && { globalState }),
