@@ -14,6 +14,8 @@ export { isObject, classifyGraphqlResponse } from '../sources/kit/classify-respo
 export type { ResponseClassifier, ResponseClass } from '../sources/kit/classify-response.ts'
 export { parseNextLink } from '../sources/kit/link-header.ts'
 export { clientCredentials, refreshToken } from '../sources/kit/oauth.ts'
+export { session } from '../sources/kit/session-auth.ts'
+export type { SessionOptions } from '../sources/kit/session-auth.ts'
 export { path, encodePathSegment } from '../sources/kit/origin.ts'
 export { Secret } from '../redaction/secret.ts'
 export { serializedUpsert } from '../values/serialized-upsert.ts'

@@ -56,7 +56,7 @@ streams:
     options: { path: /contacts,
       page: { kind: token, parameter: after, next: next },
       follow: { kind: window, since: updated_since, page: { kind: token, parameter: after, next: next } },
-      deletes: { path: /deleted, key: id, updatedAt: at, follow: { kind: window, since: since, page: { kind: none } } } }
+      deletes: { path: /deleted, key: id, updated_at: at, follow: { kind: window, since: since, page: { kind: none } } } }
 `
 
 describe('a manifest', () => {
@@ -250,8 +250,8 @@ describe('a manifest', () => {
     ],
     [
       'a misspelt member of what is followed',
-      REST.replace('since: updated_since', 'since: updated_since, overlap: 5'),
-      /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: unknown field "overlap"\. Did you mean "overlapMs"\?/,
+      REST.replace('since: updated_since', 'since: updated_since, overlapMs: 5'),
+      /^tidemark\.yaml:8:\d+: streams\.0\.options\.follow: unknown field "overlapMs"\. Did you mean "overlap_ms"\?/,
     ],
     [
       'a misspelt member of a page inside it',

@@ -37,7 +37,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto', 'node:events'] },
   strategies: { folders: ['contract', 'values'], packages: [] },
   http: { folders: ['contract'], packages: ['node:stream', 'node:zlib'] },
-  'sources/kit': { folders: ['redaction', 'contract', 'values', 'http'], packages: ['node:crypto', 'node:util'] },
+  'sources/kit': {
+    folders: ['redaction', 'contract', 'values', 'http'],
+    packages: ['node:crypto', 'node:util', 'node:zlib'],
+  },
   'sources/kit/postgres': { folders: ['contract', 'values'], packages: ['pg'] },
   connector: {
     folders: ['redaction', 'contract', 'values', 'registry', 'sources/kit'],

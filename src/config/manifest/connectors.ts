@@ -20,7 +20,10 @@ export interface Connector {
   readonly followsChanges: boolean
   /** False if the manifest defines the streams, so that an unlisted stream is not gone. */
   readonly listsStreams: boolean
-  open(config: unknown, folder: string): Promise<{ stream(declaration: StreamDeclaration): SourceStream }>
+  open(
+    config: unknown,
+    folder: string,
+  ): Promise<{ stream(declaration: StreamDeclaration, declared: readonly StreamDeclaration[]): SourceStream }>
   discover?(
     config: unknown,
     folder: string,
@@ -49,7 +52,7 @@ function createConnector(source: SourceDescriptor): Connector {
     listsStreams: streams.areListed ?? true,
     async open(given, folder) {
       const opened = await source.open(given, openProject(folder))
-      return { stream: (declaration) => source.stream(opened, declaration) }
+      return { stream: (declaration, declared) => source.stream(opened, declaration, declared) }
     },
     ...(source.discover !== undefined && {
       discover: async (given, folder, context, declared = []) =>

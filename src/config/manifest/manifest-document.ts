@@ -3,11 +3,11 @@ import type { ErrorObject } from 'ajv'
 import { Ajv } from 'ajv'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isMap, isScalar, LineCounter, parseDocument, type Document, type Node } from 'yaml'
+import { isMap, isScalar, LineCounter, parseDocument, visit, type Document, type Node } from 'yaml'
 import { SyncError } from '../../contract/index.ts'
 import { DESTINATIONS } from '../../destinations/registry.ts'
 import { registerNamedSecret } from '../../redaction/known-secrets.ts'
-import { didYouMean } from '../../values/did-you-mean.ts'
+import { didYouMean, findClosest } from '../../values/did-you-mean.ts'
 import { describeValue } from '../names.ts'
 import type { JsonSchema } from '../../worker/schema.ts'
 import { withEnvFile, type Environment } from '../settings.ts'
@@ -43,7 +43,11 @@ export class ManifestDocument {
   constructor(path: string, shownFile: string, content = readFileSync(path, 'utf8')) {
     this.#file = shownFile
     this.#folder = dirname(path)
-    this.#document = parseDocument(content, { lineCounter: this.#lines, prettyErrors: false })
+    this.#document = parseDocument(content, {
+      lineCounter: this.#lines,
+      prettyErrors: false,
+      logLevel: 'error',
+    })
   }
 
   /** Validates the manifest and looks up the values that it refers to. */
@@ -59,9 +63,10 @@ export class ManifestDocument {
 
   /** Validates the manifest. Reads no secret. */
   check(): ManifestFile {
-    const [broken] = this.#document.errors
+    // A warning is about a part that would be read as something else, such as a value with an unknown tag.
+    const [broken] = [...this.#document.errors, ...this.#document.warnings]
     if (broken !== undefined) throw this.#errorAt(broken.pos[0], broken.message, 'MANIFEST_INVALID')
-    const value: unknown = this.#document.toJS()
+    const value = this.#toValue()
     if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors ?? []))
     const { streams = [], destinations = [] } = value as Partial<ManifestFile>
     this.#checkNames(
@@ -95,6 +100,17 @@ export class ManifestDocument {
     return this.#errorAt(0, what, code)
   }
 
+  #toValue(): unknown {
+    try {
+      return this.#document.toJS()
+    } catch (error) {
+      // Aliases are resolved only now: one without an anchor, or too many.
+      const aliases: number[] = []
+      visit(this.#document, { Alias: (_, { range }) => void (range && aliases.push(range[0])) })
+      throw this.#errorAt(aliases.at(-1) ?? 0, (error as Error).message, 'MANIFEST_INVALID')
+    }
+  }
+
   #checkNames([list, field, title]: readonly [string, string, string], names: readonly string[]): void {
     const twice = names.findIndex((name, index) => names.indexOf(name) !== index)
     if (twice === -1) return
@@ -111,11 +127,16 @@ export class ManifestDocument {
     if (keyword === 'additionalProperties') {
       const name = String(params['additionalProperty'])
       const known = Object.keys((parentSchema as { properties: object }).properties)
-      const map = path.length === 0 ? this.#document.contents : this.#document.getIn(path, true)
-      const key = isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === name)?.key : undefined
-      const what = `${where}unknown field ${describeValue(name)}.${didYouMean(name, known) || ` The fields are ${known.join(', ')}.`}`
-      return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
+      const hint = didYouMean(name, known) || ` The fields are ${known.join(', ')}.`
+      return this.#keyError(path, name, `${where}unknown field ${describeValue(name)}.${hint}`)
     }
+    const misspelt = keyword === 'required' ? findMisspelt(params['missingProperty'], data, parentSchema) : null
+    if (misspelt !== null)
+      return this.#keyError(
+        path,
+        misspelt,
+        `${where}unknown field ${describeValue(misspelt)}. Did you mean "${String(params['missingProperty'])}"?`,
+      )
     // The value is not shown, because it may be a secret. The suggestion is one of the allowed values.
     if (keyword === 'enum') {
       const allowed = (params['allowedValues'] as unknown[]).map(String)
@@ -136,6 +157,13 @@ export class ManifestDocument {
               ? `it must be ${[params['type'] as string | string[]].flat().map(describeSchemaType).join(' or ')}`
               : (message ?? 'it is not valid')
     return this.error(path, `${where}${problem}`)
+  }
+
+  /** An error with the line and column of a key. */
+  #keyError(path: ManifestPath, name: string, what: string): SyncError {
+    const map = path.length === 0 ? this.#document.contents : this.#document.getIn(path, true)
+    const key = isMap(map) ? map.items.find((pair) => isScalar(pair.key) && pair.key.value === name)?.key : undefined
+    return isScalar(key) && key.range ? this.#errorAt(key.range[0], what, 'MANIFEST_INVALID') : this.error(path, what)
   }
 
   /**
@@ -178,6 +206,16 @@ export class ManifestDocument {
     const { line, col } = this.#lines.linePos(offset)
     return new SyncError(code, `${this.#file}:${line}:${col}: ${what}${/[.?]$/.test(what) ? '' : '.'}`)
   }
+}
+
+/** The field that is probably the missing one, where the schema cannot say which fields are unknown. */
+function findMisspelt(missing: unknown, data: unknown, schema: object | undefined): string | null {
+  if (typeof missing !== 'string' || typeof data !== 'object' || data === null) return null
+  const known = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {})
+  return findClosest(
+    missing,
+    Object.keys(data).filter((name) => !known.includes(name)),
+  )
 }
 
 function describeSchemaType(type: string): string {

@@ -38,7 +38,7 @@ export async function buildWorker(
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
     try {
-      declareStream(worker, stream, opened.stream(stream))
+      declareStream(worker, stream, opened.stream(stream, streams))
     } catch (error) {
       if (!isSyncError(error)) throw error
       throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)

@@ -6,6 +6,8 @@ export interface ResponseFacts {
   readonly headers: Headers
   /** Undefined if a failed response has no JSON body. */
   readonly body: JsonValue | undefined
+  /** The text of a failed response. */
+  readonly text?: string
 }
 
 /** A failure found in a response, which takes precedence over its status. */

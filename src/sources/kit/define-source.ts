@@ -32,7 +32,12 @@ interface SourceDefinition<Name, Config, Options, Opened, Advice> {
   readonly streams: StreamRules<Options>
   /** Imports the code of the source. Sends no request. */
   open(config: SchemaValue<Config>, project: SourceProject): Promise<Opened>
-  stream(opened: Opened, declaration: StreamDeclaration<SchemaValue<Options>>): SourceStream
+  /** `declared` are all streams of the manifest: one may depend on another. */
+  stream(
+    opened: Opened,
+    declaration: StreamDeclaration<SchemaValue<Options>>,
+    declared: readonly StreamDeclaration<SchemaValue<Options>>[],
+  ): SourceStream
   /** Lists the streams. `declared` are those of the manifest, for sources that can describe only named streams. */
   discover?(
     opened: Opened,
@@ -55,7 +60,7 @@ export interface SourceDescriptor<
   readonly config: ObjectSchema
   readonly streams: StreamRules
   open(config: unknown, project: SourceProject): Promise<unknown>
-  stream(opened: unknown, declaration: StreamDeclaration): SourceStream
+  stream(opened: unknown, declaration: StreamDeclaration, declared: readonly StreamDeclaration[]): SourceStream
   discover?(
     opened: unknown,
     context: DiscoverContext,

@@ -2,8 +2,8 @@ import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../
 import { stringifyJson } from '../../values/json.ts'
 import { anonymous, type Auth, type Credentials } from './auth.ts'
 import type { BodyLimits } from '../../http/read-body.ts'
-import { sendRequest, readJson, readText } from './send-request.ts'
-import type { ResponseClassifier, ResponseClass } from './classify-response.ts'
+import { sendRequest, readFormat, readFailedText, readJson, readText } from './send-request.ts'
+import type { ResponseClassifier, ResponseClass, ResponseFacts } from './classify-response.ts'
 import { Origin } from './origin.ts'
 import { rateLimitWaitMs, retryAfterMs, readServerTime, waitUntilMs } from '../../values/retry-after.ts'
 import type { Secret } from '../../redaction/secret.ts'
@@ -31,13 +31,8 @@ export interface HttpLimits extends BodyLimits {
 export interface HttpClient {
   /** The target is a path below the base URL, or a full URL below it, such as a result of `resolveLink`. */
   get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
-  /** Sends JSON or a form. */
-  post(
-    target: string,
-    body: JsonValue | URLSearchParams,
-    context: SyncContext,
-    options?: RequestOptions,
-  ): Promise<HttpResponse>
+  /** Sends JSON, a form or a text. */
+  post(target: string, body: RequestBody, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** Resolves a link found in a response to a full URL. Throws SOURCE_INVALID if it leaves the base URL. */
   resolveLink(link: string, foundIn: HttpResponse, context: SyncContext): string
 }
@@ -45,6 +40,19 @@ export interface HttpClient {
 /** Null and undefined are omitted; a list is sent as one parameter per item. */
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[]>>
 type QueryValue = string | number | bigint | boolean | null | undefined
+
+/** A text that is sent as it is, such as XML. */
+export class TextBody {
+  readonly text: string
+  readonly type: string
+
+  constructor(text: string, type = 'text/plain; charset=utf-8') {
+    this.text = text
+    this.type = type
+  }
+}
+
+export type RequestBody = JsonValue | URLSearchParams | TextBody
 
 /** Options of one HTTP request. */
 export interface RequestOptions {
@@ -56,6 +64,20 @@ export interface RequestOptions {
   readonly cursorRefusals?: readonly number[]
   /** Content types such as `application/xml` of a text response. The body is then one string. */
   readonly text?: readonly string[]
+  /** How the body of a successful response becomes a value. The default is JSON. */
+  readonly format?: ResponseFormat
+  /** Recognises failures of this request, before the classifier of the client. */
+  readonly classifyResponse?: ResponseClassifier
+  /** Whether a response is valid, whatever its status. Its body is null unless it is JSON. */
+  readonly accepts?: (response: ResponseFacts) => boolean
+}
+
+/** Turns the bytes of a response into a value. */
+export interface ResponseFormat {
+  /** For the `Accept` header. */
+  readonly accept: string
+  /** Throws if the bytes are not in the format. The error must not quote them. */
+  parse(bytes: Uint8Array): JsonValue
 }
 
 /** A response whose body is parsed. */
@@ -95,7 +117,7 @@ interface HttpRequest {
   readonly method: 'GET' | 'POST'
   readonly target: string
   readonly query: Query
-  readonly body: JsonValue | URLSearchParams
+  readonly body: RequestBody
 }
 
 class DefaultHttpClient {
@@ -147,7 +169,7 @@ class DefaultHttpClient {
     const label = `${method} ${shown}`
     url.search = appendQuery(url.search, { ...request.query, ...revealSecrets(credentials.query) })
     const headers = {
-      accept: options.text?.join(', ') ?? 'application/json',
+      accept: options.format?.accept ?? options.text?.join(', ') ?? 'application/json',
       ...createContentTypeHeader(body),
       ...lowercaseNames(this.#options.headers),
       ...lowercaseNames(options.headers),
@@ -181,12 +203,14 @@ class DefaultHttpClient {
     const { status, headers } = response
     const code = classifyStatus(status, headers)
     // A rate limit is a failure even if its status is a valid response.
-    const failure = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true ? null : code
-    const body =
-      failure === null && status < 300
-        ? await this.#readBody(response, label, context, options)
-        : await this.#readFailedBody(response, label, context)
-    const failureInBody = this.#options.classifyResponse?.({ status, headers, body }) ?? null
+    const isAnswer = code !== 'RATE_LIMITED' && options.answers?.includes(status) === true
+    const { body, text } =
+      status < 300
+        ? { body: await this.#readBody(response, label, context, options) }
+        : await this.#readFailedBody(response, label, context, options)
+    const facts = { status, headers, body, ...(text !== undefined && { text }) }
+    const failure = isAnswer || options.accepts?.(facts) === true ? null : code
+    const failureInBody = options.classifyResponse?.(facts) ?? this.#options.classifyResponse?.(facts) ?? null
     const explanation = extractVendorMessage(body, sent)
     if (failureInBody !== null) return this.#createError(label, failureInBody, headers, context, explanation)
     if (failure === null)
@@ -205,26 +229,29 @@ class DefaultHttpClient {
     response: Response,
     label: string,
     context: SyncContext,
-    { text }: RequestOptions,
+    { text, format }: RequestOptions,
   ): Promise<JsonValue> {
     if (response.status === 204 || response.status === 205) return null
+    if (format !== undefined) return readFormat(response, label, format, this.#limits, context)
     return text === undefined
       ? readJson(response, label, this.#limits, context)
       : readText(response, label, text, this.#limits, context)
   }
 
-  async #readFailedBody(response: Response, label: string, context: SyncContext): Promise<JsonValue | undefined> {
+  async #readFailedBody(
+    response: Response,
+    label: string,
+    context: SyncContext,
+    { accepts, classifyResponse }: RequestOptions,
+  ): Promise<{ body: JsonValue | undefined; text?: string }> {
     try {
-      return await readJson(
-        response,
-        label,
-        { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) },
-        context,
-      )
+      const limits = { ...this.#limits, bodyBytesMax: Math.min(FAILED_BODY_BYTES_MAX, this.#limits.bodyBytesMax) }
+      const needsText = accepts !== undefined || classifyResponse !== undefined
+      return await readFailedText(response, label, needsText, limits, context)
     } catch {
       // The status already is the failure; an unreadable body adds nothing.
       context.signal.throwIfAborted()
-      return undefined
+      return { body: undefined }
     }
   }
 
@@ -273,13 +300,14 @@ function lowercaseNames(headers: Readonly<Record<string, string>> = {}): Record<
 }
 
 /** Lists the values of a request that a response may quote. */
-function listSentValues(url: URL, body: JsonValue | URLSearchParams): string[] {
+function listSentValues(url: URL, body: RequestBody): string[] {
   const segments = url.pathname.split('/').map((segment) => decodeURIComponent(segment))
-  return [
-    ...segments,
-    ...url.searchParams.values(),
-    ...(body instanceof URLSearchParams ? body.values() : listLeaves(body)),
-  ]
+  return [...segments, ...url.searchParams.values(), ...listBodyValues(body)]
+}
+
+function listBodyValues(body: RequestBody): Iterable<string> {
+  if (body instanceof URLSearchParams) return body.values()
+  return body instanceof TextBody ? body.text.split(/[\s<>"'=(),]+/) : listLeaves(body)
 }
 
 function listLeaves(value: JsonValue | undefined): string[] {
@@ -287,12 +315,14 @@ function listLeaves(value: JsonValue | undefined): string[] {
   return value === null || value === undefined ? [] : [String(value)]
 }
 
-function serializeBody(body: JsonValue | URLSearchParams): string | null {
+function serializeBody(body: RequestBody): string | null {
   if (body === null) return null
+  if (body instanceof TextBody) return body.text
   return body instanceof URLSearchParams ? body.toString() : stringifyJson(body)
 }
 
-function createContentTypeHeader(body: JsonValue | URLSearchParams): Record<string, string> {
+function createContentTypeHeader(body: RequestBody): Record<string, string> {
   if (body === null) return {}
+  if (body instanceof TextBody) return { 'content-type': body.type }
   return { 'content-type': body instanceof URLSearchParams ? 'application/x-www-form-urlencoded' : 'application/json' }
 }

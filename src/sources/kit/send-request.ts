@@ -1,7 +1,9 @@
-import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { gunzipSync } from 'node:zlib'
+import { isSyncError, SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { followRedirects, readRedirect, type RedirectPolicy } from '../../http/follow-redirects.ts'
 import { parseJson } from '../../values/json.ts'
 import { readBody, type BodyLimits } from '../../http/read-body.ts'
+import type { ResponseFormat } from './http-client.ts'
 import type { Origin } from './origin.ts'
 
 export interface OutgoingRequest {
@@ -82,6 +84,67 @@ export async function readText(
     context,
   )
   return text
+}
+
+/** Reads the body in a format. A body that is compressed as a file, without a `Content-Encoding`, is decompressed. */
+export async function readFormat(
+  response: Response,
+  label: string,
+  format: ResponseFormat,
+  limits: BodyLimits,
+  context: SyncContext,
+): Promise<JsonValue> {
+  // The depth of JSON means nothing for other formats, nor for compressed bytes.
+  const bytes = await readBody(
+    { response, label, clock: context.clock, signal: context.signal },
+    { ...limits, depthMax: Number.POSITIVE_INFINITY },
+  )
+  const plain = isGzip(bytes) ? decompress(bytes, label, limits) : bytes
+  try {
+    return format.parse(plain)
+  } catch (error) {
+    // Without the cause: it may quote the body.
+    const reason = isSyncError(error) ? error.message : `it is not valid ${format.accept}.`
+    throw new SyncError('SOURCE_INVALID', `${label} with ${plain.length} bytes that cannot be read: ${reason}`)
+  }
+}
+
+function isGzip(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x1f && bytes[1] === 0x8b
+}
+
+function decompress(bytes: Uint8Array, label: string, { bodyBytesMax }: BodyLimits): Uint8Array {
+  try {
+    return gunzipSync(bytes, { maxOutputLength: bodyBytesMax })
+  } catch {
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `${label} with a gzip file that is damaged or holds more than ${bodyBytesMax} bytes.`,
+    )
+  }
+}
+
+/** Reads a failed response: its value if it is JSON, and its text. Another text is read only if it is needed. */
+export async function readFailedText(
+  response: Response,
+  label: string,
+  needsText: boolean,
+  limits: BodyLimits,
+  context: SyncContext,
+): Promise<{ body: JsonValue | undefined; text?: string }> {
+  const type = parseContentType(response)
+  if (!needsText && type !== null && !isJsonType(type.essence)) {
+    await response.body?.cancel().catch(() => {})
+    return { body: undefined }
+  }
+  const bytes = await readBody({ response, label, clock: context.clock, signal: context.signal }, limits)
+  const text = new TextDecoder(type?.charset ?? 'utf-8').decode(bytes)
+  if (type !== null && !isJsonType(type.essence)) return { body: undefined, text }
+  try {
+    return { body: parseJson(text), text }
+  } catch {
+    return { body: undefined, text }
+  }
 }
 
 async function decodeBody(

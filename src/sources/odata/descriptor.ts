@@ -31,9 +31,9 @@ export default defineSource({
       since: SINCE_SCHEMA,
     }),
   },
-  async open({ url, auth, query, since }) {
+  async open({ url, auth, query, since }, { tokens }) {
     const { odata, discover } = await import('./source.ts')
-    const options = { url, ...omitUndefined({ query, since }), ...(await createAuth(auth)) }
+    const options = { url, ...omitUndefined({ query, since }), ...(await createAuth(auth, tokens)) }
     return { options, source: odata(options), discover }
   },
   stream({ source, options: { since: sourceSince } }, declaration) {

@@ -1,8 +1,9 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { objectSchema, TEXT_SCHEMA, type JsonSchema } from '../../values/config-schema.ts'
-import { defineSource, type SourceStream } from '../kit/define-source.ts'
+import { objectSchema, TEXT_SCHEMA, type JsonSchema, type SchemaValue } from '../../values/config-schema.ts'
+import { defineSource, type SourceStream, type StreamDeclaration } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { fromManifest, toManifestSchema } from './manifest-casing.ts'
 import { REST_STREAM_SCHEMA } from './stream-schema.ts'
 import type { RestStream } from './stream.ts'
 
@@ -11,13 +12,15 @@ const {
   name: _name,
   key: _key,
   updatedAt: _updatedAt,
-  ...OPTIONS
+  ...FIELDS
 } = REST_STREAM_SCHEMA['properties'] as Readonly<Record<string, JsonSchema>>
+const OPTIONS_SCHEMA = objectSchema(FIELDS, ['path', 'page'])
 
 /** Any HTTP API. */
 export default defineSource({
   name: 'rest',
   title: 'REST',
+  packages: ['csv-parse/sync'],
   config: objectSchema(
     {
       base_url: { ...TEXT_SCHEMA, description: 'the base URL of all paths; ${NAME} is read from the environment' },
@@ -27,31 +30,26 @@ export default defineSource({
   ),
   streams: {
     required: ['key', 'options'],
-    options: objectSchema(OPTIONS, ['path', 'page']),
+    options: toManifestSchema(OPTIONS_SCHEMA) as typeof OPTIONS_SCHEMA,
     fields: {
       select: { not: {}, description: 'not supported by this connector: select fields in `options.query`' },
       safety_window: {
         not: {},
-        description: 'not supported by this connector: set `options.lagMs`, or `overlapMs` in `options.follow`',
+        description: 'not supported by this connector: set `options.lag_ms`, or `overlap_ms` in `options.follow`',
       },
     },
   },
-  async open({ base_url: baseUrl, auth }) {
+  async open({ base_url: baseUrl, auth }, { tokens }) {
     const { rest } = await import('./source.ts')
-    return { rest, options: { baseUrl, ...(await createAuth(auth)) } }
+    return { rest, options: { baseUrl, ...(await createAuth(auth, tokens)) } }
   },
-  stream({ rest, options: shared }, { id, key, cursor, mode, options }) {
-    // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.
-    const { follow, ...listed } = options as unknown as Omit<RestStream, 'name' | 'key' | 'updatedAt'>
-    const [first, ...others] = required(key, '`key`')
-    const stream = {
-      name: id,
-      key: others.length === 0 ? required(first, 'the field of `key`') : required(key, '`key`'),
-      ...omitUndefined({ updatedAt: cursor }),
-      ...listed,
-      ...(mode === 'full_refresh' ? {} : omitUndefined({ follow })),
-    }
-    return rest({ ...shared, streams: [stream as RestStream] })[id] as SourceStream
+  stream({ rest, options: shared }, declaration, declared) {
+    const stream = toStream(declaration)
+    const parentId = stream.partitions !== undefined && 'parent' in stream.partitions ? stream.partitions.parent : null
+    // Only the list of the parent is read.
+    const parents = declared.filter(({ id }) => id === parentId && id !== stream.name)
+    const streams = [stream, ...parents.map((parent) => toStream({ ...parent, mode: 'full_refresh' }))]
+    return rest({ ...shared, streams })[stream.name] as SourceStream
   },
   template: {
     rank: 10,
@@ -60,3 +58,22 @@ export default defineSource({
     database: 'customers',
   },
 })
+
+function toStream({
+  id,
+  key,
+  cursor,
+  mode,
+  options,
+}: StreamDeclaration<SchemaValue<typeof OPTIONS_SCHEMA>>): RestStream {
+  // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.
+  const { follow, ...listed } = fromManifest(options, OPTIONS_SCHEMA) as Omit<RestStream, 'name' | 'key' | 'updatedAt'>
+  const [first, ...others] = required(key, '`key`')
+  return {
+    name: id,
+    key: others.length === 0 ? required(first, 'the field of `key`') : required(key, '`key`'),
+    ...omitUndefined({ updatedAt: cursor }),
+    ...listed,
+    ...(mode === 'full_refresh' ? {} : omitUndefined({ follow })),
+  }
+}

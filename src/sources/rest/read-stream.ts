@@ -6,36 +6,38 @@ import { keyset } from '../../strategies/keyset.ts'
 import { offset } from '../../strategies/offset.ts'
 import { pageNumber } from '../../strategies/page-number.ts'
 import { token } from '../../strategies/token.ts'
-import type { HttpResponse, HttpClient, Query, RequestOptions } from '../kit/http-client.ts'
+import { isObject } from '../kit/classify-response.ts'
+import type { HttpResponse, RequestOptions } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
-import { timestampPaging } from './timestamp-paging.ts'
+import { parsePageInfo } from '../kit/parse-page-info.ts'
+import { createExportReader } from './export-job.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
-import { readInstant, buildKey, formatTime, type RecordMapping, type TimeFormat } from './record-mapping.ts'
+import { RELAY_PARAMETER, requestRecords, type ListEndpoint, type RecordsPage } from './list-endpoint.ts'
+import {
+  buildKey,
+  formatTime,
+  formatTimeAfter,
+  readInstant,
+  requireStep,
+  TIME_UNITS_MS,
+  type TimeFormat,
+} from './record-mapping.ts'
+import type { Parameters } from './request-template.ts'
 import type {
-  EventPaging,
   ChangesPaging,
+  EventPaging,
   KeysetPaging,
   LinkPaging,
   ListPaging,
+  NoPaging,
   PageSizeParameter,
+  RelayPaging,
   TimestampPaging,
   TokenPaging,
-  NoPaging,
   WindowPaging,
 } from './stream.ts'
 import { timeWindow } from './time-window.ts'
-
-/** A list endpoint and the mapping of its records. */
-export interface ListEndpoint {
-  readonly client: HttpClient
-  readonly name: string
-  readonly path: string
-  readonly query: Query
-  readonly recordsPath: FieldPath
-  readonly mapping: RecordMapping
-  readonly lagMs: number
-  toChange(record: JsonValue): Change
-}
+import { timestampPaging } from './timestamp-paging.ts'
 
 /** Creates a reader of the complete list. */
 export function createListReader(listing: ListEndpoint, page: ListPaging): Execute<any> {
@@ -43,6 +45,7 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
     case 'none':
     case 'token':
     case 'link':
+    case 'relay':
       return token({
         confirms: page.kind !== 'none',
         read: async ({ token }, context) => {
@@ -54,21 +57,17 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return pageNumber({
         firstPage: page.first ?? 1,
         read: async ({ page: number }, context) => {
-          const { response, records } = await readPage(
-            listing,
-            { [page.parameter]: number, ...buildSizeQuery(page.size) },
-            context,
-          )
-          const pages = readCount(response, page.pages)
+          const read = await readPage(listing, { [page.parameter]: number, ...buildSizeQuery(page.size) }, context)
+          const pages = readCount(read, page.pages)
           const end =
             page.more === undefined
               ? pages === undefined
                 ? undefined
                 : number - (page.first ?? 1) + 1 >= pages
-              : !readHasMore(response, page.more)
+              : !readHasMore(read, page.more)
           return {
-            changes: records.map((record) => listing.toChange(record)),
-            total: readCount(response, page.total) ?? null,
+            changes: read.records.map((record) => listing.toChange(record)),
+            total: readCount(read, page.total) ?? null,
             ...(end !== undefined && { end }),
           }
         },
@@ -77,15 +76,11 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return offset({
         limit: page.size.value,
         read: async ({ offset, limit }, context) => {
-          const { response, records } = await readPage(
-            listing,
-            { [page.parameter]: offset, [page.size.parameter]: limit },
-            context,
-          )
+          const read = await readPage(listing, { [page.parameter]: offset, [page.size.parameter]: limit }, context)
           return {
-            changes: records.map((record) => listing.toChange(record)),
-            total: readCount(response, page.total) ?? null,
-            ...(page.more !== undefined && { end: !readHasMore(response, page.more) }),
+            changes: read.records.map((record) => listing.toChange(record)),
+            total: readCount(read, page.total) ?? null,
+            ...(page.more !== undefined && { end: !readHasMore(read, page.more) }),
           }
         },
       })
@@ -93,6 +88,8 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
       return createKeysetReader(listing, page)
     case 'timestamp':
       return createTimestampReader(listing, page)
+    case 'export':
+      return createExportReader(listing, page)
     default:
       page satisfies never
       throw new SyncError('SYNC_INVALID', `Stream "${listing.name}": \`page.kind\` is unknown.`)
@@ -127,7 +124,7 @@ function createKeysetReader(listing: ListEndpoint, page: KeysetPaging): Anchored
     id: (record) => buildKey(record, page.id ?? listing.mapping.key),
     toChange: (record) => listing.toChange(record),
     read: async ({ after, until, limit }, context) => {
-      const { response, records } = await readPage(
+      const answer = await readPage(
         listing,
         {
           ...(after !== undefined && { [page.after]: formatTime(after.timestamp, time), [page.afterId]: after.id }),
@@ -137,9 +134,9 @@ function createKeysetReader(listing: ListEndpoint, page: KeysetPaging): Anchored
         context,
       )
       return {
-        items: records,
-        end: page.more === undefined ? records.length === 0 : !readHasMore(response, page.more),
-        serverTime: response.serverTime,
+        items: answer.records,
+        end: page.more === undefined ? answer.records.length === 0 : !readHasMore(answer, page.more),
+        serverTime: answer.response.serverTime,
       }
     },
   })
@@ -172,21 +169,22 @@ function createTimestampReader(listing: ListEndpoint, page: TimestampPaging): An
 
 /** Turns an exclusive bound into an inclusive one, in the smallest unit of the source. */
 function subtractOneUnit(instant: string, time: TimeFormat | undefined): string {
-  return new Date(Date.parse(instant) - (time === 's' ? 1_000 : 1)).toISOString()
+  return new Date(Date.parse(instant) - TIME_UNITS_MS[time ?? 'iso']).toISOString()
 }
 
 function createWindowReader(listing: ListEndpoint, follow: WindowPaging): AnchoredExecute<any> {
   const { since, until, page } = follow
   const { time } = listing.mapping
-  if (!['none', 'token', 'link'].includes(page.kind)) {
+  if (!['none', 'token', 'link', 'relay'].includes(page.kind)) {
     throw new SyncError(
       'SYNC_INVALID',
-      `Stream "${listing.name}": changes cannot be paged by ${page.kind as string}, because a record that changes during the read shifts others out of view. Use token or link paging.`,
+      `Stream "${listing.name}": changes cannot be paged by ${page.kind as string}, because a record that changes during the read shifts others out of view. Use token, link or relay paging.`,
     )
   }
   return timeWindow({
     lagMs: listing.lagMs,
     ...(follow.overlapMs !== undefined && { overlapMs: follow.overlapMs }),
+    ...(follow.step !== undefined && { stepMs: requireStep(listing.name, follow.step) }),
     read: async (query, context) => {
       const { changes, next, response } = await readLinkedPage(
         listing,
@@ -203,36 +201,34 @@ function createWindowReader(listing: ListEndpoint, follow: WindowPaging): Anchor
   })
 }
 
-function createEventReader(listing: ListEndpoint, follow: EventPaging): AnchoredExecute<any> {
-  const feed: ListEndpoint = {
-    ...listing,
-    path: follow.path,
-    query: follow.query ?? {},
-    recordsPath: follow.records ?? '',
-  }
-  const { time = listing.mapping.time } = follow
+function createEventReader(feed: ListEndpoint, follow: EventPaging): AnchoredExecute<any> {
+  const { time = feed.mapping.time } = follow
   return eventFeed<JsonValue>({
-    lagMs: listing.lagMs,
+    lagMs: feed.lagMs,
     order: follow.order,
     ...(follow.retentionMs !== undefined && { retentionMs: follow.retentionMs }),
     id: (event) => buildKey(event, follow.id),
     time: (event) => readInstant(event, follow.at, time) ?? '',
     anchor: async (context) => (await readPage(feed, follow.newest, context)).records[0],
     read: async ({ after }, context) => {
-      const { response, records } = await readPage(
+      const read = await readPage(
         feed,
         after === '' ? {} : { [follow.after]: after },
         context,
         after === '' ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES },
       )
-      return { events: records, hasMore: readHasMore(response, follow.more), serverTime: response.serverTime }
+      return {
+        events: read.records,
+        hasMore: readHasMore(read, follow.more),
+        serverTime: read.response.serverTime,
+      }
     },
     toChanges: (event) => {
       if (follow.only !== undefined && !matchesAny(getAtPath(event, follow.only.at), follow.only.are)) return []
       const record = getAtPath(event, follow.record) ?? null
       const isDeletion =
         follow.deletions !== undefined && matchesAny(getAtPath(event, follow.deletions.at), follow.deletions.are)
-      return [isDeletion ? { type: 'delete', key: buildKey(record, listing.mapping.key) } : listing.toChange(record)]
+      return [isDeletion ? { type: 'delete', key: buildKey(record, feed.mapping.key) } : feed.toChange(record)]
     },
   })
 }
@@ -252,52 +248,52 @@ interface LinkedPage extends RecordsPage {
   readonly next: string | undefined
 }
 
+type LinkedPaging = NoPaging | TokenPaging | LinkPaging | RelayPaging
+
 /** Reads a page that contains the next token, or a link within the origin of the source. */
 async function readLinkedPage(
   listing: ListEndpoint,
-  page: NoPaging | TokenPaging | LinkPaging,
+  page: LinkedPaging,
   token: string | undefined,
-  query: Query,
+  query: Parameters,
   context: SyncContext,
 ): Promise<LinkedPage> {
   const options = token === undefined ? {} : { cursorRefusals: CURSOR_REJECTED_STATUSES }
-  if (page.kind === 'link' && token !== undefined) {
-    // The link holds the whole question.
-    const response = await listing.client.get(token, {}, context, options)
-    return toLinkedPage(listing, page, { response, records: extractRecords(response, listing) }, context)
-  }
-  const size = page.kind === 'none' ? undefined : page.size
-  const read = await readPage(
-    listing,
-    { ...query, ...buildSizeQuery(size), ...(page.kind === 'token' && { [page.parameter]: token }) },
-    context,
-    options,
-  )
-  return toLinkedPage(listing, page, read, context)
-}
-
-function toLinkedPage(
-  listing: ListEndpoint,
-  page: NoPaging | TokenPaging | LinkPaging,
-  read: RecordsPage,
-  context: SyncContext,
-): LinkedPage {
-  const { response, records } = read
+  // A link holds the whole question.
+  const read =
+    page.kind === 'link' && token !== undefined
+      ? await requestRecords(listing, context, options, (all) => listing.client.get(token, {}, context, all))
+      : await readPage(listing, { ...query, ...buildTokenQuery(page, token) }, context, options, page.kind === 'relay')
   return {
     ...read,
-    changes: records.map((record) => listing.toChange(record)),
-    next: findNextToken(listing, page, read, response, context),
+    changes: read.records.map((record) => listing.toChange(record)),
+    next: read.isIgnored ? undefined : findNextToken(listing, page, read, context),
+  }
+}
+
+function buildTokenQuery(page: LinkedPaging, token: string | undefined): Parameters {
+  switch (page.kind) {
+    case 'none':
+      return {}
+    case 'link':
+      return buildSizeQuery(page.size)
+    case 'token':
+      return { ...buildSizeQuery(page.size), [page.parameter]: token }
+    case 'relay':
+      return { ...buildSizeQuery(page.size), [page.parameter ?? RELAY_PARAMETER]: token }
+    default:
+      throw page satisfies never
   }
 }
 
 function findNextToken(
   listing: ListEndpoint,
-  page: NoPaging | TokenPaging | LinkPaging,
-  { records }: RecordsPage,
-  response: HttpResponse,
+  page: LinkedPaging,
+  { records, response }: RecordsPage,
   context: SyncContext,
 ): string | undefined {
   if (page.kind === 'none') return undefined
+  if (page.kind === 'relay') return findEndCursor(listing, response)
   if (page.kind === 'link') {
     const link =
       page.next === undefined ? parseNextLink(response.headers) : (getAtPath(response.body, page.next) ?? null)
@@ -306,11 +302,11 @@ function findNextToken(
       throw new SyncError('SOURCE_INVALID', `Stream "${listing.name}": the link to the next page is not a string.`)
     return listing.client.resolveLink(link, response, context)
   }
-  if (page.more !== undefined && !readHasMore(response, page.more)) return undefined
-  const isLast = typeof page.next === 'object' && 'last' in page.next
-  const value = isLast
-    ? getAtPath(records.at(-1), (page.next as { last: FieldPath }).last)
-    : getAtPath(response.body, page.next as FieldPath)
+  if (page.more !== undefined && !readBoolean(response, page.more)) return undefined
+  const value =
+    typeof page.next === 'object' && 'last' in page.next
+      ? getAtPath(records.at(-1), page.next.last)
+      : getAtPath(response.body, page.next)
   if (value === undefined || value === null || value === '') {
     // If the source reports more pages, a missing token is not the end.
     if (page.more !== undefined)
@@ -325,33 +321,37 @@ function findNextToken(
   return String(value)
 }
 
-interface RecordsPage {
-  readonly response: HttpResponse
-  readonly records: readonly JsonValue[]
+function findEndCursor({ name, recordsPath }: ListEndpoint, { body }: HttpResponse): string | undefined {
+  const connection = getAtPath(body, recordsPath)
+  const pageInfo = isObject(connection) ? connection['pageInfo'] : undefined
+  if (!isObject(pageInfo))
+    throw new SyncError(
+      'SOURCE_INVALID',
+      `Stream "${name}": the connection at \`${String(recordsPath)}\` has no \`pageInfo\`.`,
+    )
+  const { hasNextPage, endCursor } = parsePageInfo(pageInfo)
+  if (!hasNextPage) return undefined
+  if (endCursor === null || endCursor === '')
+    throw new SyncError('SOURCE_INVALID', `Stream "${name}": the response reports more pages but has no \`endCursor\`.`)
+  return endCursor
 }
 
 async function readPage(
   listing: ListEndpoint,
-  query: Query,
+  parameters: Parameters,
   context: SyncContext,
   options: RequestOptions = {},
+  isConnection = false,
 ): Promise<RecordsPage> {
-  const response = await listing.client.get(listing.path, { ...listing.query, ...query }, context, options)
-  return { response, records: extractRecords(response, listing) }
+  const sent = { ...listing.fixed, ...parameters }
+  return requestRecords(listing, context, options, (all) => listing.send(sent, context, all), isConnection)
 }
 
-/** A response without the list is an error, not an empty list: a sweep would delete every row. */
-function extractRecords({ body }: HttpResponse, { recordsPath: records, name }: ListEndpoint): readonly JsonValue[] {
-  const list = getAtPath(body, records)
-  if (!Array.isArray(list))
-    throw new SyncError(
-      'SOURCE_INVALID',
-      `Stream "${name}": the response has no list ${records.length === 0 ? 'of records' : `at \`${String(records)}\``}.`,
-    )
-  return list
+function readHasMore({ response, isIgnored }: RecordsPage, path: FieldPath): boolean {
+  return !isIgnored && readBoolean(response, path)
 }
 
-function readHasMore({ body }: HttpResponse, path: FieldPath): boolean {
+function readBoolean({ body }: HttpResponse, path: FieldPath): boolean {
   const more = getAtPath(body, path)
   if (typeof more !== 'boolean')
     throw new SyncError(
@@ -361,24 +361,25 @@ function readHasMore({ body }: HttpResponse, path: FieldPath): boolean {
   return more
 }
 
-function readCount({ body }: HttpResponse, path: FieldPath | undefined): number | undefined {
-  if (path === undefined) return undefined
-  const count = Number(getAtPath(body, path) ?? Number.NaN)
+function readCount({ response, isIgnored }: RecordsPage, path: FieldPath | undefined): number | undefined {
+  if (path === undefined || isIgnored) return undefined
+  const count = Number(getAtPath(response.body, path) ?? Number.NaN)
   if (!Number.isSafeInteger(count) || count < 0)
     throw new SyncError('SOURCE_INVALID', `The response has no count at \`${String(path)}\`.`)
   return count
 }
 
-function buildSizeQuery(size: PageSizeParameter | undefined): Query {
+function buildSizeQuery(size: PageSizeParameter | undefined): Parameters {
   return size === undefined ? {} : { [size.parameter]: size.value }
 }
 
+/** The bound is rounded up: the rows after it are read again, and none before it is missed. */
 function buildUntilQuery(
   parameter: string | undefined,
   until: string | undefined,
   time: TimeFormat | undefined,
-): Query {
-  return parameter === undefined || until === undefined ? {} : { [parameter]: formatTime(until, time) }
+): Parameters {
+  return parameter === undefined || until === undefined ? {} : { [parameter]: formatTimeAfter(until, time) }
 }
 
 function requireUpdatedAt({ name, mapping }: ListEndpoint): FieldPath {

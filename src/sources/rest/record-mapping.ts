@@ -1,8 +1,12 @@
-import type { Change, JsonObject, JsonValue } from '../../contract/index.ts'
+import { SyncError, type Change, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { parseDurationMs } from '../../values/duration.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
 
-/** The time format of a source: RFC 3339, or milliseconds or seconds since 1970. */
-export type TimeFormat = 'iso' | 'ms' | 's'
+/** The time format of a source: RFC 3339, milliseconds or seconds since 1970, or a date in UTC such as 2026-01-31. */
+export type TimeFormat = 'iso' | 'ms' | 's' | 'date'
+
+/** The granularity of each format. */
+export const TIME_UNITS_MS = { iso: 1, ms: 1, s: 1_000, date: 86_400_000 } as const satisfies Record<TimeFormat, number>
 
 export interface RecordMapping {
   /** One field, or the paths of a composite key. */
@@ -47,6 +51,8 @@ export function readInstant(record: JsonValue, path: FieldPath, format: TimeForm
   const value = getAtPath(record, path)
   if (value === undefined || value === null) return undefined
   if (format === 'iso') return typeof value === 'string' ? value : INVALID_TIME
+  if (format === 'date')
+    return typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00:00Z` : INVALID_TIME
   const ms = Number(value) * (format === 's' ? 1_000 : 1)
   return value !== '' && Math.abs(ms) <= DATE_MS_MAX ? new Date(ms).toISOString() : INVALID_TIME
 }
@@ -57,8 +63,32 @@ const INVALID_TIME = 'not a time'
 /** The largest time value of a Date. */
 const DATE_MS_MAX = 8.64e15
 
-/** Formats a time for a query parameter. Rounds down, never up. */
+/** Formats a time for a parameter. Rounds down, never up. */
 export function formatTime(instant: string, format: TimeFormat = 'iso'): string | number {
   if (format === 'iso') return instant
-  return format === 'ms' ? Date.parse(instant) : Math.floor(Date.parse(instant) / 1_000)
+  const ms = Date.parse(instant)
+  if (format === 'date') return new Date(ms).toISOString().slice(0, 10)
+  return format === 'ms' ? ms : Math.floor(ms / 1_000)
+}
+
+/**
+ * Formats an upper bound. In a coarse format it is the next unit, so that a bound includes the instant whether the source
+ * reads it as inclusive or not.
+ */
+export function formatTimeAfter(instant: string, format: TimeFormat = 'iso'): string | number {
+  const unitMs = TIME_UNITS_MS[format]
+  return unitMs === 1
+    ? formatTime(instant, format)
+    : formatTime(new Date(Date.parse(instant) + unitMs).toISOString(), format)
+}
+
+/** The milliseconds of a duration such as `P30D`. */
+export function requireStep(stream: string, step: string): number {
+  const ms = parseDurationMs(step)
+  if (ms === null || ms < 1_000)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${stream}": \`step\` is ${JSON.stringify(step)}. Write a duration of at least a second, such as P30D or PT6H.`,
+    )
+  return ms
 }

@@ -1,18 +1,26 @@
-import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
 import { streams } from '../../strategies/streams.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
-import { encodePathSegment } from '../kit/origin.ts'
+import { omitUndefined } from '../kit/omit-undefined.ts'
 import { getAtPath } from './field-path.ts'
-import { createChangesReader, createListReader, type ListEndpoint } from './read-stream.ts'
+import { withScopeOfAnswers } from './incomplete-listing.ts'
+import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
+import { createChangesReader, createListReader } from './read-stream.ts'
+import { listPartitionParameters, planPartitions, readPartitions, type PartitionPlan } from './partitions.ts'
+import { filterChanges, filterListing, matchesFilters } from './record-filter.ts'
 import { toChange, toDelete } from './record-mapping.ts'
-import type { DeletesStream, RestStream } from './stream.ts'
+import { listPlaceholders } from './request-template.ts'
+import { createFormat } from './response-format.ts'
+import type { ChangesPaging, DeletesStream, EventPaging, PartitionRule, RestStream } from './stream.ts'
 import { findUnknownField } from './stream-schema.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
+export { session, type SessionOptions } from '../kit/session-auth.ts'
 export type { TokenStore } from '../kit/token-store.ts'
 export type { HttpLimits, Query } from '../kit/http-client.ts'
 export type { ResponseClassifier, ResponseClass } from '../kit/classify-response.ts'
@@ -23,18 +31,38 @@ export type {
   DeletesStream,
   EventPaging,
   ChangesPaging,
+  ExportDownload,
+  ExportPaging,
+  ExportPoll,
   KeysetPaging,
   LinkPaging,
   ListPaging,
+  ListPartitions,
   OffsetPaging,
   PageNumberPaging,
   PageSizeParameter,
+  ParentPartitions,
+  PartitionRule,
+  RelayPaging,
   RestStream,
   TimestampPaging,
   TokenPaging,
   NoPaging,
   WindowPaging,
+  WindowPartitions,
 } from './stream.ts'
+export type { ErrorRule, WaitRule } from './error-rules.ts'
+export type { RecordFilter } from './record-filter.ts'
+export type {
+  FormBody,
+  GraphqlQuery,
+  JsonBody,
+  ParameterValue,
+  RequestBody,
+  RequestTemplate,
+  TextTemplate,
+} from './request-template.ts'
+export type { CsvRule, DecodeRule } from './response-format.ts'
 
 /** The API and its streams. See `RestStream`. */
 export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
@@ -111,25 +139,29 @@ export function rest<const Streams extends readonly RestStream[]>(options: RestO
   const duplicate = names.find((name, index) => names.indexOf(name) !== index)
   if (duplicate !== undefined)
     throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
-  return Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, client)])) as RestSource<Streams>
+  return Object.fromEntries(
+    streams.map((stream) => [stream.name, createStream(stream, { client, streams })]),
+  ) as RestSource<Streams>
+}
+
+interface Api {
+  readonly client: HttpClient
+  readonly streams: readonly RestStream[]
 }
 
 const DEFAULT_LAG_MS = 30_000
 
-function createStream(stream: RestStream, client: HttpClient): ListedStream | TrackedStream {
+function createStream(stream: RestStream, api: Api): ListedStream | TrackedStream {
   checkStream(stream)
-  const { name, path, query = {}, records = '', lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
-  const listing: ListEndpoint = {
-    client,
-    name,
-    path,
-    query,
-    recordsPath: records,
-    mapping: stream,
+  const { client } = api
+  const { name, lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
+  const listing = createStreamEndpoint(stream, client)
+  const plan = createPlan(stream, api)
+  const list = finishListing(
+    readAll(stream, listing, plan, (part) => createListReader(part, page)),
+    stream,
     lagMs,
-    toChange: (record) => toChange(record, stream),
-  }
-  const list = withLaggedTidemark(createListReader(listing, page), lagMs)
+  )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
   if (follow === undefined || deletes === 'sweep')
@@ -142,16 +174,114 @@ function createStream(stream: RestStream, client: HttpClient): ListedStream | Tr
     )
   }
   const backfill = Object.assign(list, { lagMs, ...lookup })
-  const delta = limitRetention(createChangesReader(listing, follow), stream.retentionMs, lagMs)
+  const changes =
+    plan?.isFollowed === true
+      ? withoutAnchor(
+          readAll(stream, listing, plan, (part) => createChangesReader(part, follow), globalStateOf(follow)),
+        )
+      : createChangesReader(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing, follow)
+  const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
-    createChangesReader(toDeletesEndpoint(listing, deletes), deletes.follow),
+    createChangesReader(createDeletesEndpoint(stream, deletes, client), deletes.follow),
     deletes.retentionMs,
     lagMs,
   )
   const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
+}
+
+function createPlan(stream: RestStream, { client, streams }: Api): PartitionPlan | undefined {
+  const { name, partitions: rule, follow, time } = stream
+  if (rule === undefined) return undefined
+  const plan = planPartitions({
+    stream: name,
+    rule,
+    time,
+    placeholders: listPlaceholders(stream),
+    included: Object.values(includeOf(rule)),
+    readParent: (parent) => createParentReader(findParent(stream, parent, streams), client),
+  })
+  if (plan.isFollowed && follow?.kind === 'events')
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}": an event log has no partitions. Follow each partition by time, or leave out \`partitions\`.`,
+    )
+  return plan
+}
+
+function findParent({ name }: RestStream, parent: string, streams: readonly RestStream[]): RestStream {
+  const found = streams.find((stream) => stream.name === parent)
+  if (found === undefined || found.name === name) {
+    const others = streams.map((stream) => stream.name).filter((other) => other !== name)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}" has an unknown parent "${parent}".${didYouMean(parent, others) || ` The other streams are ${others.join(', ')}.`}`,
+    )
+  }
+  if (found.partitions !== undefined)
+    throw new SyncError('SYNC_INVALID', `Stream "${name}": its parent "${parent}" has partitions itself.`)
+  return found
+}
+
+/** The complete list of the parents; those that the source marks as deleted have no children. */
+function createParentReader(parent: RestStream, client: HttpClient): Execute<any> {
+  checkStream(parent)
+  return filterListing(createListReader(createStreamEndpoint(parent, client), parent.page), parent.filter)
+}
+
+function readAll(
+  { lagMs = DEFAULT_LAG_MS, partitions: rule }: RestStream,
+  listing: ListEndpoint,
+  plan: PartitionPlan | undefined,
+  createReader: (listing: ListEndpoint) => Execute<any>,
+  globalState?: (since: string) => JsonValue,
+): Execute<any> {
+  if (plan === undefined || rule === undefined) return createReader(listing)
+  return readPartitions({ plan, listing, lagMs, include: includeOf(rule), createReader, globalState })
+}
+
+function includeOf(rule: PartitionRule): Readonly<Record<string, string>> {
+  return 'include' in rule ? (rule.include ?? {}) : {}
+}
+
+/** The state with which changes are read from a time on. */
+function globalStateOf(follow: ChangesPaging): ((since: string) => JsonValue) | undefined {
+  if (follow.kind === 'window') return (since) => ({ since })
+  return follow.kind === 'timestamp' ? (cursor) => ({ cursor }) : undefined
+}
+
+/** A partition without a state is read from its beginning, so no change is missed without an anchor. */
+function withoutAnchor(execute: Execute<any>): AnchoredExecute<any> {
+  return Object.assign(execute, { anchor: () => Promise.resolve(undefined) })
+}
+
+function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
+  const list = withLaggedTidemark(filterListing(reader, stream.filter), lagMs)
+  const ignores = stream.errors?.some(({ action }) => action === 'ignore') === true
+  return ignores ? withScopeOfAnswers(list) : list
+}
+
+function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpoint {
+  const { name, page, follow, records = '', errors = [], lagMs = DEFAULT_LAG_MS } = stream
+  if (page.kind === 'export' && follow !== undefined && follow.kind !== 'events')
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}": its request creates an export job, so it cannot be followed by ${follow.kind}. Declare a second stream without \`export\`, or follow events.`,
+    )
+  return createEndpoint(client, {
+    name,
+    request: stream,
+    pagings: follow === undefined || follow.kind === 'events' ? [page] : [page, follow],
+    recordsPath: records,
+    format: createFormat(stream.decode),
+    errors,
+    mapping: stream,
+    lagMs,
+    toChange: (record) => toChange(record, stream),
+    fixed: listPartitionParameters(stream.partitions, listPlaceholders(stream)),
+  })
 }
 
 /** A change may become visible up to `lagMs` late, so the usable retention is shorter by `lagMs`. */
@@ -172,15 +302,28 @@ function createLookup(
   { path, record = '' }: NonNullable<RestStream['lookup']>,
   client: HttpClient,
 ): Lookup {
+  const { name, query, headers, page, follow, filter, errors = [] } = stream
+  // Placeholders of the list have no value here, so that the parameters with them are left out.
+  const request = { path, ...omitUndefined({ query, headers }) }
+  const pagings = [page, ...(follow === undefined ? [] : [follow])]
+  const endpoint = createEndpoint(client, {
+    name,
+    request,
+    pagings,
+    errors,
+    recordsPath: '',
+    lagMs: 0,
+    mapping: stream,
+    fixed: ['key', ...listPlaceholders({ path: '', ...omitUndefined({ query, headers }) })],
+    format: createFormat(stream.decode),
+    toChange: (found) => toChange(found, stream),
+  })
   return async (key, context) => {
-    const { status, body } = await client.get(
-      path.replaceAll('{key}', () => encodePathSegment(key)),
-      stream.query ?? {},
-      context,
-      { answers: [404, 410] },
+    const { response, isIgnored } = await requestAnswer(endpoint, { answers: [404, 410] }, (options) =>
+      endpoint.send({ key }, context, options),
     )
-    const found = status >= 400 ? undefined : getAtPath(body, record)
-    if (found === undefined || found === null) return null
+    const found = isIgnored || response.status >= 400 ? undefined : getAtPath(response.body, record)
+    if (found === undefined || found === null || !matchesFilters(found, filter ?? [])) return null
     const change = toChange(found, stream)
     return change.key === key ? change : null
   }
@@ -199,14 +342,30 @@ function checkStream(stream: Partial<RestStream>): void {
     )
 }
 
-function toDeletesEndpoint(listing: ListEndpoint, deletes: DeletesStream): ListEndpoint {
-  const { path, query = {}, records = '' } = deletes
-  return {
-    ...listing,
-    path,
-    query,
-    recordsPath: records,
+function createFeedEndpoint(stream: RestStream, follow: EventPaging, client: HttpClient): ListEndpoint {
+  return createEndpoint(client, {
+    name: stream.name,
+    request: { path: follow.path, query: follow.query ?? {} },
+    pagings: [follow],
+    recordsPath: follow.records ?? '',
+    format: undefined,
+    errors: stream.errors ?? [],
+    mapping: stream,
+    lagMs: stream.lagMs ?? DEFAULT_LAG_MS,
+    toChange: (record) => toChange(record, stream),
+  })
+}
+
+function createDeletesEndpoint(stream: RestStream, deletes: DeletesStream, client: HttpClient): ListEndpoint {
+  return createEndpoint(client, {
+    name: stream.name,
+    request: deletes,
+    pagings: [deletes.follow],
+    recordsPath: deletes.records ?? '',
+    format: createFormat(stream.decode),
+    errors: stream.errors ?? [],
     mapping: deletes,
+    lagMs: stream.lagMs ?? DEFAULT_LAG_MS,
     toChange: (record) => toDelete(record, deletes),
-  }
+  })
 }

@@ -1,16 +1,27 @@
+import type { ErrorRule, WaitRule } from './error-rules.ts'
+import type { RecordFilter } from './record-filter.ts'
+import type { FormBody, GraphqlQuery, JsonBody, RequestTemplate, TextTemplate } from './request-template.ts'
+import type { CsvRule } from './response-format.ts'
 import type {
   DeletesStream,
   EventPaging,
+  ExportDownload,
+  ExportPaging,
+  ExportPoll,
   KeysetPaging,
   LinkPaging,
+  ListPartitions,
   OffsetPaging,
   PageNumberPaging,
   PageSizeParameter,
+  ParentPartitions,
+  RelayPaging,
   RestStream,
   TimestampPaging,
   TokenPaging,
   NoPaging,
   WindowPaging,
+  WindowPartitions,
 } from './stream.ts'
 
 /** The subset of JSON Schema that validates a stream written in a manifest. */
@@ -30,8 +41,17 @@ function createObjectSchema<T>(
 
 const TEXT = { type: 'string', minLength: 1 }
 const FIELD_PATH = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] }
-const QUERY = { type: 'object' }
-const TIME = { enum: ['iso', 'ms', 's'] }
+const SCALAR_TYPES = ['string', 'number', 'boolean']
+const QUERY = {
+  type: 'object',
+  additionalProperties: {
+    anyOf: [{ type: [...SCALAR_TYPES, 'null'] }, { type: 'array', items: { type: [...SCALAR_TYPES, 'null'] } }],
+  },
+}
+const TIME = { enum: ['iso', 'ms', 's', 'date'] }
+const TEXTS = { type: 'array', items: { type: 'string' } }
+const VALUES = { type: 'array', items: { type: [...SCALAR_TYPES, 'null'] }, minItems: 1 }
+const STATUSES = { type: 'array', items: { type: 'integer', minimum: 100, maximum: 599 }, minItems: 1 }
 const MILLISECONDS = { type: 'number', minimum: 0 }
 const KEY = { anyOf: [TEXT, { type: 'array', items: FIELD_PATH, minItems: 1 }] }
 const SIZE = createObjectSchema<PageSizeParameter>({ parameter: TEXT, value: { type: 'integer', minimum: 1 } }, [
@@ -42,6 +62,27 @@ const VALUE_MATCH = createObjectSchema<{ at: string; are: string[] }>(
   { at: FIELD_PATH, are: { type: 'array', items: { type: 'string' } } },
   ['at', 'are'],
 )
+
+const BODY = {
+  type: 'object',
+  // One schema with all fields, so that an unknown one is found by name; exactly one of the three forms is needed.
+  ...createObjectSchema<JsonBody & FormBody & TextTemplate>({
+    json: {},
+    form: { type: 'object', additionalProperties: { type: SCALAR_TYPES } },
+    text: TEXT,
+    type: TEXT,
+  }),
+  oneOf: [{ required: ['json'] }, { required: ['form'] }, { required: ['text'] }],
+}
+const REQUEST: SchemaProperties<RequestTemplate> = {
+  path: { type: 'string' },
+  method: { enum: ['GET', 'POST'] },
+  query: QUERY,
+  headers: { type: 'object', additionalProperties: { type: 'string' } },
+  body: BODY,
+  graphql: createObjectSchema<GraphqlQuery>({ query: TEXT, variables: { type: 'object' } }, ['query']),
+  defaults: { type: 'object', additionalProperties: { type: SCALAR_TYPES } },
+}
 
 const PAGING_SCHEMAS = {
   none: createObjectSchema<NoPaging>({ kind: {} }),
@@ -95,6 +136,35 @@ const PAGING_SCHEMAS = {
     },
     ['since', 'size'],
   ),
+  relay: createObjectSchema<RelayPaging>({ kind: {}, parameter: TEXT, size: SIZE }),
+  export: createObjectSchema<ExportPaging>(
+    {
+      kind: {},
+      job: FIELD_PATH,
+      poll: createObjectSchema<ExportPoll>(
+        {
+          path: TEXT,
+          status: FIELD_PATH,
+          done: TEXTS,
+          failed: TEXTS,
+          total: FIELD_PATH,
+          everyMs: MILLISECONDS,
+          maxMs: MILLISECONDS,
+        },
+        ['path', 'status', 'done'],
+      ),
+      download: createObjectSchema<ExportDownload>({
+        path: TEXT,
+        urls: FIELD_PATH,
+        baseUrl: TEXT,
+        next: createObjectSchema<{ header: string; parameter: string }>({ header: TEXT, parameter: TEXT }, [
+          'header',
+          'parameter',
+        ]),
+      }),
+    },
+    ['job', 'poll', 'download'],
+  ),
 }
 
 function createKindSchema<Kind extends string>(kinds: Readonly<Record<Kind, JsonSchema>>): JsonSchema {
@@ -110,14 +180,15 @@ function createKindSchema<Kind extends string>(kinds: Readonly<Record<Kind, Json
   }
 }
 
-const { none, token, link, keyset, timestamp } = PAGING_SCHEMAS
+const { none, token, link, keyset, timestamp, relay } = PAGING_SCHEMAS
 const window = createObjectSchema<WindowPaging>(
   {
     kind: {},
     since: TEXT,
     until: TEXT,
-    page: createKindSchema({ none, token, link }),
+    page: createKindSchema({ none, token, link, relay }),
     overlapMs: MILLISECONDS,
+    step: TEXT,
   },
   ['since', 'page'],
 )
@@ -142,10 +213,21 @@ const events = createObjectSchema<EventPaging>(
   ['path', 'id', 'at', 'after', 'order', 'more', 'newest', 'record'],
 )
 
+const ERROR_RULE = createObjectSchema<ErrorRule>(
+  {
+    status: STATUSES,
+    at: FIELD_PATH,
+    are: VALUES,
+    text: TEXT,
+    action: { enum: ['ignore', 'retry', 'rate-limited', 'unauthorized', 'fail'] },
+    wait: createObjectSchema<WaitRule>({ header: TEXT, at: FIELD_PATH, unit: { enum: ['s', 'ms', 'time'] } }),
+  },
+  ['action'],
+)
+
 const deleted = createObjectSchema<DeletesStream>(
   {
-    path: TEXT,
-    query: QUERY,
+    ...REQUEST,
     records: FIELD_PATH,
     key: KEY,
     updatedAt: FIELD_PATH,
@@ -162,9 +244,30 @@ export const REST_STREAM_SCHEMA = createObjectSchema<RestStream>(
     name: TEXT,
     key: KEY,
     updatedAt: FIELD_PATH,
-    path: TEXT,
-    query: QUERY,
+    ...REQUEST,
     records: FIELD_PATH,
+    decode: {
+      anyOf: [
+        { type: 'string', enum: ['json', 'ndjson', 'csv', 'xml'] },
+        createObjectSchema<CsvRule>({ kind: { const: 'csv' }, delimiter: TEXT, columns: TEXTS }, ['kind']),
+      ],
+    },
+    filter: {
+      type: 'array',
+      items: createObjectSchema<RecordFilter>({ at: FIELD_PATH, are: VALUES, not: VALUES }, ['at']),
+    },
+    errors: { type: 'array', items: ERROR_RULE },
+    partitions: createObjectSchema<ParentPartitions & ListPartitions & WindowPartitions>({
+      parent: TEXT,
+      values: { type: 'array', items: TEXT, minItems: 1, uniqueItems: true },
+      include: { type: 'object', additionalProperties: TEXT },
+      concurrency: { type: 'integer', minimum: 1, maximum: 32 },
+      since: TEXT,
+      until: TEXT,
+      from: TEXT,
+      step: TEXT,
+      time: TIME,
+    }),
     time: TIME,
     deleted: FIELD_PATH,
     lagMs: MILLISECONDS,
@@ -183,19 +286,17 @@ export function findUnknownField(
   value: unknown,
   schema: JsonSchema = REST_STREAM_SCHEMA,
   path = '',
-): { readonly field: string; readonly known: readonly string[] } | null {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+): UnknownField | null {
+  if (typeof value !== 'object' || value === null) return null
   const {
     properties = {},
     additionalProperties,
     allOf = [],
+    anyOf = [],
+    items = {},
     else: otherwise,
-  } = schema as {
-    properties?: Readonly<Record<string, JsonSchema>>
-    additionalProperties?: boolean
-    allOf?: readonly KindCondition[]
-    else?: JsonSchema
-  }
+  } = schema as NestedSchema
+  if (Array.isArray(value)) return findFirst(value, (item, index) => findUnknownField(item, items, `${path}${index}.`))
   if (otherwise !== undefined) return findUnknownField(value, otherwise, path)
   for (const [name, fieldValue] of Object.entries(value)) {
     if (additionalProperties === false && !Object.hasOwn(properties, name))
@@ -204,7 +305,30 @@ export function findUnknownField(
     if (found !== null) return found
   }
   const kind = allOf.find((part) => part.if.properties.kind.const === (value as { kind?: unknown }).kind)
-  return kind === undefined ? null : findUnknownField(value, kind.then, path)
+  const schemas = [...(kind === undefined ? [] : [kind.then]), ...anyOf.filter(({ type }) => type === 'object')]
+  return findFirst(schemas, (part) => findUnknownField(value, part, path))
+}
+
+export interface UnknownField {
+  readonly field: string
+  readonly known: readonly string[]
+}
+
+function findFirst<T>(items: readonly T[], find: (item: T, index: number) => UnknownField | null): UnknownField | null {
+  for (const [index, item] of items.entries()) {
+    const found = find(item, index)
+    if (found !== null) return found
+  }
+  return null
+}
+
+interface NestedSchema {
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly additionalProperties?: boolean
+  readonly allOf?: readonly KindCondition[]
+  readonly anyOf?: readonly JsonSchema[]
+  readonly items?: JsonSchema
+  readonly else?: JsonSchema
 }
 
 interface KindCondition {

@@ -3,7 +3,7 @@ import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../../strategies/kit/horizon.ts'
 import { formatIso } from '../../strategies/kit/instants.ts'
 import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
-import { canonicalizeInstant } from '../../values/instant.ts'
+import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 
 export interface TimeWindowOptions {
@@ -15,6 +15,10 @@ export interface TimeWindowOptions {
   lagMs: number
   /** The overlap between a window and the previous one. */
   overlapMs?: number
+  /** The longest window that the source accepts; needs an upper bound. */
+  stepMs?: number
+  /** The start of the first window. The default is the beginning of the data. */
+  start?: string
 }
 
 export interface TimeWindowPage extends ServerClock {
@@ -41,33 +45,47 @@ const OVERLAP_MS = 1_000
  * first page, and the next window starts there. A row after the end is landed and read again.
  *
  * A window without changes does not advance: a wrong empty response would skip changes. The next cycle reads from the same time,
- * which is one request while nothing changes. An empty page that ends a window is requested twice.
+ * which is one request while nothing changes. An empty page that ends a window is requested twice. With `stepMs` a cycle reads
+ * several windows; one that is empty in both answers is passed.
  */
 export function timeWindow({
   read,
   lagMs,
   overlapMs = OVERLAP_MS,
+  stepMs = Number.POSITIVE_INFINITY,
+  start,
 }: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
   requireNumber('window', 'overlapMs', overlapMs, 0)
+  // A step that is not longer than the overlap would never end.
+  requireNumber('window', 'step', stepMs, overlapMs + 1)
 
   const execute: Execute<TimeWindowState> = async (state, context) => {
     requireMode('window', 'incremental', context, 'the changes since a time are not the complete list')
     const pinnedMs = pinHorizon('window', context.cycle, lagMs, state?.untilMs)
-    const since = readSince(state)
+    const since = readSince(state) ?? start
+    const stepEndMs = since === undefined ? pinnedMs : Math.min(pinnedMs, toMs(since) + stepMs)
     const { answer, tookMs } = await measureRequest(context, () =>
-      read({ since, until: formatIso(pinnedMs), token: state?.token }, context),
+      read({ since, until: formatIso(stepEndMs), token: state?.token }, context),
     )
     const untilMs = lowerHorizon(pinnedMs, lagMs, answer, tookMs)
     const changes = [...answer.changes]
+    const isStep = stepEndMs < untilMs
     const isFound = state?.isFound === true || changes.length > 0
     const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
     if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
-    if (isFound && changes.length === 0 && state?.isEmpty !== true)
+    if ((isFound || isStep) && changes.length === 0 && state?.isEmpty !== true)
       return {
         changes,
         hasMore: true,
         nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), isEmpty: true },
+      }
+    if (isStep)
+      return {
+        changes,
+        hasMore: true,
+        tidemark: formatIso(stepEndMs),
+        nextState: { since: formatIso(stepEndMs - overlapMs), untilMs },
       }
     // A cursor from a clock that was ahead moves back, so that no window is skipped.
     const end = formatIso(untilMs - overlapMs)
@@ -89,6 +107,10 @@ export function timeWindow({
       return { since: formatIso(lowerHorizon(untilMs, lagMs, answer, tookMs) - overlapMs) }
     },
   })
+}
+
+function toMs(instant: string): number {
+  return instantToMs(required(canonicalizeInstant(instant), 'The instant'))
 }
 
 function isLater(instant: string, other: string): boolean {
