@@ -1,5 +1,5 @@
 import { SyncError, type Execute, type TimeRange } from '../../contract/index.ts'
-import { canonicalizeInstant } from '../../values/instant.ts'
+import { parseInstantOrDate } from '../../values/instant.ts'
 
 /** A start date in a manifest: `since`. Parse it with `parseSince`. */
 export const SINCE_SCHEMA = {
@@ -17,11 +17,6 @@ export function parseSince(since: string | undefined): string | undefined {
     'SYNC_INVALID',
     `\`since\` is ${JSON.stringify(since)}. Write a date such as 2024-01-31, or a time such as 2024-01-31T08:00:00Z.`,
   )
-}
-
-/** A time with its zone, or a date, as a canonical instant; null for any other text. */
-export function parseInstantOrDate(text: string): string | null {
-  return canonicalizeInstant(text) ?? canonicalizeInstant(`${text}T00:00:00Z`)
 }
 
 /**
