@@ -45,6 +45,11 @@ export function toRangeName(sync: string): string {
   return `${sync}${RANGE_SUFFIX}`
 }
 
+/** The sync of a range read. */
+export function toSyncName(range: string): string {
+  return range.slice(0, -RANGE_SUFFIX.length)
+}
+
 export function isRangeName(sync: string): boolean {
   return sync.endsWith(RANGE_SUFFIX)
 }

@@ -2,8 +2,11 @@ import { Command, Option } from 'commander'
 import type { Pause, SchemaDrift, Store, Webhook } from '../../contract/index.ts'
 import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
 import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
+import { isRangeName } from '../../engine/range-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
+import type { DueTime } from '../../runner/due.ts'
 import type { Health } from '../../runner/health.ts'
+import { isShown } from '../../runner/status.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
 import { hasTenantData } from '../../runner/watch-tenants.ts'
 import { computeWebhookState, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
@@ -173,7 +176,8 @@ async function readStatusView(target: Target | WorkerTarget): Promise<StatusView
 }
 
 async function readStatusViewFrom(store: Store | null, target: Target | WorkerTarget): Promise<StatusView> {
-  const { now, syncs } = await readSyncStatus(store, await listSyncs(store, target))
+  const { now, syncs: known } = await readSyncStatus(store, await listSyncs(store, target))
+  const syncs = known.filter(isShown)
   const pauses = await readPauses(store, [...new Set(syncs.map(({ worker }) => worker))])
   return {
     now,
@@ -257,6 +261,7 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     declared: declared !== null,
     mode: declared?.mode ?? last?.mode ?? null,
     schedule: declared === null ? null : declared.schedule,
+    ...(declared?.after !== undefined && { after: declared.after }),
     databases: declared?.databases ?? [],
     tidemark: redactTidemark(checkpoint.tidemark, reveal),
     lagMs,
@@ -287,7 +292,7 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     lastSuccessAt: isoTime(checkpoint.lastSuccessAt),
     backfillNeeded:
       backfillNeeded === null ? null : { since: isoTime(backfillNeeded.since), reason: backfillNeeded.reason },
-    next: due === null ? null : due.kind === 'at' ? { at: isoTime(due.at), why: due.why } : { at: null, why: due.why },
+    next: due === null ? null : toNextDocument(due),
     triggeredAt: isoTime(checkpoint.triggeredAt),
     failures: checkpoint.failures,
     retryAt: isoTime(checkpoint.retryAt),
@@ -317,6 +322,11 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
   }
 }
 
+function toNextDocument(due: DueTime): object {
+  if (due.kind === 'at') return { at: isoTime(due.at), why: due.why }
+  return { at: null, why: due.why, ...(due.why === 'after' && { waitingFor: due.waitingFor }) }
+}
+
 // ── Text output ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function formatSyncTable(
@@ -336,8 +346,8 @@ function formatSyncTable(
     SYNC: ({ worker, sync }) => (options.all ? `${worker}/${sync}` : sync),
     HEALTH: ({ health }) => paint[health](health),
     MODE: ({ declared, lastCycle: last }) => declared?.mode ?? last?.mode ?? '-',
-    SCHEDULE: ({ declared }) =>
-      declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule),
+    SCHEDULE: ({ sync, declared }) =>
+      declared === null ? describeUndeclared(sync, options.all) : describeSchedule(declared.schedule),
     TIDEMARK: ({ checkpoint }) => {
       const tidemark = redactTidemark(checkpoint.tidemark, options.reveal) ?? '-'
       return options.columns === WATCH_COLUMNS ? shortenTidemark(tidemark, now) : tidemark
@@ -351,6 +361,11 @@ function formatSyncTable(
     options.columns.map((title) => colors.bold(title)),
     syncs.map((details) => options.columns.map((title) => cells[title](details))),
   )
+}
+
+function describeUndeclared(sync: string, all: boolean): string {
+  if (isRangeName(sync)) return 'range read'
+  return all ? '-' : 'not declared'
 }
 
 type StatusColumn = (typeof STATUS_COLUMNS)[number]
@@ -382,7 +397,7 @@ function formatLastCycle({ lastCycle: last, leaseHolder }: SyncStatusDetails, no
 function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): string {
   if (leaseHolder?.isGone === false) return 'now'
   if (due === null) return '-'
-  if (due.kind === 'never') return due.why
+  if (due.kind === 'never') return due.why === 'after' ? `waiting for ${due.waitingFor.join(', ')}` : due.why
   const when = due.at <= now ? 'due' : formatAgo(due.at, now)
   return due.why === 'schedule' ? when : `${when} (${due.why})`
 }

@@ -1,7 +1,9 @@
 import { dirname } from 'node:path'
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import type { SourceStream } from '../../sources/kit/define-source.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { Worker } from '../../worker/worker.ts'
+import { describeValue } from '../names.ts'
 import type { Environment } from '../settings.ts'
 import { CONNECTORS } from './connectors.ts'
 import { declareDestination } from './create-destination.ts'
@@ -32,6 +34,7 @@ export async function buildWorker(
     ),
   )
   if (selected.size === 0) throw text.error(['select'], '`select` matches none of the streams')
+  checkParentStreams(text, streams, selected)
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
     try {
@@ -51,6 +54,24 @@ export async function buildWorker(
     }
   }
   return worker
+}
+
+/** A parent may follow its child in the list, so it is looked up last. */
+function checkParentStreams(
+  text: ManifestDocument,
+  streams: readonly ManifestStream[],
+  selected: ReadonlySet<string>,
+): void {
+  for (const [index, { id, after = [] }] of streams.entries()) {
+    const unknown = selected.has(id) ? after.findIndex((parent) => !selected.has(parent)) : -1
+    if (unknown === -1) continue
+    const what = `${id}: \`after\` names ${describeValue(after[unknown])}, which is not a selected stream`
+    throw text.error(
+      ['streams', index, 'after', unknown],
+      `${what}.${didYouMean(String(after[unknown]), selected)}`,
+      'SYNC_UNKNOWN',
+    )
+  }
 }
 
 /** Reads and validates a manifest. Secrets stay names. */
@@ -75,6 +96,7 @@ function declareStream(
     backfill_schedule: backfillSchedule,
     mode,
     safety_window: safetyWindow,
+    after,
   }: ManifestStream,
   source: SourceStream,
 ): void {
@@ -95,7 +117,7 @@ function declareStream(
     ...kept,
     ...(deletes !== undefined && { deletes }),
   })
-  const shared = { database, ...(schedule !== undefined && { schedule }) }
+  const shared = { database, ...(schedule !== undefined && { schedule }), ...(after !== undefined && { after }) }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
 }
