@@ -84,7 +84,7 @@ describe('associations', () => {
       (body: any) => ({ ...body, results: body.results.map((one: object) => ({ ...one, from: { id: '1' } })) }),
     ],
     ['names an object twice', (body: any) => ({ ...body, results: [...body.results, body.results[0]] })],
-  ])('T7: a response that %s deletes nothing', async (_, spoiled) => {
+  ])('a response that %s deletes nothing', async (_, spoiled) => {
     await openPairs()
     associate(25)
     await stage.backfill()
@@ -96,7 +96,7 @@ describe('associations', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
-  test('T7: a full page of objects that claims to be the last is requested again', async () => {
+  test('a full page of objects that claims to be the last is requested again', async () => {
     await openPairs()
     associate(25)
     await stage.backfill()

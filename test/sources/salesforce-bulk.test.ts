@@ -159,7 +159,7 @@ describe('a backfill by a query job', () => {
   test.each([
     ['more', 1],
     ['fewer', -1],
-  ])('T7: results of a job that counts %s records delete nothing', async (_, difference) => {
+  ])('results of a job that counts %s records delete nothing', async (_, difference) => {
     const ids = fill(120)
     await stage.backfill()
     vendor.remove('Deal', ids[7]!)
@@ -174,7 +174,7 @@ describe('a backfill by a query job', () => {
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 1 } })
   })
 
-  test('T7: an end that is claimed too early is requested again', async () => {
+  test('an end that is claimed too early is requested again', async () => {
     fill(230)
     for (const nth of [1, 2, 4]) {
       let sets = 0
