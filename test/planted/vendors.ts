@@ -112,6 +112,18 @@ export const VENDOR_BUGS: readonly PlantedBug[] = [
       'hasMore: page.hasMore, nextState: next',
     ],
   ]),
+  ...inFile(
+    'src/sources/hubspot/object-types.ts',
+    ['test/sources/hubspot.test.ts'],
+    [
+      [
+        'contacts are searched by the wrong property',
+        "type === 'contacts' || type === '0-1' ? 'lastmodifieddate'",
+        "type === '0-1' ? 'lastmodifieddate'",
+      ],
+      ['an object of two words is a pair', 'to in STANDARD_PROPERTIES || isCustomType(to)', "to !== ''", HUBSPOT],
+    ],
+  ),
   ...inFile('src/sources/hubspot/archive-listing.ts', HUBSPOT, [
     [
       'a long archive is read as often as a short one',

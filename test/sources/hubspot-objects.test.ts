@@ -207,7 +207,7 @@ describe('start dates and ranges', () => {
     const later = fill(3)
     vendor.update('contacts', old[20] ?? '', { email: 'new@example.com' })
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 4 } })
-    expect(Object.keys(await stage.rows()).toSorted()).toEqual([old[20], ...later].toSorted())
+    expect(new Set(Object.keys(await stage.rows()))).toEqual(new Set([old[20], ...later]))
     vendor.update('contacts', old[3] ?? '', { email: 'newer@example.com' })
     await stage.delta()
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })

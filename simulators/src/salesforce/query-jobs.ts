@@ -16,7 +16,7 @@ export interface QueryJob {
   readonly doneAtMs: number
   /** Reads the rows as CSV lines by id, as the query sees them now. */
   readonly read: () => ReadonlyMap<string, string>
-  /** What the chunks that were read first have seen. */
+  /** The rows as the chunks that were read first show them. */
   readonly early: ReadonlyMap<string, string>
   /** Set when the job is complete. */
   lines: readonly string[] | null

@@ -8,7 +8,7 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'salesforce',
   title: 'Salesforce',
-  packages: ['csv-parse'],
+  packages: ['csv-parse', 'csv-parse/sync'],
   config: requireOneOf(
     objectSchema(
       {
