@@ -17,6 +17,7 @@ import { SQL_DESTINATION_BUGS } from './sql-destinations.ts'
 import { STORE_BUGS } from './stores.ts'
 import { STREAM_BUGS } from './streams.ts'
 import { TABLE_BUGS } from './tables.ts'
+import { VENDOR_BUGS } from './vendors.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -38,4 +39,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
+  ...VENDOR_BUGS,
 ]

@@ -366,11 +366,6 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
         "filter(modified, 'GT', String(fromMs))",
       ],
       [
-        'contacts are searched by the wrong property',
-        "type === 'contacts' || type === '0-1' ? 'lastmodifieddate'",
-        "type === '0-1' ? 'lastmodifieddate'",
-      ],
-      [
         'a search without a total is believed',
         "if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0) throw",
         "if (typeof total === 'number' && total < 0) throw",
@@ -393,7 +388,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     'src/sources/salesforce/source.ts',
     ['test/sources/salesforce.test.ts'],
     [
-      ['deleted rows are not read', "readBy('SystemModstamp', 'queryAll')", "readBy('SystemModstamp', 'query')"],
+      [
+        'deleted rows are not read',
+        "readBy('SystemModstamp', 'queryAll', [])",
+        "readBy('SystemModstamp', 'query', [])",
+      ],
       [
         'rows that share the last stamp are skipped',
         "(${stamp} > ${time} OR (${stamp} = ${time} AND Id > '${requireValidId(after.id)}'))",

@@ -12,7 +12,12 @@ async function open(options: ConstructorParameters<typeof SalesforceSimulator>[1
   stage = await VendorFixture.open((ports) => new SalesforceSimulator(ports, options))
   vendor = stage.vendor
   stage.track(
-    salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account'),
+    salesforce({
+      instanceUrl: 'https://example.my.salesforce.com',
+      accessToken: 'SF_TOKEN',
+      limit: 100,
+      bulk: false,
+    }).object('Account'),
   )
 }
 beforeEach(() => open())
@@ -188,7 +193,12 @@ describe('the backfill', () => {
 
   test('reads only the requested fields', async () => {
     stage.track(
-      salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account', {
+      salesforce({
+        instanceUrl: 'https://example.my.salesforce.com',
+        accessToken: 'SF_TOKEN',
+        limit: 100,
+        bulk: false,
+      }).object('Account', {
         fields: ['Name'],
       }),
     )

@@ -24,7 +24,7 @@ interface RunOverrides {
   /** Called before each request reaches the vendor, to change data or to throw. */
   readonly onRequest?: (request: number) => void
   readonly onProgress?: (progress: CycleProgress) => void
-  /** Replaces the body of a response. */
+  /** Replaces the body of a JSON response. */
   readonly spoil?: (body: any, url: URL, headers: Headers) => unknown
   readonly allowDeletes?: boolean
 }
@@ -193,6 +193,7 @@ async function corruptResponse(
   response: Response,
   spoil: (body: unknown, headers: Headers) => unknown,
 ): Promise<Response> {
+  if (response.headers.get('content-type')?.includes('json') !== true) return response
   const headers = new Headers(response.headers)
   headers.delete('content-length')
   return new Response(JSON.stringify(spoil(await response.json(), headers)), { status: response.status, headers })

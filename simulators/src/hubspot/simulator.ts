@@ -17,6 +17,8 @@ export interface HubspotOptions extends VendorOptions {
   readonly rateLimit?: RateLimit
   /** Search has a separate limit. Enforced only when given. */
   readonly searchRateLimit?: RateLimit
+  /** Associations of one object in a response. The documented limit is 500; tests of many pages lower it. */
+  readonly associationsMax?: number
 }
 
 /** The rate limits that HubSpot documents for an app. */
@@ -55,6 +57,7 @@ export class HubspotSimulator extends VendorSimulator {
   readonly #rateLimit: RateLimit
   readonly #window: RateWindow
   readonly #searchWindow: RateWindow
+  readonly #associationsMax: number
   #ids = 1_000n
 
   constructor(ports: SimulatorPorts, options: HubspotOptions = {}) {
@@ -63,6 +66,20 @@ export class HubspotSimulator extends VendorSimulator {
     this.#rateLimit = options.rateLimit ?? DOCUMENTED_LIMITS.rateLimit
     this.#window = new RateWindow(ports.clock, options.rateLimit)
     this.#searchWindow = new RateWindow(ports.clock, options.searchRateLimit)
+    this.#associationsMax = options.associationsMax ?? ASSOCIATIONS_MAX
+  }
+
+  /** Associates two objects, which gives a record of the type `<from>_<to>`; returns its id. */
+  associate(from: string, fromId: string, to: string, toId: string, label: string | null = null): string {
+    return this.create(`${from}_${to}`, { fromId, toId, label })
+  }
+
+  /** An association has the ids of its two objects. */
+  override create(type: string, fields: Fields = {}): string {
+    if (fields['fromId'] === undefined) return super.create(type, fields)
+    const id = `${String(fields['fromId'])}-${String(fields['toId'])}`
+    this.onWrite('created', this.records.insert(type, id, fields), undefined)
+    return id
   }
 
   /** Ids grow, with gaps and in length: 9998 is followed by 10003, so they must be compared as numbers. */
@@ -72,6 +89,7 @@ export class HubspotSimulator extends VendorSimulator {
   }
 
   protected render(version: RecordVersion): Fields {
+    if (version.fields['fromId'] !== undefined) return { id: version.id, ...renderAssociation(version) }
     return this.#renderSelected(version, undefined)
   }
 
@@ -112,35 +130,84 @@ export class HubspotSimulator extends VendorSimulator {
   }
 
   /** Only for the account's own types, which are named by the account's number and their name. */
-  #schemas(call: ApiCall): Response {
+  #schemas(wanted: string | undefined, call: ApiCall): Response {
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     const own = Object.entries(this.#types).filter(([type]) => !(type in DEFAULT_TYPES))
-    return this.#ok({
-      results: own.map(([type, properties], at) => ({
-        id: String(100 + at),
-        objectTypeId: `2-${100 + at}`,
-        fullyQualifiedName: type,
-        name: type.replace(/^p\d+_/, ''),
-        labels: { singular: type, plural: type },
-        metaType: 'PORTAL_SPECIFIC',
-        primaryDisplayProperty: properties[0] ?? null,
-        requiredProperties: [],
-        searchableProperties: [],
-        associations: [],
-        properties: properties.map((name) => ({
-          name,
-          label: name,
-          type: 'string',
-          fieldType: 'text',
-          groupName: 'own',
-          archived: false,
-        })),
-      })),
-    })
+    const schemas = own.map(([type, properties], at) => ({
+      id: String(100 + at),
+      objectTypeId: `2-${100 + at}`,
+      fullyQualifiedName: type,
+      name: type.replace(/^p\d+_/, ''),
+      labels: { singular: type, plural: type },
+      metaType: 'PORTAL_SPECIFIC',
+      primaryDisplayProperty: properties[0] ?? null,
+      requiredProperties: [],
+      searchableProperties: [],
+      associations: [],
+      properties: [
+        ...properties.map((name) => describeProperty(name, false)),
+        ...['createdate', 'hs_lastmodifieddate', 'hs_object_id'].map((name) => describeProperty(name, true)),
+      ],
+    }))
+    if (wanted === undefined) return this.#ok({ results: schemas })
+    const schema = schemas.find(({ fullyQualifiedName, objectTypeId }) =>
+      [fullyQualifiedName, objectTypeId].includes(wanted),
+    )
+    if (schema === undefined)
+      throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + wanted)
+    return this.#ok(schema)
+  }
+
+  /** Up to 1,000 objects of one type. An object without associations is an error of its own, not an empty result. */
+  #readAssociations(from: string, to: string, call: ApiCall): Response {
+    const { inputs } = parseBatch(call.body)
+    if (inputs.length === 0 || inputs.length > BATCH_MAX)
+      throw new HubspotError(400, 'VALIDATION_ERROR', `The batch must have 1 to ${BATCH_MAX} inputs`)
+    const results: Fields[] = []
+    const errors: Fields[] = []
+    for (const { id, after } of inputs) {
+      const page = this.#pageOfAssociations(from, id, to, after, this.#associationsMax)
+      if (page.to.length > 0) results.push({ from: { id }, ...page })
+      else errors.push(describeMissingAssociations(from, id, to))
+    }
+    const at = new Date(this.clock.now()).toISOString()
+    const body = { status: 'COMPLETE', results, startedAt: at, completedAt: at }
+    return errors.length === 0
+      ? this.#ok(body)
+      : jsonResponse({ ...body, numErrors: errors.length, errors }, 207, this.#limits())
+  }
+
+  #pageOfAssociations(
+    from: string,
+    fromId: string,
+    to: string,
+    after: string | undefined,
+    limit: number,
+  ): { readonly to: Fields[]; readonly paging?: Fields } {
+    const start = after === undefined ? '0' : Buffer.from(after, 'base64').toString()
+    if (!/^\d+$/.test(start)) throw new HubspotError(400, 'VALIDATION_ERROR', `Invalid paging cursor: ${String(after)}`)
+    const isLive = (type: string, id: unknown): boolean => this.records.find(type, String(id))?.deleted === false
+    const found = this.records
+      .sorted(`${from}_${to}`, ASSOCIATION_VIEW, fromId)
+      .filter(({ fields }) => isLive(from, fromId) && isLive(to, fields['toId']))
+    const rest = found.filter(({ fields }) => compareIds(String(fields['toId']), start) > 0)
+    const page = rest.slice(0, limit)
+    const last = String(page.at(-1)?.fields['toId'] ?? '')
+    return {
+      to: page.map((version) => {
+        const { toObjectId, associationTypes } = renderAssociation(version)
+        return { toObjectId, associationTypes }
+      }),
+      ...(rest.length > limit && { paging: { next: { after: Buffer.from(last).toString('base64'), link: '' } } }),
+    }
   }
 
   #route(call: ApiCall): Response {
-    if (/^\/crm\/v3\/schemas\/?$/.test(call.url.pathname)) return this.#schemas(call)
+    const schema = /^\/crm\/v3\/schemas(?:\/([\w-]+))?\/?$/.exec(call.url.pathname)
+    if (schema !== null) return this.#schemas(schema[1], call)
+    const batch = /^\/crm\/v4\/associations\/([\w-]+)\/([\w-]+)\/batch\/read\/?$/.exec(call.url.pathname)
+    const single = /^\/crm\/v4\/objects\/([\w-]+)\/(\d+)\/associations\/([\w-]+)\/?$/.exec(call.url.pathname)
+    if (batch !== null || single !== null) return this.#associations(batch, single, call)
     const match = /^\/crm\/v3\/objects\/([\w-]+)(?:\/([\w-]+))?\/?$/.exec(call.url.pathname)
     const type = match?.[1] ?? ''
     if (match === null || this.#types[type] === undefined)
@@ -160,6 +227,22 @@ export class HubspotSimulator extends VendorSimulator {
     if (!this.#window.take()) return this.rateLimited(undefined)
     if (call.request.method !== 'GET') throw new HubspotError(405, 'VALIDATION_ERROR', 'HTTP 405 Method Not Allowed')
     return match[2] === undefined ? this.#list(type, call) : this.#one(type, match[2], call)
+  }
+
+  #associations(batch: RegExpExecArray | null, single: RegExpExecArray | null, call: ApiCall): Response {
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    if (!this.#window.take()) return this.rateLimited(undefined)
+    const [from = '', to = ''] = batch === null ? [single?.[1], single?.[3]] : [batch[1], batch[2]]
+    for (const type of [from, to])
+      if (this.#types[type] === undefined)
+        throw new HubspotError(404, 'OBJECT_NOT_FOUND', 'Unable to infer object type from: ' + type)
+    if (call.request.method !== (batch === null ? 'GET' : 'POST'))
+      throw new HubspotError(405, 'VALIDATION_ERROR', 'HTTP 405 Method Not Allowed')
+    if (batch !== null) return this.#readAssociations(from, to, call)
+    const query = call.url.searchParams
+    const limit = Math.min(Number(query.get('limit') ?? ASSOCIATIONS_MAX), this.#associationsMax)
+    const page = this.#pageOfAssociations(from, single?.[2] ?? '', to, query.get('after') ?? undefined, limit)
+    return this.#ok({ results: page.to, ...(page.paging !== undefined && { paging: page.paging }) })
   }
 
   #list(type: string, call: ApiCall): Response {
@@ -293,6 +376,60 @@ export class HubspotSimulator extends VendorSimulator {
       'x-hubspot-ratelimit-remaining': String(Math.min(this.#rateLimit.requests, this.#window.remaining)),
     }
   }
+}
+
+const ASSOCIATIONS_MAX = 500
+const BATCH_MAX = 1_000
+const ASSOCIATION_VIEW: RecordView = {
+  reads: 'primary',
+  includes: ({ deleted }) => !deleted,
+  order: (a, b) => compareIds(String(a.fields['toId']), String(b.fields['toId'])),
+  group: ({ fields }) => String(fields['fromId']),
+}
+
+function renderAssociation({ fields }: RecordVersion): Fields {
+  return {
+    fromObjectId: String(fields['fromId']),
+    toObjectId: String(fields['toId']),
+    associationTypes: [
+      { category: 'HUBSPOT_DEFINED', typeId: 279, label: null },
+      ...(fields['label'] === null ? [] : [{ category: 'USER_DEFINED', typeId: 28, label: fields['label'] }]),
+    ],
+  }
+}
+
+function describeMissingAssociations(from: string, id: string, to: string): Fields {
+  return {
+    status: 'error',
+    category: 'OBJECT_NOT_FOUND',
+    subCategory: 'crm.associations.NO_ASSOCIATIONS_FOUND',
+    message: `No ${to} is associated with ${from} ${id}.`,
+    context: { fromObjectId: [id], fromObjectType: [from], toObjectType: [to] },
+  }
+}
+
+function describeProperty(name: string, hubspotDefined: boolean): Fields {
+  return {
+    name,
+    label: name,
+    type: 'string',
+    fieldType: 'text',
+    groupName: 'own',
+    archived: false,
+    ...(hubspotDefined && { hubspotDefined }),
+  }
+}
+
+function parseBatch(body: string): {
+  readonly inputs: ReadonlyArray<{ readonly id: string; readonly after?: string }>
+} {
+  try {
+    const { inputs } = JSON.parse(body) as Fields
+    if (Array.isArray(inputs) && inputs.every((input) => typeof input?.id === 'string')) return { inputs }
+  } catch {
+    // The request is refused below.
+  }
+  throw new HubspotError(400, 'VALIDATION_ERROR', 'Invalid input JSON')
 }
 
 /** Contacts use a different property name. */

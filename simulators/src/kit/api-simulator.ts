@@ -92,7 +92,7 @@ export abstract class ApiSimulator implements Simulator {
       partial: fault?.kind === 'partial',
       unsorted: fault?.kind === 'unsorted',
     })
-    if (!response.ok) return response
+    if (!response.ok || response.body === null) return response
     const text = await response.text()
     const { status, headers } = response
     this.#previousResponses.set(endpoint, { status, headers, text })

@@ -7,6 +7,15 @@ import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { evaluate, scanByTimestamp, type FieldType, type Row } from './evaluate.ts'
 import { toId18 } from './record-id.ts'
+import {
+  decodeLocator,
+  encodeLocator,
+  formatCsvLine,
+  QueryJobs,
+  renderNewJob,
+  type NewQueryJob,
+  type QueryJob,
+} from './query-jobs.ts'
 import { SalesforceError } from './salesforce-error.ts'
 import { MalformedQueryError, parseSoql } from './soql.ts'
 import { required } from '../kit/required.ts'
@@ -24,6 +33,10 @@ export interface SalesforceOptions extends VendorOptions {
   readonly batchSizeMin?: number
   /** The user may query the objects, and not read their descriptions. */
   readonly hidesDescriptions?: boolean
+  /** Query jobs of Bulk API 2.0 allowed in 24 hours. */
+  readonly dailyQueryJobs?: number
+  /** Objects that Bulk API 2.0 does not support. */
+  readonly notInBulk?: readonly string[]
 }
 
 interface Locator {
@@ -66,6 +79,9 @@ export class SalesforceSimulator extends VendorSimulator {
   readonly #hidesDescriptions: boolean
   readonly #budget: RateWindow
   readonly #locators = new Map<string, Locator>()
+  readonly #notInBulk: ReadonlySet<string>
+  /** The query jobs of Bulk API 2.0. */
+  readonly jobs: QueryJobs
   readonly #stamps: Readonly<
     Record<
       'created' | 'modified',
@@ -83,6 +99,8 @@ export class SalesforceSimulator extends VendorSimulator {
     this.#dailyRequests = options.dailyRequests ?? 100_000
     this.#hidesDescriptions = options.hidesDescriptions === true
     this.#budget = new RateWindow(ports.clock, { requests: this.#dailyRequests, perMs: DAY_MS })
+    this.#notInBulk = new Set(options.notInBulk)
+    this.jobs = new QueryJobs(ports.clock, ports.random, options.dailyQueryJobs)
     const sorted = (of: (version: RecordVersion) => number) => {
       const all: RecordView = {
         reads: 'index',
@@ -155,8 +173,12 @@ export class SalesforceSimulator extends VendorSimulator {
       if (rest !== undefined) return this.#queryMore(rest, version, call)
       return this.#query(searchParams.get('q') ?? '', version, resource === 'queryAll', call)
     }
+    if (resource === 'jobs') return this.#queryJobs(rest ?? '', version, call)
     if (resource === 'limits')
-      return this.#ok({ DailyApiRequests: { Max: this.#dailyRequests, Remaining: this.#budget.remaining } })
+      return this.#ok({
+        DailyApiRequests: { Max: this.#dailyRequests, Remaining: this.#budget.remaining },
+        DailyBulkV2QueryJobs: { Max: this.jobs.perDay, Remaining: this.jobs.remaining },
+      })
     if (resource === 'sobjects') return this.#sobjects(rest)
     throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
   }
@@ -175,22 +197,114 @@ export class SalesforceSimulator extends VendorSimulator {
     })
   }
 
+  /** The resource `jobs/query` of Bulk API 2.0. */
+  #queryJobs(path: string, apiVersion: string, call: ApiCall): Response {
+    const match = /^query(?:\/(\w+)(?:\/(results))?)?$/.exec(path)
+    if (match === null) throw new SalesforceError('NOT_FOUND', 'The requested resource does not exist')
+    const [, id, results] = match
+    const { method } = call.request
+    if (id === undefined) {
+      if (method !== 'POST') throw new SalesforceError('METHOD_NOT_ALLOWED', `HTTP Method '${method}' not allowed.`)
+      return this.#ok(renderNewJob(this.jobs.create(this.#parseQueryJob(call.body, apiVersion))))
+    }
+    if (call.expiredToken) this.jobs.expire(id)
+    if (results !== undefined) return this.#jobResults(this.jobs.find(id), apiVersion, call)
+    switch (method) {
+      case 'GET':
+        return this.#ok(this.jobs.render(this.jobs.find(id)))
+      case 'PATCH':
+        return this.#ok(this.jobs.render(this.jobs.abort(id)))
+      case 'DELETE':
+        this.jobs.delete(id)
+        return new Response(null, { status: 204, headers: this.#usage() })
+      default:
+        throw new SalesforceError('METHOD_NOT_ALLOWED', `HTTP Method '${method}' not allowed.`)
+    }
+  }
+
+  #parseQueryJob(body: string, apiVersion: string): NewQueryJob {
+    const { operation, query: soql, columnDelimiter = 'COMMA', lineEnding = 'LF' } = parseJobRequest(body)
+    if (operation !== 'query' && operation !== 'queryAll')
+      throw new SalesforceError('API_ERROR', `Unsupported operation: ${String(operation)}`)
+    if (columnDelimiter !== 'COMMA' || lineEnding !== 'LF')
+      throw new SalesforceError('API_ERROR', 'This simulator writes commas and line feeds only.')
+    const query = parseSoql(String(soql))
+    const { objectName, names, types } = this.#resolveObject(query.from)
+    if (this.#notInBulk.has(objectName))
+      throw new SalesforceError('INVALIDENTITY', `Entity '${objectName}' is not supported by the Bulk API.`)
+    if (query.count || query.offset > 0)
+      throw new SalesforceError('API_ERROR', 'Aggregate functions and OFFSET are not supported in Bulk Query')
+    const columns = this.#selected(query.fields, names, objectName, query.limit)
+    const isCompound = columns.some((name) => COMPOUND_TYPES.has(types.get(name.toLowerCase()) ?? 'string'))
+    const read = (): Map<string, string> =>
+      new Map(
+        evaluate(query, this.#indexedRows(objectName, operation === 'queryAll'), types).map((row) => [
+          String(row['id']),
+          formatCsvLine(
+            columns.map((name) => renderCsvValue(types.get(name.toLowerCase()), row[name.toLowerCase()] ?? null)),
+          ),
+        ]),
+      )
+    return {
+      operation,
+      objectName,
+      columns,
+      apiVersion,
+      read,
+      failure: isCompound ? 'FUNCTIONALITY_NOT_ENABLED : Selecting compound data not supported in Bulk Query' : null,
+    }
+  }
+
+  #jobResults(job: QueryJob, apiVersion: string, call: ApiCall): Response {
+    if (job.apiVersion !== apiVersion)
+      throw new SalesforceError('API_VERSION_MISMATCH', 'Use the API version that created the job.')
+    const lines = this.jobs.requireComplete(job)
+    const { searchParams } = call.url
+    const locator = searchParams.get('locator')
+    const from = locator === null ? 0 : decodeLocator(locator)
+    const asked = Number(searchParams.get('maxRecords') ?? RESULT_RECORDS_DEFAULT)
+    if (from === null || from > lines.length) throw new SalesforceError('INVALID_LOCATOR', 'Invalid query locator')
+    if (!Number.isInteger(asked) || asked < 1) throw new SalesforceError('API_ERROR', 'Invalid maxRecords')
+    const page = lines.slice(from, from + (call.shortPage ? Math.max(1, Math.floor(asked / 2)) : asked))
+    const end = from + page.length
+    const hasMore = call.endFlagOverride === undefined ? end < lines.length : call.endFlagOverride === 'more'
+    return new Response([formatCsvLine(job.columns), ...page, ''].join('\n'), {
+      headers: {
+        ...this.#usage(),
+        'content-type': 'text/csv',
+        'sforce-numberofrecords': String(page.length),
+        'sforce-locator': hasMore ? encodeLocator(end) : 'null',
+      },
+    })
+  }
+
+  #resolveObject(from: string): {
+    objectName: string
+    names: ReadonlyMap<string, string>
+    types: ReadonlyMap<string, FieldType>
+  } {
+    const objectName = Object.keys(this.#objects).find((name) => name.toLowerCase() === from.toLowerCase())
+    if (objectName === undefined) throw new SalesforceError('INVALID_TYPE', `sObject type '${from}' is not supported.`)
+    const fields = Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] })
+    return {
+      objectName,
+      names: new Map(fields.map(([name]) => [name.toLowerCase(), name])),
+      types: new Map(fields.map(([name, type]) => [name.toLowerCase(), type])),
+    }
+  }
+
+  #indexedRows(objectName: string, all: boolean): Row[] {
+    return this.records
+      .indexed(objectName)
+      .filter((version) => all || !version.deleted)
+      .map((version) => this.#row(version))
+  }
+
   #query(soql: string, apiVersion: string, all: boolean, call: ApiCall): Response {
     const query = parseSoql(soql)
-    const objectName = Object.keys(this.#objects).find((name) => name.toLowerCase() === query.from.toLowerCase())
-    if (objectName === undefined)
-      throw new SalesforceError('INVALID_TYPE', `sObject type '${query.from}' is not supported.`)
+    const { objectName, names, types } = this.#resolveObject(query.from)
     if (query.offset > 2_000)
       throw new SalesforceError('NUMBER_OUTSIDE_VALID_RANGE', 'Maximum SOQL offset allowed is 2000')
-    const names = new Map(
-      Object.keys({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map((name) => [name.toLowerCase(), name]),
-    )
-    const types = new Map(
-      Object.entries({ ...SYSTEM_FIELDS, ...this.#objects[objectName] }).map(([name, type]) => [
-        name.toLowerCase(),
-        type,
-      ]),
-    )
     const selected = this.#selected(query.fields, names, objectName, query.limit)
     const found =
       scanByTimestamp(
@@ -201,15 +315,7 @@ export class SalesforceSimulator extends VendorSimulator {
           return { sorted: this.records.sorted(objectName, all ? views.all : views.live), stampOf }
         },
         (version) => this.#row(version),
-      ) ??
-      evaluate(
-        query,
-        this.records
-          .indexed(objectName)
-          .filter((version) => all || !version.deleted)
-          .map((version) => this.#row(version)),
-        types,
-      )
+      ) ?? evaluate(query, this.#indexedRows(objectName, all), types)
     if (query.count) return this.#ok({ totalSize: found.length, done: true, records: [] })
     const rows = found.map((row) => {
       const shown: Record<string, unknown> = {
@@ -384,6 +490,27 @@ function describeBriefly(name: string, isTable: boolean): Fields {
     undeletable: isTable,
     urls: { sobject: base, describe: `${base}/describe`, rowTemplate: `${base}/{ID}` },
   }
+}
+
+const RESULT_RECORDS_DEFAULT = 50_000
+const COMPOUND_TYPES: ReadonlySet<FieldType> = new Set<FieldType>(['address', 'location', 'base64'])
+const DECIMAL_TYPES: ReadonlySet<FieldType> = new Set<FieldType>(['currency', 'double', 'percent'])
+
+function parseJobRequest(body: string): Fields {
+  try {
+    return JSON.parse(body) as Fields
+  } catch {
+    throw new SalesforceError('JSON_PARSER_ERROR', 'The request body is not valid JSON.')
+  }
+}
+
+/** As Bulk API 2.0 writes it: numbers with a fraction, times with Z, and an empty text for null. */
+function renderCsvValue(type: FieldType | undefined, value: unknown): string {
+  if (value === null) return ''
+  if (type === 'datetime') return new Date(Number(value)).toISOString()
+  if (type !== undefined && DECIMAL_TYPES.has(type))
+    return Number.isInteger(value) ? `${String(value)}.0` : String(value)
+  return String(value)
 }
 
 function renderValue(type: FieldType | undefined, value: unknown): unknown {

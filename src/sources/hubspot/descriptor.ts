@@ -1,6 +1,7 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
 import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 
@@ -8,16 +9,22 @@ export default defineSource({
   name: 'hubspot',
   title: 'HubSpot',
   config: requireOneOf(
-    objectSchema({ access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, base_url: TEXT_SCHEMA }),
+    objectSchema({ access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, base_url: TEXT_SCHEMA, since: SINCE_SCHEMA }),
     ['access_token'],
     ['oauth'],
   ),
-  async open({ access_token: accessToken, oauth, base_url: baseUrl }, { tokens }): Promise<NamedStreams> {
-    const { hubspot } = await import('./source.ts')
-    const options = { ...(await createOAuth(oauth, tokens)), ...omitUndefined({ accessToken, baseUrl }) }
+  async open({ access_token: accessToken, oauth, base_url: baseUrl, since }, { tokens }): Promise<NamedStreams> {
+    const [{ hubspot }, { parseAssociationName }] = await Promise.all([
+      import('./source.ts'),
+      import('./object-types.ts'),
+    ])
+    const options = { ...(await createOAuth(oauth, tokens)), ...omitUndefined({ accessToken, baseUrl, since }) }
     return {
-      stream: (name, { select }) =>
-        hubspot({ ...options, ...(select !== undefined && { properties: { [name]: select } }) }).object(name),
+      stream: (name, { select }) => {
+        const pair = parseAssociationName(name)
+        if (pair !== null) return hubspot(options).associations(...pair)
+        return hubspot({ ...options, ...(select !== undefined && { properties: { [name]: select } }) }).object(name)
+      },
       discover: (context) => hubspot(options).discover(context),
     }
   },

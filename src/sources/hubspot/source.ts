@@ -6,11 +6,14 @@ import {
   type JsonValue,
   type Lookup,
   type SyncContext,
+  type TimeRange,
 } from '../../contract/index.ts'
 import {
   search,
   streams,
   token,
+  type AnchoredExecute,
+  type SearchAnswer,
   type SearchQuery,
   type SearchState,
   type StreamsState,
@@ -22,7 +25,11 @@ import { createHttpClient, type HttpClient, type Query } from '../kit/http-clien
 import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { instantToMs } from '../../values/instant.ts'
 import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
+import { listAssociations, type AssociationsState } from './associations.ts'
+import { getModifiedProperty, isCustomType, STANDARD_PROPERTIES } from './object-types.ts'
 
 /** Options of `hubspot`. */
 export interface HubspotOptions {
@@ -31,7 +38,7 @@ export interface HubspotOptions {
   /** Replaces `accessToken`. */
   readonly auth?: Auth
   readonly baseUrl?: string
-  /** Additional properties to read, by object type. */
+  /** Additional properties to read, by object type. Of a custom type, all its own properties are read by default. */
   readonly properties?: Readonly<Record<string, readonly string[]>>
   /** The visibility delay of a change in the search. */
   readonly lagMs?: number
@@ -39,9 +46,12 @@ export interface HubspotOptions {
   readonly limit?: number
   /**
    * The minimum interval between listings of archived objects. The default is 5 minutes; 0 lists them in every cycle. Each
-   * listing reads the complete list. Deletions arrive with the next listing, and the tidemark stays at the last one.
+   * listing reads the complete list, so the interval grows with the list: 6 seconds for every page. Deletions arrive with the
+   * next listing, and the tidemark stays at the last one.
    */
   readonly archivedEveryMs?: number
+  /** A start date, such as 2024-01-31. Objects that were last modified before it are not kept. */
+  readonly since?: string
 }
 
 /** One object type of HubSpot. Pass it to `worker.track`. */
@@ -57,6 +67,12 @@ export interface HubspotStream {
 /** The state of a HubSpot delta: one search for changes and one listing of archived objects. */
 export type HubspotDeltaState = StreamsState<{ changes: SearchState; deletes: ArchiveState }>
 
+/** The associations between two object types. Pass it to `worker.sync`. */
+export interface HubspotAssociations {
+  readonly mode: 'replace'
+  readonly execute: Execute<AssociationsState>
+}
+
 /** The object types of a HubSpot account. */
 export interface HubspotSource {
   readonly contacts: HubspotStream
@@ -65,6 +81,8 @@ export interface HubspotSource {
   readonly tickets: HubspotStream
   /** Any other object type, by name or id. */
   object(type: string): HubspotStream
+  /** The associations from the objects of one type to those of another, with their labels. A listing: every cycle reads all. */
+  associations(from: string, to: string): HubspotAssociations
   /** Lists the standard types and the custom types of the account. */
   discover(context: SyncContext): Promise<
     {
@@ -89,9 +107,10 @@ export function hubspot(options: HubspotOptions): HubspotSource {
     deals: portal.createStream('deals'),
     tickets: portal.createStream('tickets'),
     object: (type) => portal.createStream(type),
+    associations: (from, to) => portal.createAssociations(from, to),
     discover: async (context) =>
       [
-        ...Object.keys(DEFAULT_PROPERTIES).map((id) => ({ id, aliases: [] })),
+        ...Object.keys(STANDARD_PROPERTIES).map((id) => ({ id, aliases: [] })),
         ...(await portal.listCustomTypes(context)),
       ].map(({ id, aliases }) => ({
         id,
@@ -103,18 +122,6 @@ export function hubspot(options: HubspotOptions): HubspotSource {
   }
 }
 
-/** Lists and searches return other default properties, so all properties are requested by name. */
-const DEFAULT_PROPERTIES: Readonly<Record<string, readonly string[]>> = {
-  contacts: ['email', 'firstname', 'lastname'],
-  companies: ['name', 'domain'],
-  deals: ['dealname', 'amount', 'closedate', 'dealstage', 'pipeline'],
-  tickets: ['subject', 'content', 'hs_pipeline', 'hs_pipeline_stage', 'hs_ticket_priority'],
-}
-/** Contacts predate the `hs_` prefix. */
-function getModifiedProperty(type: string): string {
-  return type === 'contacts' || type === '0-1' ? 'lastmodifieddate' : 'hs_lastmodifieddate'
-}
-
 /** The recycling bin keeps archived objects for 90 days. */
 const ARCHIVE_RETENTION_MS = 90 * 86_400_000
 const LOOK_BACK_MS = 5 * 60_000
@@ -123,6 +130,8 @@ const ARCHIVE_INTERVAL_MS = 5 * 60_000
 class HubspotPortal {
   readonly #client: HttpClient
   readonly #options: HubspotOptions
+  /** The properties of custom types by cycle, because syncs of several tenants may alternate. */
+  readonly #propertiesByCycle = new Map<string, readonly string[]>()
 
   constructor(options: HubspotOptions) {
     const { accessToken, baseUrl = 'https://api.hubapi.com' } = options
@@ -147,10 +156,9 @@ class HubspotPortal {
 
   createStream(type: string): HubspotStream {
     const { lagMs = 10_000, limit = 100, archivedEveryMs = ARCHIVE_INTERVAL_MS } = this.#options
+    const since = parseSince(this.#options.since)
     const path = `/crm/v3/objects/${encodePathSegment(type)}`
     const modified = getModifiedProperty(type)
-    const given = [...(DEFAULT_PROPERTIES[type] ?? []), ...(this.#options.properties?.[type] ?? [])]
-    const properties = [...new Set([...given, 'createdate', modified, 'hs_object_id'])]
     const upsert = (item: JsonObject): Change => ({
       type: 'upsert',
       key: requireId(item),
@@ -158,20 +166,12 @@ class HubspotPortal {
       upstreamUpdatedAt: requireModifiedTime(item, modified),
     })
 
-    const list = async (after: string | undefined, query: Query, context: SyncContext) => {
-      const { body, serverTime } = await this.#client.get(
-        path,
-        { limit, after, ...query },
-        context,
-        after === undefined ? {} : { cursorRefusals: [400] },
-      )
-      return { results: parseResults(body), next: parseNextCursor(body), serverTime }
-    }
     const backfill = token({
       limit,
       confirms: true,
       read: async ({ token: after }, context) => {
-        const { results, next } = await list(after, { properties: properties.join(',') }, context)
+        const properties = (await this.#listProperties(type, context)).join(',')
+        const { results, next } = await this.#list(path, after, { properties }, context)
         if (results.some(({ archived }) => archived === true))
           throw new SyncError('SOURCE_INVALID', 'The HubSpot list of active objects contains an archived object.')
         return { changes: results.map(upsert), next }
@@ -179,49 +179,163 @@ class HubspotPortal {
     })
     const deletes = createArchiveListing({
       read: async ({ after }, context) => {
-        const { results, ...rest } = await list(after, { archived: true, properties: 'hs_object_id' }, context)
+        const query = { archived: true, properties: 'hs_object_id' }
+        const { results, ...rest } = await this.#list(path, after, query, context)
         return { changes: results.map(toDelete), ...rest }
       },
       lagMs,
       intervalMs: archivedEveryMs,
       limit,
     })
-    const changes = search<JsonObject>({
-      read: async (query, context) => {
-        const { body, serverTime } = await this.#client.post(
-          `${path}/search`,
-          buildSearchRequest(query, modified, properties),
-          context,
-        )
-        return { items: parseResults(body), serverTime, total: parseTotal(body) }
-      },
-      modifiedMs: (item) => Date.parse(requireModifiedTime(item, modified)),
-      id: requireId,
-      toChange: upsert,
-      lagMs,
-      limit,
-      lookBackMs: LOOK_BACK_MS,
-    })
-    const delta = streams({ changes, deletes })
+    const readSearch = async (query: SearchQuery, context: SyncContext): Promise<SearchAnswer<JsonObject>> => {
+      const properties = await this.#listProperties(type, context)
+      const request = buildSearchRequest(query, modified, properties)
+      const { body, serverTime } = await this.#client.post(`${path}/search`, request, context)
+      return { items: parseResults(body), serverTime, total: parseTotal(body) }
+    }
+    const searchBy = (read: typeof readSearch): AnchoredExecute<SearchState> =>
+      search<JsonObject>({
+        read,
+        modifiedMs: (item) => Date.parse(requireModifiedTime(item, modified)),
+        id: requireId,
+        toChange: upsert,
+        lagMs,
+        limit,
+        lookBackMs: LOOK_BACK_MS,
+      })
+    const delta = streams({ changes: searchBy(readSearch), deletes })
     const lookup: Lookup = async (key, context) => {
-      const { status, body } = await this.#client.get(
-        `${path}/${encodePathSegment(key)}`,
-        { properties: properties.join(',') },
-        context,
-        { answers: [404] },
-      )
+      const properties = (await this.#listProperties(type, context)).join(',')
+      const { status, body } = await this.#client.get(`${path}/${encodePathSegment(key)}`, { properties }, context, {
+        answers: [404],
+      })
       if (status === 404) return null
       if (!isObject(body)) throw new SyncError('SOURCE_INVALID', 'HubSpot returned a response without an object.')
-      return upsert(body)
+      const found = upsert(body)
+      return isModifiedSince(found, since) ? found : null
     }
+    const range = (asked: TimeRange): Execute<SearchState> => readRange(limitRange(asked, since), readSearch, searchBy)
+    const listing = keepModifiedSince(withLaggedTidemark(backfill, lagMs), since)
     return {
       lookup,
       lagMs,
-      backfill: Object.assign(withLaggedTidemark(backfill, lagMs), { lagMs, lookup }),
+      backfill: Object.assign(withSinceScope(listing, since), { lagMs, lookup, range }),
       delta: Object.assign(delta, { retentionMs: ARCHIVE_RETENTION_MS - lagMs }),
       anchor: delta.anchor,
     }
   }
+
+  createAssociations(from: string, to: string): HubspotAssociations {
+    const { lagMs = 10_000, limit = 100 } = this.#options
+    const objects = token({
+      limit,
+      confirms: true,
+      read: async ({ token: after }, context) => {
+        const path = `/crm/v3/objects/${encodePathSegment(from)}`
+        const { results, next } = await this.#list(path, after, { properties: 'hs_object_id' }, context)
+        return { changes: results.map((item) => ({ type: 'upsert', key: requireId(item), record: {} })), next }
+      },
+    })
+    const path = `/crm/v4/associations/${encodePathSegment(from)}/${encodePathSegment(to)}/batch/read`
+    const listing = listAssociations({
+      objects,
+      readBatch: async (inputs, context) => {
+        const { body } = await this.#client.post(path, { inputs: inputs.map((input) => ({ ...input })) }, context)
+        return body
+      },
+    })
+    return { mode: 'replace', execute: Object.assign(withLaggedTidemark(listing, lagMs), { lagMs }) }
+  }
+
+  async #list(
+    path: string,
+    after: string | undefined,
+    query: Query,
+    context: SyncContext,
+  ): Promise<{ results: JsonObject[]; next: string | null; serverTime: number | null }> {
+    const { body, serverTime } = await this.#client.get(
+      path,
+      { limit: this.#options.limit ?? 100, after, ...query },
+      context,
+      after === undefined ? {} : { cursorRefusals: [400] },
+    )
+    return { results: parseResults(body), next: parseNextCursor(body), serverTime }
+  }
+
+  /** The properties to request. Those of a custom type are read from its schema, once in each cycle. */
+  async #listProperties(type: string, context: SyncContext): Promise<string[]> {
+    const given = this.#options.properties?.[type]
+    const own =
+      given === undefined && isCustomType(type)
+        ? await this.#readSchemaProperties(type, context)
+        : [...(STANDARD_PROPERTIES[type] ?? []), ...(given ?? [])]
+    return [...new Set([...own, 'createdate', getModifiedProperty(type), 'hs_object_id'])]
+  }
+
+  async #readSchemaProperties(type: string, context: SyncContext): Promise<readonly string[]> {
+    const cycle = `${context.cycle.id} ${context.cycle.startedAt} ${type}`
+    const cached = this.#propertiesByCycle.get(cycle)
+    if (cached !== undefined) return cached
+    const { status, body } = await this.#client.get(`/crm/v3/schemas/${encodePathSegment(type)}`, {}, context, {
+      answers: [403, 404],
+    })
+    const names = status === 200 ? parsePropertyNames(body) : []
+    if (status !== 200)
+      context.log.warn('the schema of the custom object is not readable; only its system properties are read', { type })
+    if (this.#propertiesByCycle.size === CYCLES_MAX) this.#propertiesByCycle.clear()
+    this.#propertiesByCycle.set(cycle, names)
+    return names
+  }
+}
+
+const CYCLES_MAX = 64
+
+/** The properties that the account has defined. */
+function parsePropertyNames(body: JsonValue): string[] {
+  const properties = isObject(body) ? body.properties : undefined
+  if (!Array.isArray(properties) || !properties.every(isObject))
+    throw new SyncError('SOURCE_INVALID', 'HubSpot returned a schema without properties.')
+  return properties
+    .filter(({ archived, hubspotDefined }) => archived !== true && hubspotDefined !== true)
+    .map(({ name }) => String(name))
+}
+
+/** Reads the objects that were last modified in a range, with the search of the delta. */
+function readRange(
+  { from, to }: TimeRange,
+  read: (query: SearchQuery, context: SyncContext) => Promise<SearchAnswer<JsonObject>>,
+  searchBy: (limited: typeof read) => AnchoredExecute<SearchState>,
+): Execute<SearchState> {
+  const fromMs = from === undefined ? 0 : roundUpToMs(from)
+  const throughMs = to === undefined ? Number.POSITIVE_INFINITY : roundUpToMs(to) - 1
+  const limited = searchBy(async (query, context) =>
+    query.fromMs > throughMs
+      ? { items: [], total: 0 }
+      : read({ ...query, untilMs: Math.min(query.untilMs, throughMs) }, context),
+  )
+  return async (state = { phase: 'delta', cursorMs: fromMs }, context) => {
+    const cycle = { ...context.cycle, mode: 'incremental' } as const
+    return { ...(await limited(state, { ...context, cycle })), tidemark: null }
+  }
+}
+
+/** Times of HubSpot have milliseconds. */
+function roundUpToMs(time: string): number {
+  return instantToMs(time) + (time.slice(23, 26) === '000' ? 0 : 1)
+}
+
+/** The list cannot be filtered, so older objects are dropped from its pages. */
+function keepModifiedSince<State>(execute: Execute<State>, since: string | undefined): Execute<State> {
+  if (since === undefined) return execute
+  return async (state, context) => {
+    const page = await execute(state, context)
+    return { ...page, changes: page.changes.filter((change) => isModifiedSince(change, since)) }
+  }
+}
+
+function isModifiedSince(change: Change, since: string | undefined): boolean {
+  if (since === undefined || change.type !== 'upsert') return true
+  return Date.parse(change.upstreamUpdatedAt ?? '') >= roundUpToMs(since)
 }
 
 function buildSearchRequest(

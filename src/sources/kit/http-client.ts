@@ -33,6 +33,8 @@ export interface HttpClient {
   get(target: string, query: Query, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** Sends JSON, a form or a text. */
   post(target: string, body: RequestBody, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
+  /** Sends no body. */
+  delete(target: string, context: SyncContext, options?: RequestOptions): Promise<HttpResponse>
   /** Resolves a link found in a response to a full URL. Throws SOURCE_INVALID if it leaves the base URL. */
   resolveLink(link: string, foundIn: HttpResponse, context: SyncContext): string
 }
@@ -109,12 +111,14 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       client.request({ method: 'GET', target, query: { ...options.query, ...query }, body: null }, context, options),
     post: (target, body, context, options = {}) =>
       client.request({ method: 'POST', target, query: options.query ?? {}, body }, context, options),
+    delete: (target, context, options = {}) =>
+      client.request({ method: 'DELETE', target, query: options.query ?? {}, body: null }, context, options),
     resolveLink: (link, foundIn, context) => client.getOrigin(context).resolveLink(link, new URL(foundIn.url)).href,
   }
 }
 
 interface HttpRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly target: string
   readonly query: Query
   readonly body: RequestBody

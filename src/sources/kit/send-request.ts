@@ -7,7 +7,7 @@ import type { ResponseFormat } from './http-client.ts'
 import type { Origin } from './origin.ts'
 
 export interface OutgoingRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   /** Method and path, for error messages. */
   readonly label: string

@@ -54,22 +54,61 @@ export const SYSTEM_SHAPE: TableShape = {
   key: ['Id'],
 }
 
-/** Reads the types of the fields; null if the user has no access to the description of the object. */
-export async function readTableShape(
-  client: HttpClient,
-  name: string,
-  context: SyncContext,
-): Promise<TableShape | null> {
-  const { status, body } = await client.get(`/sobjects/${encodePathSegment(name)}/describe`, {}, context, {
-    answers: [403, 404],
-  })
-  if (status >= 400) return null
+/** A field as the description of its object names it. */
+export interface DescribedField {
+  readonly name: string
+  /** The type in the description, such as `currency`. */
+  readonly type: string
+}
+
+/** The description of one object, read once in each cycle. */
+export class ObjectDescription {
+  readonly #client: HttpClient
+  readonly #name: string
+  /** By cycle, because syncs of several tenants may alternate. */
+  readonly #fieldsByCycle = new Map<string, readonly DescribedField[] | null>()
+
+  constructor(client: HttpClient, name: string) {
+    this.#client = client
+    this.#name = name
+  }
+
+  /** Null if the user has no access to the description of the object. */
+  async readFields(context: SyncContext): Promise<readonly DescribedField[] | null> {
+    const cycle = `${context.cycle.id} ${context.cycle.startedAt}`
+    const cached = this.#fieldsByCycle.get(cycle)
+    if (cached !== undefined) return cached
+    const { status, body } = await this.#client.get(
+      `/sobjects/${encodePathSegment(this.#name)}/describe`,
+      {},
+      context,
+      { answers: [403, 404] },
+    )
+    const fields =
+      status >= 400
+        ? null
+        : requireList(body, 'fields').map(({ name, type }) => ({ name: String(name), type: String(type) }))
+    if (this.#fieldsByCycle.size === CYCLES_MAX) this.#fieldsByCycle.clear()
+    this.#fieldsByCycle.set(cycle, fields)
+    return fields
+  }
+}
+
+const CYCLES_MAX = 64
+
+/** The column types of these fields. Fields of an unknown type have none. */
+export function toTableShape(fields: readonly DescribedField[]): TableShape {
   return {
-    columns: requireList(body, 'fields').flatMap(({ name: fieldName, type }) => {
-      const columnType = COLUMN_TYPES[String(type)]
-      return columnType === undefined ? [] : [{ name: String(fieldName), type: columnType }]
+    columns: fields.flatMap(({ name, type }) => {
+      const columnType = COLUMN_TYPES[type]
+      return columnType === undefined ? [] : [{ name, type: columnType }]
     }),
   }
+}
+
+/** Whether Bulk API 2.0 returns the field with the value that the REST API returns. It has no compound fields and no blobs. */
+export function isReadableInBulk({ type }: DescribedField): boolean {
+  return type !== 'base64' && COLUMN_TYPES[type] !== undefined && COLUMN_TYPES[type] !== 'json'
 }
 
 export async function listFields(client: HttpClient, name: string, context: SyncContext): Promise<string[]> {

@@ -1,27 +1,36 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
 import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 
 export default defineSource({
   name: 'salesforce',
   title: 'Salesforce',
+  packages: ['csv-parse', 'csv-parse/sync'],
   config: requireOneOf(
     objectSchema(
-      { instance_url: TEXT_SCHEMA, access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, api_version: TEXT_SCHEMA },
+      {
+        instance_url: TEXT_SCHEMA,
+        access_token: SECRET_SCHEMA,
+        oauth: OAUTH_SCHEMA,
+        api_version: TEXT_SCHEMA,
+        bulk: { enum: ['auto', true, false] },
+        since: SINCE_SCHEMA,
+      },
       ['instance_url'],
     ),
     ['access_token'],
     ['oauth'],
   ),
   async open(
-    { instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion },
+    { instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion, bulk, since },
     { tokens },
   ): Promise<NamedStreams> {
     const { salesforce } = await import('./source.ts')
     const auth = await createOAuth(oauth, tokens)
-    const source = salesforce({ instanceUrl, ...omitUndefined({ accessToken, apiVersion }), ...auth })
+    const source = salesforce({ instanceUrl, ...omitUndefined({ accessToken, apiVersion, bulk, since }), ...auth })
     return {
       stream: (name, { select, safety_window: safetyWindow }) =>
         source.object(name, omitUndefined({ fields: select, safetyWindow })),

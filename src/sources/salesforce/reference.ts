@@ -25,7 +25,16 @@ export default {
         accessToken: secretOption('An access token'),
         auth: AUTH_OPTION,
         apiVersion: ['`60.0`', 'Version of the API.'],
-        limit: ['100', 'Records of a page, 1 to 2,000; at most 200 when all fields are read.'],
+        limit: [
+          '2,000, or 200 when all fields are read',
+          'Records of a page, 1 to 2,000; at most 200 when all fields are read. Also of a set of results of a job, 5,000 by default.',
+        ],
+        bulk: [
+          '`auto`',
+          'Whether the backfill reads by a query job of Bulk API 2.0. `auto` creates a job for more than `bulkAbove` records, if Bulk returns all fields as the REST API does. `true` always creates one; without `fields`, compound fields (addresses, locations) and blobs, which Bulk does not have, are then left out of all reads, and their parts are fields of their own. Without a description of the object, or with none of the daily query jobs left, the backfill reads page by page.',
+        ],
+        bulkAbove: ['50,000', 'The number of records above which `auto` creates a job.'],
+        since: [null, 'A start date: records that were last modified before it are not read.'],
         lagMs: lagOption('15000'),
         metadata: ['true', 'Whether the types of fields are requested.'],
       },

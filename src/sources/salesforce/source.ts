@@ -6,6 +6,7 @@ import {
   type JsonValue,
   type Lookup,
   type SyncContext,
+  type TimeRange,
 } from '../../contract/index.ts'
 import {
   keyset,
@@ -14,7 +15,7 @@ import {
   type KeysetQuery,
   type KeysetState,
 } from '../../strategies/index.ts'
-import { canonicalizeInstant } from '../../values/instant.ts'
+import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpResponse, type HttpClient } from '../kit/http-client.ts'
@@ -22,7 +23,9 @@ import { isObject, type ResponseClassifier } from '../kit/classify-response.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { PageColumnTypes } from '../kit/page-column-types.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
-import { readTableShape, SYSTEM_SHAPE } from './describe.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { bulkListing, type BulkPlan, type BulkState } from './bulk-listing.ts'
+import { isReadableInBulk, ObjectDescription, SYSTEM_SHAPE, toTableShape } from './describe.ts'
 import { discoverObjects, type DiscoveredObject } from './discover.ts'
 
 /** Options of `salesforce`. */
@@ -33,7 +36,18 @@ export interface SalesforceOptions {
   /** Replaces `accessToken`. Salesforce tokens expire, so this is usually an OAuth grant. */
   readonly auth?: Auth
   readonly apiVersion?: string
+  /** The records of a page. The default is 2,000, or 200 when all fields are read, and 5,000 for results of a job. */
   readonly limit?: number
+  /**
+   * Whether the backfill reads by a query job of Bulk API 2.0. `auto`, the default, creates a job for more than
+   * `bulkAbove` records of an object whose fields Bulk returns as the REST API does. `true` creates one for every object;
+   * without `fields`, compound fields and blobs are then left out of all reads, because Bulk does not have them.
+   */
+  readonly bulk?: 'auto' | boolean
+  /** The number of records above which `auto` creates a job. The default is 50,000. */
+  readonly bulkAbove?: number
+  /** A start date, such as 2024-01-31. Records that were last modified before it are not read. */
+  readonly since?: string
   /** The visibility delay of a change in queries. */
   readonly lagMs?: number
   /** Whether to read field types, with one request in each cycle that has records. The default is true. */
@@ -42,13 +56,16 @@ export interface SalesforceOptions {
 
 /** One object of a Salesforce org. Pass it to `worker.track`. */
 export interface SalesforceStream {
-  readonly backfill: Execute<KeysetState>
+  readonly backfill: Execute<SalesforceBackfillState>
   readonly delta: Execute<KeysetState>
   readonly anchor: (context: SyncContext) => Promise<KeysetState | undefined>
   readonly lookup: Lookup
   /** The visibility delay of a change in the backfill. */
   readonly lagMs: number
 }
+
+/** The state of a backfill: the cursor of a list, or the step of a query job. */
+export type SalesforceBackfillState = KeysetState | BulkState
 
 /** The objects of a Salesforce org. */
 export interface SalesforceSource {
@@ -73,13 +90,17 @@ export function salesforce({
   accessToken,
   auth,
   apiVersion = '60.0',
-  limit = 100,
+  limit,
+  bulk = 'auto',
+  bulkAbove = BULK_ABOVE,
+  since: startDate,
   lagMs = 15_000,
   metadata = true,
 }: SalesforceOptions): SalesforceSource {
   const bearerAuth = accessToken === undefined ? undefined : bearer(accessToken)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'Salesforce needs either `accessToken` or `auth`.')
-  checkPageSize('Salesforce', limit, 2_000)
+  checkPageSize('Salesforce', limit ?? REST_RECORDS_MAX, REST_RECORDS_MAX)
+  const since = parseSince(startDate)
   const client = createHttpClient({
     baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`,
     auth: chosenAuth,
@@ -93,45 +114,111 @@ export function salesforce({
       const invalidName = [name, ...(fields ?? [])].find((text) => !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)*$/.test(text))
       if (invalidName !== undefined)
         throw new SyncError('SYNC_INVALID', `"${invalidName}" is not a valid Salesforce object or field name.`)
+      const description = new ObjectDescription(client, name)
+      const omitsCompounds = bulk === true && metadata && fields === undefined
+      const pageLimit = Math.min(limit ?? REST_RECORDS_MAX, fields === undefined ? ALL_FIELDS_RECORDS_MAX : Infinity)
+      // Timestamps are in whole seconds, which adds up to a second of delay.
+      const readLagMs = lagMs + TIMESTAMP_RESOLUTION_MS
+
+      /** The record without the fields that Bulk does not have, so that every read returns the same columns. */
+      const omitCompounds = async (records: readonly JsonObject[], context: SyncContext): Promise<JsonObject[]> => {
+        if (!omitsCompounds || records.length === 0) return [...records]
+        const described = await description.readFields(context)
+        const omitted = new Set(described?.filter((field) => !isReadableInBulk(field)).map((field) => field.name))
+        return records.map((record) =>
+          Object.fromEntries(Object.entries(record).filter(([member]) => !omitted.has(member))),
+        )
+      }
       const readBy = (
         stamp: 'CreatedDate' | 'SystemModstamp',
         resource: 'query' | 'queryAll',
+        conditions: readonly string[],
       ): AnchoredExecute<KeysetState> =>
         keyset<JsonObject>({
-          read: (query, context) => readPage(client, resource, buildSoql(query, columns, name, stamp), query, context),
+          read: async (query, context) => {
+            const soql = buildSoql(query, columns, name, stamp, conditions)
+            const answer = await readPage(client, resource, soql, query, context)
+            return { ...answer, items: await omitCompounds(answer.items, context) }
+          },
           timestamp: (record) => requireString(record, stamp),
           id: (record) => requireString(record, 'Id'),
           toChange,
-          // Timestamps are in whole seconds, which adds up to a second of delay.
-          lagMs: lagMs + TIMESTAMP_RESOLUTION_MS,
-          limit,
+          lagMs: readLagMs,
+          limit: pageLimit,
           confirms: true,
           ...(overlapMs !== undefined && { overlapMs }),
+          ...(since !== undefined && { since }),
         })
       const types = new PageColumnTypes({
         name,
         knownShape: SYSTEM_SHAPE,
         requiredPermission: 'read access to the description of the object',
-        readShape: metadata ? (context) => readTableShape(client, name, context) : undefined,
+        readShape: metadata
+          ? async (context) => {
+              const described = await description.readFields(context)
+              if (described === null) return null
+              return toTableShape(omitsCompounds ? described.filter(isReadableInBulk) : described)
+            }
+          : undefined,
       })
-      const delta = Object.assign(types.attachTo(readBy('SystemModstamp', 'queryAll')), {
-        retentionMs: RECYCLE_BIN_MS - lagMs - TIMESTAMP_RESOLUTION_MS,
+      const planBulk = async (context: SyncContext): Promise<BulkPlan> => {
+        const described = metadata ? await description.readFields(context) : null
+        if (described === null) return { obstacle: 'the description of the object is not readable' }
+        if (omitsCompounds) return { fields: described.filter(isReadableInBulk) }
+        const wanted = fields === undefined ? null : new Set(columns.map((column) => column.toLowerCase()))
+        const found = described.filter((field) => wanted === null || wanted.has(field.name.toLowerCase()))
+        const isExact = found.length === (wanted?.size ?? described.length) && found.every(isReadableInBulk)
+        return isExact ? { fields: found } : { obstacle: 'it has no compound fields, blobs or fields of parents' }
+      }
+      /** All records that meet the conditions. */
+      const list = (
+        stamp: 'CreatedDate' | 'SystemModstamp',
+        conditions: readonly string[],
+      ): Execute<SalesforceBackfillState> => {
+        const rest = readBy(stamp, 'query', conditions)
+        if (bulk === false) return types.attachTo<Execute<any>>(rest)
+        const where = joinConditions(conditions)
+        const listing = bulkListing({
+          client,
+          mode: bulk,
+          above: bulkAbove,
+          limit: limit ?? RESULT_RECORDS,
+          lagMs: readLagMs,
+          plan: planBulk,
+          buildSoql: (names) => `SELECT ${names.join(', ')} FROM ${name}${where}`,
+          toChange,
+          count: async (context) => {
+            const { body } = await client.get('/query', { q: `SELECT COUNT() FROM ${name}${where}` }, context)
+            return parseQueryResult(body).total
+          },
+          rest,
+        })
+        return types.attachTo<Execute<any>>(listing)
+      }
+      const changedSince = since === undefined ? [] : [`SystemModstamp >= ${formatSoqlTime(since)}`]
+      const delta = Object.assign(types.attachTo(readBy('SystemModstamp', 'queryAll', [])), {
+        retentionMs: RECYCLE_BIN_MS - readLagMs,
       })
       const lookup: Lookup = async (key, context) => {
         if (!ID_PATTERN.test(key)) return null
+        const where = joinConditions([`Id = '${key}'`, ...changedSince])
         const { body } = await client.get(
           '/query',
-          { q: `SELECT ${columns.join(', ')} FROM ${name} WHERE Id = '${key}' LIMIT 1` },
+          { q: `SELECT ${columns.join(', ')} FROM ${name}${where} LIMIT 1` },
           context,
         )
-        const [record] = parseQueryResult(body).records
+        const [record] = await omitCompounds(parseQueryResult(body).records, context)
         if (record === undefined) return null
         // Ids have 15 characters, or 18 with a checksum.
         if (requireString(record, 'Id').slice(0, 15) !== key.slice(0, 15))
           throw new SyncError('SOURCE_INVALID', 'Salesforce returned another record than the requested one.')
         return toChange(record)
       }
-      const backfill = Object.assign(types.attachTo(readBy('CreatedDate', 'query')), { lagMs, lookup })
+      const backfill = Object.assign(withSinceScope(list('CreatedDate', changedSince), since), {
+        lagMs,
+        lookup,
+        range: (range: TimeRange) => list('SystemModstamp', buildRangeConditions(limitRange(range, since))),
+      })
       return { backfill, delta, anchor: delta.anchor, lookup, lagMs }
     },
   }
@@ -139,6 +226,13 @@ export function salesforce({
 
 const SYSTEM_FIELDS = ['Id', 'CreatedDate', 'SystemModstamp', 'IsDeleted']
 const TIMESTAMP_RESOLUTION_MS = 1_000
+/** The largest page of a query, and its largest page with `FIELDS(ALL)`. */
+const REST_RECORDS_MAX = 2_000
+const ALL_FIELDS_RECORDS_MAX = 200
+/** Some megabytes of CSV. */
+const RESULT_RECORDS = 5_000
+/** A job takes about a minute and five requests, which also read this many records by REST. */
+const BULK_ABOVE = 50_000
 /** Deleted rows stay in the recycle bin, and so in `queryAll`, for 15 days. */
 const RECYCLE_BIN_MS = 15 * 86_400_000
 
@@ -147,8 +241,9 @@ function buildSoql(
   columns: readonly string[],
   name: string,
   stamp: string,
+  filters: readonly string[],
 ): string {
-  const conditions: string[] = []
+  const conditions = [...filters]
   if (after !== undefined) {
     const time = formatSoqlTime(after.timestamp)
     conditions.push(
@@ -158,8 +253,25 @@ function buildSoql(
     )
   }
   if (until !== undefined) conditions.push(`${stamp} <= ${formatSoqlTime(until)}`)
-  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
-  return `SELECT ${columns.join(', ')} FROM ${name}${where} ORDER BY ${stamp} ASC, Id ASC LIMIT ${limit}`
+  return `SELECT ${columns.join(', ')} FROM ${name}${joinConditions(conditions)} ORDER BY ${stamp} ASC, Id ASC LIMIT ${limit}`
+}
+
+function joinConditions(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
+}
+
+/** Times of Salesforce have milliseconds, so a finer end of a range is rounded up. */
+function buildRangeConditions({ from, to }: TimeRange): string[] {
+  return [
+    ...(from === undefined ? [] : [`SystemModstamp >= ${formatSoqlTime(roundUpToMs(from))}`]),
+    ...(to === undefined ? [] : [`SystemModstamp < ${formatSoqlTime(roundUpToMs(to))}`]),
+  ]
+}
+
+function roundUpToMs(time: string): string {
+  const canonical = required(canonicalizeInstant(time), 'The instant of a range')
+  const ms = instantToMs(canonical)
+  return canonical.slice(23, 26) === '000' ? canonical : new Date(ms + 1).toISOString()
 }
 
 /** Salesforce returns times with +0000 but accepts Z only. */
@@ -175,6 +287,9 @@ function requireValidId(id: string): string {
   return id
 }
 
+/** The server may return less: it limits the size of a batch too. */
+const LARGEST_BATCHES = { 'sforce-query-options': `batchSize=${REST_RECORDS_MAX}` }
+
 async function readPage(
   client: HttpClient,
   resource: string,
@@ -186,7 +301,7 @@ async function readPage(
   // A locator expires after days, and an exhausted one proves nothing. In both cases the query continues from the cursor.
   const located =
     continued !== null && continued.status < 400 && !isExhausted(parseQueryResult(continued.body)) ? continued : null
-  const response = located ?? (await client.get(`/${resource}`, { q: soql }, context))
+  const response = located ?? (await client.get(`/${resource}`, { q: soql }, context, { headers: LARGEST_BATCHES }))
   const { records, isDone, next, total } = parseQueryResult(response.body)
   const isLocated = located !== null
   // `totalSize` is the size of the whole result. Pages of a locator contain a part of it.

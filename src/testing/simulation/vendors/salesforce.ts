@@ -5,9 +5,13 @@ import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
 
 function source({ pageSize }: VendorConditions, metadata: boolean): VendorSource {
   return {
-    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, metadata }).object(
-      'Account',
-    ),
+    ...salesforce({
+      instanceUrl: 'https://vendor.test',
+      accessToken: 'TOKEN',
+      limit: pageSize,
+      metadata,
+      bulk: false,
+    }).object('Account'),
     guarantee: {
       windowMs: 16_000,
       startsFrom: 'first',
@@ -70,4 +74,41 @@ export const typedAccounts: VendorStream = {
   source: (conditions) => source(conditions, true),
   granularityMs: () => 1,
   fields: (n) => ({ Name: formatWriteNumber(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),
+}
+
+/**
+ * A backfill by query jobs. A job shows rows as they were before its results are read, jobs age out, and the count of a job
+ * and the end of its results may be wrong.
+ */
+export const bulkAccounts: VendorStream = {
+  ...salesforceAccounts,
+  vendor: 'salesforce-bulk',
+  readsWindows: true,
+  source: ({ pageSize }) => ({
+    ...salesforce({ instanceUrl: 'https://vendor.test', accessToken: 'TOKEN', limit: pageSize, bulk: true }).object(
+      'Account',
+    ),
+    guarantee: {
+      windowMs: 16_000,
+      startsFrom: 'first',
+      reports: () => ({ changes: true, deletes: true }),
+      cyclesPerRound: 1,
+    },
+  }),
+  fields: (n) => ({ Name: formatWriteNumber(n), AnnualRevenue: n % 2 === 0 ? n / 4 : null }),
+  supportsFault: (fault, { url }) =>
+    url.pathname.includes('/jobs/')
+      ? supportsJobFault(fault, url.pathname)
+      : fault !== 'wrong-total' && RESPONSE_FAULTS.has(fault),
+  total: { member: 'numberRecordsProcessed' },
+  tokenOf: ({ url }) =>
+    /\/query\/(\w+-\d+)$/.exec(url.pathname)?.[1] ?? /\/jobs\/query\/(\w+)/.exec(url.pathname)?.[1] ?? null,
+}
+
+/** A response to the creation of a job is never one to another: nothing would show it. */
+function supportsJobFault(fault: ResponseFault, path: string): boolean {
+  if (fault === 'wrong-date') return true
+  if (path.endsWith('/results'))
+    return ['cached-page', 'end-flag-early', 'end-flag-never', 'page-repeated', 'short-page'].includes(fault)
+  return path.endsWith('/query') ? false : fault === 'cached-page' || fault === 'wrong-total'
 }

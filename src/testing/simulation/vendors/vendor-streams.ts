@@ -1,10 +1,10 @@
 import { airtableTasks } from './airtable.ts'
 import { githubIssues, githubRepositories } from './github.ts'
-import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
+import { hubspotAssociations, hubspotCars, hubspotCompanies, hubspotContacts } from './hubspot.ts'
 import { linearIssues } from './linear.ts'
 import { odataOrders, odataTracked } from './odata.ts'
 import { restContacts, restCustomers } from './rest.ts'
-import { salesforceAccounts } from './salesforce.ts'
+import { bulkAccounts, salesforceAccounts } from './salesforce.ts'
 import { servicenowIncidents } from './servicenow.ts'
 import { stripeCustomers, stripeInvoices } from './stripe.ts'
 import type { VendorStream } from './vendor-stream.ts'
@@ -28,4 +28,10 @@ export const VENDOR_STREAMS: readonly VendorStream[] = [
  * Only where their vendor is named: a seed draws its stream by the number of those above, and must reproduce the same
  * world.
  */
-export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked]
+export const OPT_IN_STREAMS: readonly VendorStream[] = [
+  odataOrders,
+  odataTracked,
+  bulkAccounts,
+  hubspotCars,
+  hubspotAssociations,
+]
