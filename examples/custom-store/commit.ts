@@ -26,6 +26,7 @@ import {
   withFormats,
   quarantineRefused,
   writeCommits,
+  writePartitions,
   writeQuarantine,
   type Commit,
   type CommitOutcome,
@@ -64,7 +65,7 @@ export function commit(session: TenantSession, commit: Commit): Promise<CommitOu
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!matchesCheckpoint(entry, commit))
       return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    await run((sql) => checkSealingKey(sql, null, findSealingKeyId(commit.transition)))
+    await run((sql) => checkSealingKey(sql, null, findSealingKeyId(commit)))
     return land(session, transaction, commit, { entry, backfill, tenant })
   })
 }
@@ -146,6 +147,7 @@ async function land(
   if (sweeps) await recordSeen(session, transaction, plan, tables, { owner, cycle: inflight.cycle, page })
   await protectFromOtherSweeps(session, transaction, plan, entry.sync_id)
   await run((sql) => writeQuarantine(sql, entry, commit))
+  await run((sql) => writePartitions(sql, entry, commit))
 
   let { headSequence } = plan
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered.

@@ -72,6 +72,8 @@ const TABLES: Readonly<Record<string, string>> = {
   requests: `tenant_id ${NAME}, "window" ${NUMBER}, caller ${NAME}, count ${NUMBER}, primary key (tenant_id, "window", caller)`,
   pacers: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, slot_at double not null, taken_at double not null, primary key (tenant_id, connector_id, pacer)`,
   pauses: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, origin ${NAME}, until_at ${NUMBER}, noted_at ${NUMBER}, primary key (tenant_id, connector_id, pacer, origin)`,
+  partitions: `tenant_id ${NAME}, sync_id int not null, partition_key ${KEY}, state ${TEXT} not null, cycle_id bigint,
+    primary key (tenant_id, sync_id, partition_key)`,
   destinations: `tenant_id ${NAME}, name ${NAME}, kind ${TEXT}, location ${TEXT}, mode ${TEXT}, epoch ${NUMBER}, holder ${TEXT}, held_until bigint,
     paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
     failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',
@@ -104,6 +106,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'alter table tidemark_deliveries rename column if exists dead to failed, rename column if exists last_answer to last_response',
     'alter table tidemark_requests rename column if exists who to caller',
   ],
+  [createTable('partitions')],
 ]
 
 export async function migrate(connection: Connection): Promise<void> {

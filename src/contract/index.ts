@@ -21,6 +21,9 @@ export type {
   Mode,
   Pacing,
   Page,
+  PartitionReader,
+  PartitionState,
+  PartitionWrite,
   Secrets,
   SyncContext,
   TimeRange,
@@ -55,6 +58,7 @@ export type {
   LeaseHeld,
   Landing,
   LandingCounts,
+  PartitionChange,
   Subscription,
   ListingContext,
   LogEntry,
@@ -78,6 +82,7 @@ export type { DestinationStore } from './store/destinations.ts'
 export type { InboundStore } from './store/inbound.ts'
 export type { Kernel, RowsQuery } from './store/kernel.ts'
 export type { LeaseStore } from './store/leases.ts'
+export type { PartitionQuery, PartitionRow, PartitionStore } from './store/partitions.ts'
 export type { SequenceStore } from './store/sequences.ts'
 export type { PacingStore, Pause, PauseRequest, PauseList, SlotRequest, SlotGrant } from './store/pacing.ts'
 export type { QuarantineStore, QuarantinedRecord, QuarantineEntry } from './store/quarantine.ts'

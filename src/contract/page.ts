@@ -75,6 +75,34 @@ export interface Page<State = unknown> {
   tables?: readonly TableShape[] | undefined
   /** The number of records after this page, if the source counts them. Used only to estimate the remaining time. */
   left?: number
+  /**
+   * States of partitions, each at most once. They are committed with this page, apart from the state of the sync, and
+   * the next page reads them from `SyncContext.partitions`. Null removes one.
+   */
+  partitions?: readonly PartitionWrite[]
+}
+
+/** The new state of a partition; null removes it. */
+export interface PartitionWrite {
+  readonly key: string
+  readonly state: JsonValue | null
+}
+
+/** A partition with its committed state. */
+export interface PartitionState {
+  readonly key: string
+  readonly state: JsonValue
+}
+
+/**
+ * The states of a sync's partitions as of the pages before this one. Only these pages write them, so they do not change
+ * while a page is read.
+ */
+export interface PartitionReader {
+  /** The committed states of these partitions; a key without a state is absent. */
+  get(keys: readonly string[]): Promise<ReadonlyMap<string, JsonValue>>
+  /** Committed partitions in key order (UTF-8 bytes), above `after`. */
+  list(query: { readonly after?: string; readonly limit: number }): Promise<readonly PartitionState[]>
 }
 
 /** `state` is undefined on the first call, and at the start of every replace cycle. */
@@ -130,6 +158,7 @@ export interface SyncContext {
   readonly pacer: Pacing
   readonly secrets: Secrets
   readonly cycle: CycleFacts
+  readonly partitions: PartitionReader
   /**
    * Keys of this page that could not be ordered against rows of another sync on an earlier read. Return their current
    * records (`asOf: 'read'`), on this page or a later one.

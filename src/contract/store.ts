@@ -10,6 +10,7 @@ import type { TenantDirectory } from './store/tenants.ts'
 import type { AuditLog } from './store/audit.ts'
 import type { DataKeyStore } from './store/data-keys.ts'
 import type { PacingStore } from './store/pacing.ts'
+import type { PartitionStore } from './store/partitions.ts'
 import type { QuarantineStore, QuarantinedRecord } from './store/quarantine.ts'
 import type { ApiKeyStore } from './store/api-keys.ts'
 import type { CursorSecretStore } from './store/cursor-secrets.ts'
@@ -39,6 +40,7 @@ export interface Store
     AuditLog,
     DataKeyStore,
     PacingStore,
+    PartitionStore,
     QuarantineStore,
     ApiKeyStore,
     CursorSecretStore,
@@ -216,6 +218,17 @@ export interface Commit {
   readonly drift?: string
   /** The schema mode by database, if not `evolve`. */
   readonly schemaModes?: Readonly<Record<string, SchemaMode>>
+  /**
+   * New states of partitions of this sync, at most one per key; null removes one. The transition `set` first removes all
+   * partitions of the sync: they belong to the state that it replaces.
+   */
+  readonly partitions?: readonly PartitionChange[]
+}
+
+/** The new state of a partition in a commit; null removes it. */
+export interface PartitionChange {
+  readonly key: string
+  readonly state: StateText
 }
 
 /**

@@ -3,10 +3,14 @@ import {
   type Change,
   type JsonValue,
   type Page,
+  type PartitionChange,
+  type PartitionWrite,
   type StateText,
   type TableShape,
 } from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
+import { findKeyFault } from './check-record.ts'
+import { describeType } from './describe-type.ts'
 import { findShapeFault } from './table-shapes.ts'
 
 /** A page with a valid structure; its records are checked later, one by one. */
@@ -23,6 +27,7 @@ export interface CheckedPage {
   /** Null if the source does not count. */
   readonly left: number | null
   readonly tables: readonly TableShape[]
+  readonly partitions: readonly PartitionChange[]
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
@@ -72,7 +77,28 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     isLog: page.isLog === true,
     left: page.left ?? null,
     tables: page.tables ?? [],
+    partitions: page.partitions === undefined ? [] : checkPartitions(sync, page.partitions, stateBytesMax),
   }
+}
+
+function checkPartitions(
+  sync: string,
+  partitions: readonly PartitionWrite[],
+  stateBytesMax: number,
+): PartitionChange[] {
+  if (!Array.isArray(partitions))
+    throw pageInvalidError(
+      sync,
+      `returned a page whose \`partitions\` is ${describeType(partitions)} instead of an array`,
+    )
+  const keys = new Set<unknown>()
+  return partitions.map(({ key, state }: PartitionWrite, index) => {
+    const fault = findKeyFault(key) ?? (keys.has(key) ? 'the key occurs twice' : null)
+    if (fault !== null)
+      throw pageInvalidError(sync, `returned a page whose \`partitions[${index}]\` is invalid: ${fault}`)
+    keys.add(key)
+    return { key, state: state === null ? null : serializeState(sync, state, stateBytesMax, `partitions[${index}]`) }
+  })
 }
 
 function parseTidemark(sync: string, tidemark: unknown): string {
@@ -86,13 +112,16 @@ function parseTidemark(sync: string, tidemark: unknown): string {
  * Serializes state as JSON text, or throws if it would not survive the round trip. The message names the path, never
  * the value.
  */
-export function serializeState(sync: string, state: unknown, bytesMax: number): string {
-  const fault = findStateFault(state, 'nextState', 0)
+export function serializeState(sync: string, state: unknown, bytesMax: number, name = 'nextState'): string {
+  const fault = findStateFault(state, name, 0)
   if (fault !== null) throw new SyncError('STATE_INVALID', `${sync}: ${fault}.`)
   const text = JSON.stringify(state)
   const bytes = Buffer.byteLength(text)
   if (bytes > bytesMax)
-    throw new SyncError('STATE_TOO_LARGE', `${sync}: the state has ${bytes} bytes; at most ${bytesMax} are allowed.`)
+    throw new SyncError(
+      'STATE_TOO_LARGE',
+      `${sync}: ${name === 'nextState' ? 'the state' : `the state of ${name}`} has ${bytes} bytes; at most ${bytesMax} are allowed.`,
+    )
   return text
 }
 
@@ -119,7 +148,8 @@ const END_REASON_PATTERN = /^[a-z][a-z0-9_]{0,31}$/
 const FIELD_NAME_PATTERN = /^[A-Za-z_$]{1,32}$/
 
 function findStateFault(value: unknown, path: string, depth: number): string | null {
-  if (depth > STATE_DEPTH_MAX) return `nextState is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
+  if (depth > STATE_DEPTH_MAX)
+    return `${/^\w+/.exec(path)?.[0] ?? 'it'} is nested more than ${STATE_DEPTH_MAX} deep, or contains itself`
   switch (typeof value) {
     case 'string':
       return value.isWellFormed() ? null : `${path} has a lone surrogate`
@@ -156,11 +186,4 @@ function findFirstFault<T>(items: readonly T[], check: (item: T, index: number) 
 
 function pageInvalidError(sync: string, what: string): SyncError {
   return new SyncError('PAGE_INVALID', `${sync}: \`execute\` ${what}.`)
-}
-
-export function describeType(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'an array'
-  if (typeof value !== 'object') return typeof value === 'undefined' ? 'undefined' : `a ${typeof value}`
-  return (value.constructor as { name?: string } | undefined)?.name ?? 'an object'
 }

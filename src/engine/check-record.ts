@@ -1,6 +1,6 @@
 import type { ErrorCode, JsonObject } from '../contract/index.ts'
 import { stringifyJson } from '../values/json.ts'
-import { describeType } from './check-page.ts'
+import { describeType } from './describe-type.ts'
 import type { SyncLimits } from './sync-plan.ts'
 
 /** Checks that make a record storable in every database alike. Messages name the fault, never the value. */

@@ -43,6 +43,7 @@ export class CommitBuilder {
       upstreamToleranceMs: plan.upstreamToleranceMs,
       ...(plan.mode === 'replace' && { listing: this.#buildListingContext(open, checked) }),
       ...(text !== null && { drift: text }),
+      ...(checked.partitions.length > 0 && { partitions: checked.partitions }),
       ...buildCommitDeletes(plan),
       ...buildCommitSchemaModes(plan),
     }

@@ -12,7 +12,7 @@ import { LateRowMonitor } from './late-row-monitor.ts'
 import type { LoopGuardStep } from './loop-guard.ts'
 import { OpenCycle } from './open-cycle.ts'
 import { PageCommit } from './page-commit.ts'
-import type { FetchedPage, PendingPage } from './page-reader.ts'
+import type { FetchedPage, PageRequest, PendingPage } from './page-reader.ts'
 import {
   buildAbandonTransition,
   buildCompleteTransition,
@@ -101,14 +101,18 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
   }
 
   #requestPage(unordered: readonly string[]): Promise<CycleEvent> {
-    return this.#awaitPage(this.#startRead(this.#requireOpen().inflight.state, 1, unordered))
+    return this.#awaitPage(this.#startRead(this.#requireOpen().inflight.state, 1, { unordered }))
   }
 
   /** `ahead` is 1 for the page after the last committed one. */
-  #startRead(state: StateText, ahead: 1 | 2, unordered: readonly string[] = []): PendingPage {
+  #startRead(
+    state: StateText,
+    ahead: 1 | 2,
+    { unordered = [], partitions = [] }: Partial<Pick<PageRequest, 'unordered' | 'partitions'>>,
+  ): PendingPage {
     const open = this.#requireOpen()
     const cycle = open.toFacts(ahead)
-    return this.#resources.reader.read({ state, unordered, readAtSequence: open.headSequence, cycle })
+    return this.#resources.reader.read({ state, unordered, partitions, readAtSequence: open.headSequence, cycle })
   }
 
   async #awaitPage(pending: PendingPage): Promise<CycleEvent> {
@@ -140,12 +144,15 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
   async commitPage(): Promise<CycleEvent> {
     const open = this.#requireOpen()
     const read = required(this.#read, 'page that was read')
-    const { hasMore, state } = read.checked
+    const { hasMore, state, partitions } = read.checked
     const guardStep = hasMore
-      ? open.guard.check(open.inflight, required(state, 'state of a page with more to come'), read.prepared)
+      ? open.guard.check(open.inflight, required(state, 'state of a page with more to come'), {
+          ...read.prepared,
+          partitions,
+        })
       : null
     const exceededBudget = hasMore ? findExceededBudget(this.#context) : null
-    const next = hasMore && exceededBudget === null ? this.#startRead(state, 2) : null
+    const next = hasMore && exceededBudget === null ? this.#startRead(state, 2, { partitions }) : null
     const drift = hasMore
       ? open.driftDetector.detect(read.prepared.columns)
       : await describeFinalDrift(this.#context, open, read)

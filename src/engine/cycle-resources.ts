@@ -6,6 +6,7 @@ import { startLeaseHeartbeat } from './lease-heartbeat.ts'
 import { Pacer } from './pacer.ts'
 import { PageReader } from './page-reader.ts'
 import { SourceLookups } from './source-lookups.ts'
+import { readStoredPartitions } from './stored-partitions.ts'
 
 /** The parts of one run that use the source and the lease. */
 export interface CycleResources {
@@ -57,6 +58,7 @@ export function openCycleResources({
     pacer,
     pauses,
     heartbeat,
+    partitions: readStoredPartitions(retryingStore, { worker, sync }),
     cycleSignal: cycleAbort.signal,
     counters,
     trace,

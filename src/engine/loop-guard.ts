@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
 import { SyncError, type ErrorCode, type Inflight, type LastError, type StateText } from '../contract/index.ts'
+import type { CheckedPage } from './check-page.ts'
 import type { PreparedPage } from './page-preparer.ts'
 
-type PageContent = Pick<PreparedPage, 'landings' | 'quarantined'>
+type PageContent = Pick<PreparedPage, 'landings' | 'quarantined'> & Pick<CheckedPage, 'partitions'>
 
 /** States remembered per run. The anchor detects a longer loop. */
 const VISITED_STATES_MAX = 10_000
@@ -123,16 +124,19 @@ function digest(text: string): string {
   return hash('sha1', text, 'base64')
 }
 
-/** Quarantined records count as content. */
-function isEmpty({ landings, quarantined }: PageContent): boolean {
-  return landings.length === 0 && quarantined.length === 0
+/**
+ * Quarantined records count as content, and so do partitions: most of a sync's partitions may have no changes. A strategy
+ * with partitions counts the empty pages of each.
+ */
+function isEmpty({ landings, quarantined, partitions }: PageContent): boolean {
+  return landings.length === 0 && quarantined.length === 0 && partitions.length === 0
 }
 
-function digestContent({ landings, quarantined }: PageContent): string {
+function digestContent({ landings, quarantined, partitions }: PageContent): string {
   const landed = landings.map((landing) => [
     landing.database,
     landing.key,
     landing.type === 'upsert' ? landing.hash : null,
   ])
-  return digest(JSON.stringify([landed, quarantined]))
+  return digest(JSON.stringify(partitions.length === 0 ? [landed, quarantined] : [landed, quarantined, partitions]))
 }

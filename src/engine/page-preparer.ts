@@ -19,8 +19,8 @@ import {
   type SerializedRecord,
   type SerializedShape,
 } from '../values/serialized-upsert.ts'
-import { describeType } from './check-page.ts'
 import { findKeyFault, findRecordFault, findTextFault, serializeRecord } from './check-record.ts'
+import { describeType } from './describe-type.ts'
 import { hasColumns, RecordShapes } from './record-shapes.ts'
 import type { DatabasePlan, SyncLimits } from './sync-plan.ts'
 import { TableShapes } from './table-shapes.ts'

@@ -1,5 +1,15 @@
 import { setMaxListeners } from 'node:events'
-import { SyncError, type CycleFacts, type Log, type Page, type StateText, type SyncContext } from '../contract/index.ts'
+import {
+  SyncError,
+  type CycleFacts,
+  type JsonValue,
+  type Log,
+  type Page,
+  type PartitionChange,
+  type PartitionReader,
+  type StateText,
+  type SyncContext,
+} from '../contract/index.ts'
 import { parseOrigin, withRetryTime, type AccountPauses } from './account-pauses.ts'
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
@@ -17,6 +27,7 @@ import { raceWithAbort, rejectAfter } from './promise-timeouts.ts'
 import { unlinkUnused } from './unlink-unused.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 import { combineSignals } from '../values/combine-signals.ts'
+import { overlayPartitions } from '../values/partition-overlay.ts'
 
 export interface PageRequest {
   readonly state: StateText
@@ -25,6 +36,8 @@ export interface PageRequest {
   readonly cycle: CycleFacts
   /** See SyncContext.unordered. */
   readonly unordered: readonly string[]
+  /** States of partitions in the page before this one, which is being committed. */
+  readonly partitions: readonly PartitionChange[]
 }
 
 export interface FetchedPage {
@@ -55,6 +68,8 @@ export interface PageReaderOptions {
   readonly pacer: Pacer
   readonly pauses: AccountPauses
   readonly heartbeat: LeaseHeartbeat
+  /** The committed partitions of the sync. */
+  readonly partitions: PartitionReader
   /** Aborted when the cycle is over. */
   readonly cycleSignal: AbortSignal
   readonly counters: CycleCounters
@@ -71,18 +86,30 @@ export class PageReader {
   readonly #pacer: Pacer
   readonly #pauses: AccountPauses
   readonly #heartbeat: LeaseHeartbeat
+  readonly #partitions: PartitionReader
   readonly #cycleSignal: AbortSignal
   readonly #counters: CycleCounters
   readonly #trace: CycleTrace
   readonly #preparer: PagePreparer
   #lastController: LinkedAbortController | null = null
 
-  constructor({ plan, options, pacer, pauses, heartbeat, cycleSignal, counters, trace }: PageReaderOptions) {
+  constructor({
+    plan,
+    options,
+    pacer,
+    pauses,
+    heartbeat,
+    partitions,
+    cycleSignal,
+    counters,
+    trace,
+  }: PageReaderOptions) {
     this.#plan = plan
     this.#options = options
     this.#pacer = pacer
     this.#pauses = pauses
     this.#heartbeat = heartbeat
+    this.#partitions = partitions
     this.#cycleSignal = cycleSignal
     this.#counters = counters
     this.#trace = trace
@@ -97,7 +124,12 @@ export class PageReader {
     const page = trace.span.within(() =>
       this.#callWithRetries(trace, discardController.signal, async (context, sourceCall) => {
         const { unordered } = request
-        const pageContext = unordered.length === 0 ? context : { ...context, unordered }
+        const partitions = overlayPartitions(context.partitions, parseUncommitted(this.#plan.sync, request.partitions))
+        const pageContext = {
+          ...context,
+          ...(request.partitions.length > 0 && { partitions }),
+          ...(unordered.length > 0 && { unordered }),
+        }
         const returned = await this.#plan.execute(parseState(this.#plan.sync, request.state), pageContext)
         return this.#checkAndPrepare(request, trace, unwrapResult(returned), sourceCall.times)
       }),
@@ -210,6 +242,7 @@ export class PageReader {
       secrets,
       pacer: this.#pacer,
       cycle: sourceCall.trace.facts,
+      partitions: this.#partitions,
       fetch: (input, init = {}) =>
         this.#fetch(sourceCall, input, { ...init, signal: combineSignals(signal, init.signal) }, signal),
     }
@@ -263,6 +296,10 @@ interface SourceCall {
 function earliestTimes(a: ResponseTimes | null, b: ResponseTimes): ResponseTimes {
   if (a === null) return b
   return { dateHeaderMs: Math.min(a.dateHeaderMs, b.dateHeaderMs), readSinceMs: Math.min(a.readSinceMs, b.readSinceMs) }
+}
+
+function parseUncommitted(sync: string, changes: readonly PartitionChange[]): Map<string, JsonValue | null> {
+  return new Map(changes.map(({ key, state }) => [key, parseState(sync, state) ?? null]))
 }
 
 /** A connector may return an error instead of throwing it. */

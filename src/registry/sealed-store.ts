@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import {
   isSyncError,
   SyncError,
@@ -7,6 +8,7 @@ import {
   type CommitOutcome,
   type Inflight,
   type Lease,
+  type PartitionRow,
   type SyncStatusRow,
   type StateText,
   type Store,
@@ -191,6 +193,14 @@ export const SEAL_RULES = {
         })),
       )
     },
+  partitions:
+    ({ store, sealer }) =>
+    async (ref, query) =>
+      sealer.openPartitions(ref, await store.partitions(ref, query)),
+  partitionStates:
+    ({ store, sealer }) =>
+    async (ref, keys) =>
+      sealer.openPartitions(ref, await store.partitionStates(ref, keys)),
   // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
@@ -217,6 +227,7 @@ export const SEAL_RULES = {
   syncs: 'plain',
   signalSync: 'plain',
   cycles: 'plain',
+  countPartitions: 'plain',
   tenants: 'plain',
   databaseNames: 'plain',
   takeSlots: 'plain',
@@ -282,6 +293,11 @@ type SealPurpose = string
 
 const committedPurpose = (version: number): SealPurpose => `c${version}`
 const inflightPurpose = (cycle: number, page: number): SealPurpose => `i${cycle}-${page}`
+/**
+ * A digest of the key binds the state to its partition. The state is not bound to a page: an older state only makes the
+ * source return rows again; see docs/decisions/0025-partitions-are-rows-of-the-registry.md.
+ */
+const partitionPurpose = (key: string): SealPurpose => `p${hash('sha256', key, 'base64url')}`
 const SCOPE_PURPOSE: SealPurpose = 's'
 const TIDEMARK_PURPOSE: SealPurpose = 't'
 const GUARD_PURPOSE: SealPurpose = 'g'
@@ -303,12 +319,23 @@ class StateSealer {
     this.#random = random
   }
 
-  sealCommit(commit: Commit, key: DataKey): Commit {
+  sealCommit(given: Commit, key: DataKey): Commit {
     const {
       transition,
       version,
       lease: { ref },
-    } = commit
+      partitions = [],
+    } = given
+    const commit: Commit =
+      partitions.length === 0
+        ? given
+        : {
+            ...given,
+            partitions: partitions.map((partition) => ({
+              ...partition,
+              state: this.#sealWith(key, ref, partition.state, partitionPurpose(partition.key)),
+            })),
+          }
     if (transition.kind === 'abandon' || transition.kind === 'replay') return commit
     const purpose =
       transition.kind === 'continue'
@@ -382,6 +409,15 @@ class StateSealer {
     return outcome.kind === 'conflict'
       ? { ...outcome, checkpoint: await this.openCheckpoint(ref, outcome.checkpoint) }
       : outcome
+  }
+
+  openPartitions(ref: SyncRef, rows: readonly PartitionRow[]): Promise<PartitionRow[]> {
+    return Promise.all(
+      rows.map(async (row) => ({
+        ...row,
+        state: required(await this.open(ref, row.state, [partitionPurpose(row.key)]), 'state of the partition'),
+      })),
+    )
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {

@@ -1,4 +1,11 @@
-import { SyncError, type ErrorCode, type Ports, type Secrets, type SyncContext } from '../contract/index.ts'
+import {
+  SyncError,
+  type ErrorCode,
+  type PartitionReader,
+  type Ports,
+  type Secrets,
+  type SyncContext,
+} from '../contract/index.ts'
 import { AccountPauses, parseOrigin, withRetryTime, type PauseStore } from '../engine/account-pauses.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import { classifyError } from '../engine/classify-error.ts'
@@ -9,6 +16,7 @@ import { raceWithAbort, rejectAfter } from '../engine/promise-timeouts.ts'
 import type { Fetch } from '../platform/fetch.ts'
 import { LinkedAbortController } from '../values/linked-abort-controller.ts'
 import { combineSignals } from '../values/combine-signals.ts'
+import { NO_PARTITIONS } from '../values/partition-overlay.ts'
 
 export interface SourceRuntime {
   readonly ports: Ports
@@ -21,6 +29,8 @@ export interface SourceCallOptions {
   readonly plan: SyncPlan
   readonly pacers: Readonly<Record<string, number>>
   readonly pauses: PauseStore
+  /** Defaults to none. */
+  readonly partitions?: PartitionReader
   /**
    * If set, retryable errors are retried as in a cycle, and this is called before each wait. If unset, there is one
    * attempt.
@@ -72,7 +82,7 @@ interface LastRequest {
 async function callOnce<Result>(
   { ports, secrets, fetch: sendRequest }: SourceRuntime,
   stopping: AbortSignal,
-  { tenant, plan, pacers }: SourceCallOptions,
+  { tenant, plan, pacers, partitions = NO_PARTITIONS }: SourceCallOptions,
   pauses: AccountPauses,
   last: LastRequest,
   call: (context: SyncContext) => Promise<Result>,
@@ -108,6 +118,7 @@ async function callOnce<Result>(
           await pauses.recordResponse(origin, response)
           return response
         },
+        partitions,
         cycle: { id: 0, mode: plan.mode, startedAt: ports.clock.now(), page: 1 },
       }),
     )

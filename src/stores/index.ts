@@ -72,6 +72,10 @@ export type {
   TenantBusy,
   CheckpointSummary,
   PacingStore,
+  PartitionChange,
+  PartitionQuery,
+  PartitionRow,
+  PartitionStore,
   Pause,
   PauseRequest,
   PauseList,
@@ -119,6 +123,7 @@ export type {
 export { bindPlans, isRoleMethod, ROLE_PLANS } from './kit/roles/roles.ts'
 export type { RoleMethod, RoleMethods } from './kit/roles/roles.ts'
 export { checkSealingKey } from './kit/roles/data-keys.ts'
+export { writePartitions } from './kit/roles/partitions.ts'
 export { createSql, runNative, noSteps, runSteps, runStepsAsync } from './kit/sql/port.ts'
 export type {
   KernelSteps,

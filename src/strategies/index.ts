@@ -50,6 +50,15 @@ export { offsets } from './offsets.ts'
 export type { PartitionOffsets, OffsetsAnswer, OffsetsOptions, OffsetsQuery, OffsetsState } from './offsets.ts'
 export { pageNumber } from './page-number.ts'
 export type { PageNumberOptions, PageNumberState } from './page-number.ts'
+export { partitioned } from './partitioned.ts'
+export type {
+  Partition,
+  PartitionedCycle,
+  PartitionedOptions,
+  PartitionedState,
+  PartitionList,
+  PartitionPage,
+} from './partitioned.ts'
 export { relay } from './relay.ts'
 export type { RelayAnswer, RelayOptions, RelayState } from './relay.ts'
 export { relayNested } from './relay-nested.ts'

@@ -21,6 +21,7 @@ import {
   ManualClock,
   type AccountName,
 } from '../../simulators/src/index.ts'
+import { NO_PARTITIONS } from '../../src/values/partition-overlay.ts'
 
 type StreamWithLookup = { readonly lookup?: Lookup; readonly backfill?: Execute<any>; readonly execute?: Execute<any> }
 
@@ -120,6 +121,7 @@ function contextOf(ask: typeof fetch, clock: ManualClock): SyncContext {
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     pacer: { wait: async () => {} },
     secrets: { get: () => 'secret' },
+    partitions: NO_PARTITIONS,
     cycle: { id: 1, mode: 'replace', startedAt: clock.now(), page: 1 },
   }
 }

@@ -3,6 +3,7 @@ import { stripe, type StripeOptions } from '../../src/sources/stripe/source.ts'
 import { StripeSimulator } from '../../simulators/src/index.ts'
 import { MINUTE, SECOND } from '../engine/engine-fixture.ts'
 import { VendorFixture } from './vendor-fixture.ts'
+import { NO_PARTITIONS } from '../../src/values/partition-overlay.ts'
 
 let stage: VendorFixture<StripeSimulator>
 let vendor: StripeSimulator
@@ -295,6 +296,7 @@ describe('objects inside objects', () => {
       signal: new AbortController().signal,
       secrets: { get: () => 'key' },
       pacer: { wait: async () => {} },
+      partitions: NO_PARTITIONS,
       cycle: { id: 1, mode: 'replace', startedAt: 0, page: 1 },
     } as const
     expect(await invoices.lookup(key, context)).toMatchObject({ type: 'upsert', key, record: row })

@@ -30,11 +30,11 @@ export interface DataKeyStore {
 }
 
 /**
- * A sealed text and its location: a column of a sync, the secrets of the webhook `sync`, or the cursor secret created
- * at `column`.
+ * A sealed text and its location: a column of a sync, the state of its partition `column`, the secrets of the webhook
+ * `sync`, or the cursor secret created at `column`.
  */
 export interface SealedText extends SyncRef {
-  readonly table: 'registry' | 'webhooks' | 'cursor_secrets'
+  readonly table: 'registry' | 'partitions' | 'webhooks' | 'cursor_secrets'
   readonly column: string
   readonly text: string
 }

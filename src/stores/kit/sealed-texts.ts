@@ -1,4 +1,4 @@
-import { SyncError, type StateTransition } from '../../contract/index.ts'
+import { SyncError, type Commit } from '../../contract/index.ts'
 
 /** Columns of the registry that hold sealed text. */
 export const SEALED_COLUMNS = [
@@ -17,9 +17,12 @@ export type SealedColumn = (typeof SEALED_COLUMNS)[number]
 export const SEALED_PATTERN = 'sealed.%'
 export const sealedPatternFor = (keyId: string): string => `sealed._.${keyId}.%`
 
-/** Returns the id of the data key that sealed a commit's state; null when nothing in it is sealed. */
-export function findSealingKeyId(transition: StateTransition): string | null {
-  const texts =
+/** Returns the id of the data key that sealed a commit's states; null when nothing in it is sealed. */
+export function findSealingKeyId({
+  transition,
+  partitions = [],
+}: Pick<Commit, 'transition' | 'partitions'>): string | null {
+  const states =
     transition.kind === 'continue'
       ? [transition.state, transition.scope, transition.tidemark, transition.guardState]
       : transition.kind === 'complete'
@@ -27,6 +30,7 @@ export function findSealingKeyId(transition: StateTransition): string | null {
         : transition.kind === 'set'
           ? [transition.state]
           : []
+  const texts = [...states, ...partitions.map(({ state }) => state)]
   return texts.map((text) => parseSealingKeyId(text)).find((key) => key !== null) ?? null
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../kit/tables/schema-drift.ts'
 import { KEY_CONSTRAINT_PREFIX } from '../kit/tables/key-columns.ts'
 import { quarantineIdentityOf } from '../kit/quarantine-identity.ts'
+import { writePartitions as writePartitionSteps } from '../kit/roles/partitions.ts'
 import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { replaceNul } from '../kit/replace-nul.ts'
@@ -43,6 +44,7 @@ import { required } from '../../values/required.ts'
 
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindPipelinedSteps(checkpoint.updateCheckpoint)
+const writePartitions = bindPipelinedSteps(writePartitionSteps)
 
 /** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
 export async function commit(session: TenantSession, commit: Commit): Promise<CommitOutcome> {
@@ -102,7 +104,7 @@ function tryCommit(session: TenantSession, commit: Commit): Promise<CommitOutcom
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit))
       return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    basis.checkSealingKey(findSealingKeyId(commit.transition))
+    basis.checkSealingKey(findSealingKeyId(commit))
     const isStale = names.some((name) => {
       const [now, before] = [known.get(name), guessed.get(name)]
       return now?.id !== before?.id || now?.live !== before?.live || now?.members !== before?.members
@@ -242,6 +244,7 @@ async function land(
     : []
   const holdings = recordHoldings(transaction, owners, { owner, ownerIn, taken }, plan, tables)
   writeQuarantine(transaction, entry, commit, page, hasQuarantined)
+  writePartitions(transaction, entry, commit)
 
   let { headSequence } = plan
   let written: PageRecord = {

@@ -8,6 +8,7 @@ import {
   refuseRecords,
   quarantineRefused,
 } from '../kit/tables/schema-drift.ts'
+import { writePartitions as writePartitionSteps } from '../kit/roles/partitions.ts'
 import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { rollback, type Rollback, type TenantSession } from './connection.ts'
@@ -27,6 +28,7 @@ import { applyShapes, refuseKeys } from './table-shape.ts'
 const addPageToCycle = bindSteps(checkpoint.addPageToCycle)
 const lockBackfill = bindSteps(checkpoint.lockBackfill)
 const updateCheckpoint = bindSteps(checkpoint.updateCheckpoint)
+const writePartitions = bindSteps(writePartitionSteps)
 const writeQuarantine = bindSteps(checkpoint.writeQuarantine)
 
 /** The only write path for records. Everything below runs in one transaction; a refusal rolls it back. */
@@ -69,7 +71,7 @@ function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
     if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit))
       return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
-    checkSealingKey(session, null, findSealingKeyId(commit.transition))
+    checkSealingKey(session, null, findSealingKeyId(commit))
     return land(session, entry, commit)
   })
 }
@@ -137,6 +139,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   if (sweeps) recordSeen(session, plan, tables, owner, inflight.cycle, page)
   protectFromOtherSweeps(session, plan, entry.sync_id)
   writeQuarantine(session, entry, commit)
+  writePartitions(session, entry, commit)
 
   let { headSequence } = plan
   // Swept rows come after the page with a commit time of their own: within one commit time the keys are ordered (A9).

@@ -6,6 +6,7 @@ import type { Clock, SyncContext } from '../../../src/contract/index.ts'
 import { systemClock } from '../../../src/platform/clock.ts'
 import { createFetch, type FetchOptions } from '../../../src/platform/fetch.ts'
 import { createSecrets } from '../../../src/platform/secrets.ts'
+import { NO_PARTITIONS } from '../../../src/values/partition-overlay.ts'
 
 export type Listener = (request: IncomingMessage & { url: string }, response: ServerResponse) => unknown
 
@@ -58,6 +59,7 @@ export function contextOf(options: ContextOptions = {}): SyncContext {
     log: { debug: silent, info: silent, warn: silent, error: silent },
     pacer: { wait: async () => {} },
     secrets: createSecrets(options.secrets ?? {}),
+    partitions: NO_PARTITIONS,
     cycle: { id: 1, mode: 'incremental', startedAt: clock.now(), page: 1, ...options.cycle },
   }
 }

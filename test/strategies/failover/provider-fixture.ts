@@ -11,6 +11,7 @@ import {
   type Provider,
   type ProviderPage,
 } from '../../../src/strategies/index.ts'
+import { NO_PARTITIONS } from '../../../src/values/partition-overlay.ts'
 
 export interface Tx extends JsonObject {
   id: string
@@ -165,6 +166,7 @@ export function contextOf(
     random: { next: () => 0.5 },
     log: { debug() {}, info() {}, warn() {}, error() {} },
     secrets: { get: (name) => name },
+    partitions: NO_PARTITIONS,
     cycle: { id: cycle, mode: 'incremental', startedAt: now(), page: 1 },
   }
 }

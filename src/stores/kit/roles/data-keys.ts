@@ -8,7 +8,7 @@ import {
   sealedPatternFor,
   type SealedColumn,
 } from '../sealed-texts.ts'
-import { lockTenant } from '../registry.ts'
+import { lockTenant, SYNC_ID_SQL } from '../registry.ts'
 import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 
 /** Every sealed text of the tenant, except those of the audit log. */
@@ -19,6 +19,8 @@ const SELECT_SEALED_TEXTS = `select * from (
     ) => `select 'registry' as "table", connector_id as worker, stream_id as sync, '${column}' as "column", ${column} as text
     from {registry} where tenant_id = :tenant`,
   ).join(' union all ')}
+  union all select 'partitions', g.connector_id, g.stream_id, p.partition_key, p.state
+    from {partitions} p join {registry} g on g.tenant_id = p.tenant_id and g.sync_id = p.sync_id where p.tenant_id = :tenant
   union all select 'webhooks', '', webhook_id, 'secrets', secrets from {webhooks} where tenant_id = :tenant
   union all select 'cursor_secrets', '', '', cast(created_at as {text}), secret from {cursor_secrets} where tenant_id = :tenant
 ) texts`
@@ -61,6 +63,13 @@ export const DATA_KEY_PLANS = {
     yield* lockTenant(sql)
     yield* checkSealingKey(sql, sealed)
     const where = 'where tenant_id = :tenant'
+    if (table === 'partitions')
+      return (
+        (yield* sql.run(
+          `update {partitions} set state = :sealed ${where} and sync_id = ${SYNC_ID_SQL} and partition_key = :column and state = :text`,
+          { sealed, worker, sync, column, text },
+        )) > 0
+      )
     if (table === 'webhooks')
       return (
         (yield* sql.run(`update {webhooks} set secrets = :sealed ${where} and webhook_id = :sync and secrets = :text`, {

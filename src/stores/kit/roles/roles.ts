@@ -7,6 +7,7 @@ import { DESTINATION_PLANS } from './destinations.ts'
 import { INBOUND_PLANS } from './inbound.ts'
 import { LEASE_PLANS } from './leases.ts'
 import { PACING_PLANS } from './pacing.ts'
+import { PARTITION_PLANS } from './partitions.ts'
 import { QUARANTINE_PLANS } from './quarantine.ts'
 import { SEQUENCE_PLANS } from './sequences.ts'
 import { SYNC_PLANS } from './syncs.ts'
@@ -23,6 +24,7 @@ export const ROLE_PLANS = {
   ...INBOUND_PLANS,
   ...LEASE_PLANS,
   ...PACING_PLANS,
+  ...PARTITION_PLANS,
   ...QUARANTINE_PLANS,
   ...SEQUENCE_PLANS,
   ...SYNC_PLANS,
