@@ -5,7 +5,7 @@ import { readBody, type BodyLimits } from '../../http/read-body.ts'
 import type { Origin } from './origin.ts'
 
 export interface OutgoingRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: string
   readonly url: URL
   /** Method and path, for error messages. */
   readonly label: string

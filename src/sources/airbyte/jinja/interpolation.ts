@@ -22,11 +22,16 @@ export class Interpolation {
   }
 
   /** The value of a text: rendered, then read as a literal of Python. `null` as the default means no value. */
-  evaluate(template: string, names: Names, fallback: string | null = template): PyValue {
+  evaluate(
+    template: string,
+    names: Names,
+    fallback: string | null = template,
+    isValid: (value: PyValue) => boolean = () => true,
+  ): PyValue {
     const rendered = this.#renderOrNull(template, names)
-    if (rendered !== null && rendered !== '') return readValue(rendered)
+    if (rendered !== null && rendered !== '') return readValue(rendered, isValid)
     if (fallback === null) return null
-    return readValue(this.#render(fallback, names))
+    return readValue(this.#render(fallback, names), isValid)
   }
 
   /** The value of a text that stays a text, for names of parameters. */
@@ -82,9 +87,10 @@ function trimNewline(text: string): string {
   return text.replace(/(?:\r\n|\n|\r)$/, '')
 }
 
-function readValue(rendered: string): PyValue {
+/** A literal of a type that is not asked for stays a text. */
+function readValue(rendered: string, isValid: (value: PyValue) => boolean): PyValue {
   const literal = readLiteral(rendered)
-  return literal === null ? rendered : literal.value
+  return literal === null || !isValid(literal.value) ? rendered : literal.value
 }
 
 const FALSE_TEXTS = new Set(['False', 'false', '{}', '[]', '()', '', '0', '0.0'])

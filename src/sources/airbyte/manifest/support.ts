@@ -33,7 +33,6 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   'DynamicSchemaLoader',
   'ExponentialBackoffStrategy',
   'FixedWindowCallRatePolicy',
-  'FlattenFields',
   'GzipDecoder',
   'HTTPAPIBudget',
   'HttpRequestRegexMatcher',
@@ -46,7 +45,6 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   'JsonlDecoder',
   'KeysReplace',
   'KeysToLower',
-  'KeysToSnakeCase',
   'LegacySessionTokenAuthenticator',
   'ListPartitionRouter',
   'MinMaxDatetime',
@@ -98,6 +96,7 @@ const UNSUPPORTED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   SimpleRetriever: ['additional_query_properties', 'page_size_reduction', 'request_window_splitting'],
   RecordSelector: ['file_uploader'],
   DpathExtractor: ['record_expander'],
+  DpathFlattenFields: ['key_transformation'],
   DeclarativeStream: ['file_uploader'],
   OAuthAuthenticator: ['profile_assertion'],
 }
