@@ -94,7 +94,8 @@ export function addPageOptions(
   run: Run,
 ): void {
   const strategy = strategyOf(paginator)
-  const { page_token_option: tokenOption, page_size_option: sizeOption } = paginator ?? {}
+  const tokenOption = paginator?.page_token_option
+  const sizeOption = paginator?.page_size_option
   if (isComponent(tokenOption) && tokenOption.type === 'RequestOption' && token !== undefined)
     injectOption(parts, tokenOption, toPython(token), run)
   if (!isComponent(sizeOption) || strategy === null) return
