@@ -41,8 +41,8 @@ export class PyDuration {
 
   toString(): string {
     const parts: string[] = []
-    if (this.years !== 0) parts.push(`${this.years} ${Math.abs(this.years) === 1 ? 'year' : 'years'}`)
-    if (this.months !== 0) parts.push(`${this.months} ${Math.abs(this.months) === 1 ? 'month' : 'months'}`)
+    if (this.years !== 0) parts.push(`${this.years} years`)
+    if (this.months !== 0) parts.push(`${this.months} ${this.months <= 1 ? 'month' : 'months'}`)
     return [...parts, this.rest.toString()].join(', ')
   }
 }

@@ -1,4 +1,4 @@
-import { DAY, PyDate, PyDateTime } from './datetime.ts'
+import { DAY, floorDivide, PyDate, PyDateTime } from './datetime.ts'
 import { addDuration, PyDuration, PyTimeDelta } from './duration.ts'
 import { formatPercent } from './percent-format.ts'
 import { print } from './printing.ts'
@@ -168,6 +168,7 @@ function calculateNumber(operator: string, left: Numeric, right: Numeric): PyVal
     case '-':
       return fromBigInt(x - y)
     case '*':
+      limitDigits(digitsOf(x) + digitsOf(y))
       return fromBigInt(x * y)
     case '//':
     case '%': {
@@ -177,11 +178,19 @@ function calculateNumber(operator: string, left: Numeric, right: Numeric): PyVal
     }
     case '**':
       if (b < 0) return toFloat(a ** b)
-      if (b > 64) throw new TemplateError('an exponent is above 64')
+      limitDigits(digitsOf(x) * b)
       return fromBigInt(x ** y)
     default:
       throw new TemplateError(`the operator \`${operator}\` is not supported`)
   }
+}
+
+function digitsOf(value: bigint): number {
+  return value.toString(16).length
+}
+
+function limitDigits(digits: number): void {
+  if (digits > 4_096) throw new TemplateError('a number is too large')
 }
 
 function toBigInt(value: Numeric): bigint {
@@ -231,6 +240,9 @@ function calculateSequence(operator: string, left: PyValue, right: PyValue): PyV
 function calculateTime(operator: string, left: PyValue, right: PyValue): PyValue | undefined {
   const isSum = operator === '+'
   if (isSum && isDuration(left) && isTime(right)) return addDuration(right, left)
+  // Python subtracts whole days, rounded down, from a date.
+  if (operator === '-' && left instanceof PyDate && right instanceof PyTimeDelta)
+    return new PyDate(left.days - Number(floorDivide(right.micros, DAY)))
   if (isTime(left) && isDuration(right) && (isSum || operator === '-'))
     return addDuration(left, isSum ? right : negate(right))
   if (operator === '-' && left instanceof PyDateTime && right instanceof PyDateTime) {

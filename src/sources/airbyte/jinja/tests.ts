@@ -33,7 +33,6 @@ const TESTS: Readonly<Record<string, Test>> = {
   upper: (value) => typeof value === 'string' && value === value.toUpperCase(),
   odd: (value) => isNumber(value) && Math.abs(toNumber(value) % 2) === 1,
   even: (value) => isNumber(value) && toNumber(value) % 2 === 0,
-  divisibleby: (value, other) => isNumber(value) && isNumber(other) && toNumber(value) % toNumber(other) === 0,
   eq: isEqual,
   equalto: isEqual,
   sameas: isEqual,
