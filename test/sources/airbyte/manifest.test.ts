@@ -61,7 +61,7 @@ describe('a manifest', () => {
 
   test('that was damaged loads, or is refused with an error of ours', () => {
     const lines = TEXT.split('\n')
-    for (let at = 0; at < lines.length; at++) {
+    for (let at = 0; at < lines.length; at += 2) {
       const variants = [
         lines.toSpliced(at, 1),
         lines.with(at, `  ${lines[at] ?? ''}`),
