@@ -33,7 +33,7 @@ export interface AirbyteOptions {
 export interface AirbyteSource {
   /** The names of the streams, also of those that cannot be run. */
   readonly names: readonly string[]
-  /** What keeps a stream from running, by name. Streams without problems are absent. */
+  /** The reasons why streams cannot be run, by name. Streams without problems are absent. */
   readonly problems: ReadonlyMap<string, readonly Problem[]>
   /** Opens a stream for `worker.sync`. Throws if the manifest uses something for it that is not supported. */
   stream(name: string, options?: AirbyteStreamOptions): SingleStream

@@ -49,6 +49,16 @@ function createOriginPolicy(origin: Origin): RedirectPolicy<OutgoingRequest> {
   }
 }
 
+/** Reads the body as bytes. Checks its size. */
+export function readBytes(
+  response: Response,
+  label: string,
+  limits: BodyLimits,
+  { clock, signal }: SyncContext,
+): Promise<Buffer> {
+  return readBody({ response, label, clock, signal }, limits)
+}
+
 /** Reads the body as JSON. Checks its size, content type, encoding and syntax. */
 export async function readJson(
   response: Response,

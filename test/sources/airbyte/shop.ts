@@ -9,7 +9,7 @@ import { EngineFixture, planOf } from '../../engine/engine-fixture.ts'
 export const BASE = 'https://shop.example/api'
 
 /** A request as the API saw it. */
-export interface Asked {
+export interface ShopRequest {
   readonly method: string
   readonly path: string
   readonly query: Record<string, string>
@@ -18,12 +18,12 @@ export interface Asked {
   readonly at: number
 }
 
-type Answer = (asked: Asked) => unknown
+type Answer = (asked: ShopRequest) => unknown
 
 /** An API in memory on the clock of the test, the manifest that reads it, and a store. */
 export class Shop {
   readonly scene: EngineFixture
-  readonly asked: Asked[] = []
+  readonly asked: ShopRequest[] = []
   answers: Record<string, Answer> = {}
   #source: AirbyteSource
 
@@ -38,7 +38,7 @@ export class Shop {
 
   readonly fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
     const url = new URL(input)
-    const asked: Asked = {
+    const asked: ShopRequest = {
       method: init?.method ?? 'GET',
       path: url.pathname.replace('/api', ''),
       query: Object.fromEntries(url.searchParams),
@@ -66,7 +66,7 @@ export class Shop {
   }
 
   /** Returns and clears the requests. */
-  taken(): Asked[] {
+  taken(): ShopRequest[] {
     return this.asked.splice(0)
   }
 }

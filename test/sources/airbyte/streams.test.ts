@@ -203,7 +203,7 @@ describe('a DatetimeBasedCursor', () => {
     )
     await shop.run('items')
     shop.taken()
-    // Of the same time as the newest record, and visible later.
+    // Has the time of the newest record, and became visible later.
     items.push({ id: 3, updated_at: '2026-02-28T10:00:00Z' })
     items[0] = { id: 1, updated_at: '2026-02-28T23:00:00Z' }
     const result = await shop.run('items')

@@ -13,13 +13,23 @@ export interface Literal {
  */
 export function readLiteral(text: string): Literal | null {
   // Most texts are names or sentences. A literal begins with one of few characters.
-  const start = text.replace(/^[ \t]+/, '').replace(/^(?:[ \t\f]*(?:#[^\n]*)?\r?\n)+/, '')
+  const start = skipEmptyLines(text.replace(/^[ \t]+/, ''))
   if (!/^[-+\d.([{'"TFNrRuU]/.test(start)) return null
   try {
     return { value: new LiteralReader(start).read() }
   } catch (error) {
     if (error instanceof NotLiteral) return null
     throw error
+  }
+}
+
+/** Lines that are empty or only a comment may precede a literal. */
+function skipEmptyLines(text: string): string {
+  let start = 0
+  for (;;) {
+    const end = text.indexOf('\n', start)
+    if (end < 0 || !/^(?:#|$)/.test(text.slice(start, end).trim())) return text.slice(start)
+    start = end + 1
   }
 }
 

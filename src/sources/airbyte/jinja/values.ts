@@ -26,7 +26,7 @@ export interface PyDict {
   [name: string]: PyValue
 }
 
-/** A float that JavaScript cannot tell from an integer: `1.0` prints as `1.0`. */
+/** A float that JavaScript does not distinguish from an integer: `1.0` prints as `1.0`. */
 export class PyFloat {
   readonly value: number
 

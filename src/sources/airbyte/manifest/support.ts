@@ -104,7 +104,7 @@ const UNSUPPORTED_FIELDS: Readonly<Record<string, readonly string[]>> = {
 /** Types at the top of a manifest that change its streams or its config. */
 const UNSUPPORTED_ROOTS = ['dynamic_streams'] as const
 
-/** Lists what a stream uses and Tidemark cannot run. */
+/** Lists the parts that a stream uses and Tidemark cannot run. */
 export function findProblems(manifest: Manifest, { component }: ManifestStream): Problem[] {
   const problems = new Map<string, Problem>()
   const add = (feature: string, type = feature): void => {

@@ -13,7 +13,7 @@ export interface ListedPartition {
   readonly value: PartitionValue
 }
 
-/** What the requests of a partition need to know of it. */
+/** The values of a partition that its requests use. */
 export interface PartitionValue extends JsonObject {
   partition: JsonObject
   extra: JsonObject

@@ -8,7 +8,7 @@ import { components, isRecord, textOf, type Component } from '../manifest/compon
 import { headersToPython } from './headers.ts'
 import type { Run } from './run.ts'
 
-/** What happens with a response. */
+/** The handling of a response. */
 export type Resolution =
   | { readonly action: 'SUCCESS' | 'IGNORE' | 'RESET_PAGINATION' | 'REFRESH_TOKEN_THEN_RETRY' }
   | { readonly action: 'RETRY' | 'RATE_LIMITED' | 'FAIL'; readonly handler: Component | null; readonly reason: string }

@@ -7,7 +7,7 @@ import type { ReceivedResponse } from './error-handling.ts'
 import { injectOption, type RequestParts } from './request-parts.ts'
 import { toJson, type Run } from './run.ts'
 
-/** What the page before the next one was. */
+/** The page before the next one. */
 export interface FinishedPage {
   readonly response: ReceivedResponse
   readonly body: JsonValue

@@ -6,31 +6,33 @@ const DEPTH_MAX = 200
 export function parseXml(text: string): JsonValue {
   const root: Element = { name: '', members: {}, text: '' }
   const open: Element[] = [root]
-  const pattern =
-    /<!--[\s\S]*?-->|<!\[CDATA\[([\s\S]*?)\]\]>|<\?[\s\S]*?\?>|<!DOCTYPE[^>]*>|<\/([^\s>]+)\s*>|<([^\s/>]+)((?:\s+[^\s=>]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>|([^<]+)/gy
-  let at = 0
-  for (;;) {
-    pattern.lastIndex = at
-    const found = pattern.exec(text)
-    if (found === null) break
-    at = pattern.lastIndex
-    const [, data, closed, opened, attributes = '', isEmpty, content] = found
+  for (let at = 0; at < text.length;) {
     const current = open.at(-1) ?? root
-    if (data !== undefined) current.text += data
-    else if (content !== undefined) current.text += decodeEntities(content)
-    else if (opened !== undefined) {
-      const element: Element = { name: opened, members: readAttributes(attributes), text: '' }
-      if (isEmpty === '/') addMember(current, element)
-      else if (open.push(element) > DEPTH_MAX) throw new Error('the document is nested too deeply')
-    } else if (closed !== undefined) {
-      const element = open.pop()
-      if (element?.name !== closed || open.length === 0) throw new Error('an element is not closed')
-      addMember(open.at(-1) ?? root, element)
+    const start = text.indexOf('<', at)
+    current.text += decodeEntities(text.slice(at, start < 0 ? text.length : start))
+    if (start < 0) break
+    const section = SECTIONS.find(({ open: mark }) => text.startsWith(mark, start))
+    if (section !== undefined) {
+      const from = start + section.open.length
+      const end = findEnd(text, section.close, from)
+      if (section.isText) current.text += text.slice(from, end)
+      at = end + section.close.length
+      continue
     }
+    const end = findTagEnd(text, start + 1)
+    readTag(text.slice(start + 1, end), open)
+    at = end + 1
   }
-  if (at < text.length || open.length !== 1) throw new Error('the document is incomplete')
+  if (open.length !== 1) throw new Error('the document is incomplete')
   return root.members
 }
+
+const SECTIONS = [
+  { open: '<!--', close: '-->', isText: false },
+  { open: '<![CDATA[', close: ']]>', isText: true },
+  { open: '<?', close: '?>', isText: false },
+  { open: '<!', close: '>', isText: false },
+]
 
 interface Element {
   readonly name: string
@@ -38,7 +40,41 @@ interface Element {
   text: string
 }
 
-function addMember(parent: Element, element: Element): void {
+function findEnd(text: string, mark: string, from: number): number {
+  const end = text.indexOf(mark, from)
+  if (end < 0) throw new Error('the document is incomplete')
+  return end
+}
+
+/** A quoted value may contain the end of a tag. */
+function findTagEnd(text: string, from: number): number {
+  let quote = ''
+  for (let at = from; at < text.length; at++) {
+    const character = text[at] ?? ''
+    if (quote !== '') quote = character === quote ? '' : quote
+    else if (character === '"' || character === "'") quote = character
+    else if (character === '>') return at
+  }
+  throw new Error('the document is incomplete')
+}
+
+function readTag(tag: string, open: Element[]): void {
+  if (tag.startsWith('/')) {
+    const element = open.pop()
+    if (element?.name !== tag.slice(1).trim() || open.length === 0) throw new Error('an element is not closed')
+    return addMember(open.at(-1), element)
+  }
+  const isEmpty = tag.endsWith('/')
+  const content = isEmpty ? tag.slice(0, -1) : tag
+  const name = /^[^\s/"'=]+/.exec(content)?.[0]
+  if (name === undefined) throw new Error('an element has no name')
+  const element: Element = { name, members: readAttributes(content.slice(name.length)), text: '' }
+  if (isEmpty) addMember(open.at(-1), element)
+  else if (open.push(element) > DEPTH_MAX) throw new Error('the document is nested too deeply')
+}
+
+function addMember(parent: Element | undefined, element: Element): void {
+  if (parent === undefined) return
   const value = toValue(element)
   const known = Object.hasOwn(parent.members, element.name) ? parent.members[element.name] : undefined
   if (known === undefined) parent.members[element.name] = value
@@ -53,7 +89,7 @@ function toValue({ members, text }: Element): JsonValue {
 }
 
 function readAttributes(text: string): JsonObject {
-  const pairs = text.matchAll(/([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g)
+  const pairs = text.matchAll(/([^\s=]+)=(?:"([^"]*)"|'([^']*)')/g)
   return Object.fromEntries([...pairs].map(([, name = '', a, b]) => [`@${name}`, decodeEntities(a ?? b ?? '')]))
 }
 

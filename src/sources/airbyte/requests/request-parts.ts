@@ -5,7 +5,7 @@ import { isDict, PyTuple, type PyValue } from '../jinja/values.ts'
 import { isComponent, isRecord, textOf, type Component } from '../manifest/component.ts'
 import { toJson, type Run } from './run.ts'
 
-/** What goes into a request beside its address. */
+/** The parts of a request beside its address. */
 export interface RequestParts {
   readonly query: [name: string, value: string][]
   readonly headers: Record<string, string>

@@ -1,8 +1,7 @@
 import { isSyncError, SyncError, type JsonValue } from '../../../contract/index.ts'
-import { readBody } from '../../../http/read-body.ts'
 import { parseJson } from '../../../values/json.ts'
 import { Origin } from '../../kit/origin.ts'
-import { sendRequest } from '../../kit/send-request.ts'
+import { readBytes, sendRequest } from '../../kit/send-request.ts'
 import { readServerTime } from '../../../values/retry-after.ts'
 import { isComponent, textOf, type Component } from '../manifest/component.ts'
 import type { Authentication } from './authenticate.ts'
@@ -101,9 +100,11 @@ async function exchange(
   const received = await sendRequest({ method, url, label, headers, body }, new Origin(url.origin), context)
   const { status } = received
   const isJson = /json/i.test(received.headers.get('content-type') ?? 'json')
-  const bytes = await readBody(
-    { response: received, label: `${label} answered ${status}`, clock: context.clock, signal: context.signal },
+  const bytes = await readBytes(
+    received,
+    `${label} answered ${status}`,
     isJson ? LIMITS : { ...LIMITS, depthMax: Number.POSITIVE_INFINITY },
+    context,
   )
   const text = bytes.subarray(0, LIMITS.bodyBytesMax).toString('utf8')
   return { response: { status, headers: received.headers, url, text, json: tryParseJson(text) }, bytes }
