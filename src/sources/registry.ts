@@ -1,4 +1,5 @@
 // Generated from the folders by `npm run sources`. Do not edit.
+import airbyte from './airbyte/descriptor.ts'
 import airtable from './airtable/descriptor.ts'
 import bookmarks from './bookmarks/descriptor.ts'
 import evm from './evm/descriptor.ts'
@@ -20,6 +21,7 @@ import stripe from './stripe/descriptor.ts'
 
 /** Every source, by name. */
 export const SOURCES = {
+  airbyte,
   airtable,
   bookmarks,
   evm,

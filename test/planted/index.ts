@@ -1,3 +1,4 @@
+import { AIRBYTE_BUGS } from './airbyte.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
 import { ENGINE_BUGS } from './engine.ts'
@@ -40,4 +41,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
   ...VENDOR_BUGS,
+  ...AIRBYTE_BUGS,
 ]

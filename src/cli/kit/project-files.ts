@@ -27,6 +27,7 @@ const TARGET_FILE_NAMES: Record<string, string> = {
 const TEMPLATE_FILES: Readonly<Record<string, readonly string[]>> = {
   worker: ['AGENTS.md', 'README.md', 'env.example', 'gitignore', 'package.json', 'tsconfig.json', 'worker.ts'],
   demo: ['env', 'worker.ts'],
+  'sources/airbyte': ['manifest.yaml', 'worker.ts'],
   'sources/files': ['drop/orders.csv', 'worker.ts'],
   'sources/singer': ['tap.mjs', 'worker.ts'],
 }

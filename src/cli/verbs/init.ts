@@ -3,17 +3,22 @@ import { basename, relative, resolve } from 'node:path'
 import { toValidName } from '../../config/names.ts'
 import { SyncError } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
+import type { ConnectorField } from '../../sources/airbyte/describe-connector.ts'
 import type { VerbAction, Cli } from '../cli.ts'
+import { resolveManifest, writeAirbyteProject } from '../kit/airbyte-project.ts'
 import { SIMULATORS_PACKAGE } from '../kit/import-simulators.ts'
 import { INIT_SOURCES, type InitSource, type InitSourceName } from '../kit/init-sources.ts'
 import { isoTime } from '../kit/json-document.ts'
 import { findPackage, linkPackage } from '../kit/own-package.ts'
+import { toPrintable } from '../kit/printable.ts'
 import { readTemplate, usesSimulators, writeProject } from '../kit/project-files.ts'
 
 interface InitFlags {
   readonly source?: InitSourceName
   readonly yes?: boolean
   readonly force?: boolean
+  readonly airbyte?: string
+  readonly set?: readonly string[]
 }
 
 export function initVerb(): Command {
@@ -24,6 +29,12 @@ export function initVerb(): Command {
     )
     .argument('[dir]', 'the folder to create it in', '.')
     .addOption(new Option('--source <name>', 'the source to read from').choices(Object.keys(INIT_SOURCES)))
+    .option('--airbyte <manifest>', 'write tidemark.yaml for an Airbyte manifest')
+    .addOption(
+      new Option('--set <field=value>', 'a setting of the manifest (repeatable)').argParser(
+        (value: string, before: readonly string[] = []) => [...before, value],
+      ),
+    )
     .option('--yes', 'do not prompt; the default source is built into the worker')
     .option('--force', 'overwrite existing files')
     .option('--json', 'print JSON')
@@ -31,6 +42,7 @@ export function initVerb(): Command {
 
 export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => {
   const folder = resolve(cli.folder, dir)
+  if (flags.airbyte !== undefined) return initAirbyte(cli, folder, flags.airbyte, flags)
   const name =
     flags.source ??
     (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
@@ -60,6 +72,50 @@ export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => 
   const { terminal } = cli
   if (terminal.json) terminal.printDocument({ folder, source: name, written, kept, dependency: own.dependency, linked })
   else printSummary(cli, source, { cd: relative(cli.folder, folder), written, kept, needsInstall })
+}
+
+async function initAirbyte(cli: Cli, folder: string, file: string, flags: InitFlags): Promise<void> {
+  const isAsked = flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive
+  const project = await writeAirbyteProject(folder, resolveManifest(cli.folder, file), {
+    given: readSettings(flags.set ?? []),
+    ask: isAsked ? promptForField : null,
+    force: flags.force === true,
+  })
+  const { terminal } = cli
+  if (terminal.json) {
+    terminal.printDocument({ folder, source: 'airbyte', ...project })
+    return
+  }
+  const cd = relative(cli.folder, folder)
+  terminal.print(
+    `Created ${project.written.join(', ')} for ${project.streams.length} streams.`,
+    ...project.unsupported.map(({ reason }) => toPrintable(reason)),
+    '',
+    ...[
+      ...(cd === '' ? [] : [`cd ${cd}`]),
+      ...(project.missing.length === 0 ? [] : [`set ${project.missing.join(', ')} in .env`]),
+      'npx tidemark run tidemark.yaml',
+    ].map((line) => `  ${line}`),
+  )
+}
+
+function readSettings(pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=')
+      if (at < 1) throw new SyncError('ARGUMENT_INVALID', 'A setting is written as --set <field>=<value>.')
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
+}
+
+async function promptForField(field: ConnectorField): Promise<string | undefined> {
+  const { isCancel, password, text } = await import('@clack/prompts')
+  const message = `${field.title}${field.isRequired ? '' : ' (optional)'}`
+  const shown = field.default === undefined ? {} : { placeholder: JSON.stringify(field.default) }
+  const answer = field.isSecret ? await password({ message }) : await text({ message, ...shown })
+  if (isCancel(answer)) throw new SyncError('CANCELLED', 'The settings were not given. Nothing was written.')
+  return answer === undefined || answer === '' ? undefined : answer
 }
 
 /** Imports the prompt library only on a terminal. */

@@ -7,7 +7,7 @@ import type { ResponseFormat } from './http-client.ts'
 import type { Origin } from './origin.ts'
 
 export interface OutgoingRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: string
   readonly url: URL
   /** Method and path, for error messages. */
   readonly label: string
@@ -49,6 +49,16 @@ function createOriginPolicy(origin: Origin): RedirectPolicy<OutgoingRequest> {
     },
     tooMany: ({ label }) => new SyncError('SOURCE_INVALID', `${label} redirects more than ${REDIRECTS_MAX} times.`),
   }
+}
+
+/** Reads the body as bytes. Checks its size. */
+export function readBytes(
+  response: Response,
+  label: string,
+  limits: BodyLimits,
+  { clock, signal }: SyncContext,
+): Promise<Buffer> {
+  return readBody({ response, label, clock, signal }, limits)
 }
 
 /** Reads the body as JSON. Checks its size, content type, encoding and syntax. */
