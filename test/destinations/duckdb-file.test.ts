@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DuckDBInstance } from '@duckdb/node-api'
+import { DuckdbClient } from '../../src/destinations/duckdb/client.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Destination, DestinationSession } from '../../src/contract/index.ts'
 import { duckdb } from '../../src/destinations/duckdb/destination.ts'
@@ -101,6 +102,19 @@ describe('a DuckDB file', () => {
     expect(
       await queryFile(file, 'select count(*)::integer as n, count(distinct _key)::integer as keys from things'),
     ).toEqual([{ n: 21, keys: 21 }])
+  })
+
+  test('can be used again after an error within a transaction', async () => {
+    const { harness } = await openBench()
+    const client = await DuckdbClient.open(harness.file, 'the test')
+    onTestFinished(() => client.close())
+    const failing = client.transaction(async () => {
+      await client.run('create table half (n integer)')
+      throw new Error('the batch is refused')
+    })
+    await expect(failing).rejects.toThrow()
+    await client.transaction(() => client.run('create table whole (n integer)'))
+    expect(await client.query('select table_name from duckdb_tables()')).toEqual([{ table_name: 'whole' }])
   })
 
   test('has one owner in a process: sessions share it, and their transactions follow one another', async () => {

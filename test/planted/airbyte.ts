@@ -14,33 +14,85 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       undefined,
       'border of two windows',
     ],
-    ['a cursor starts after its newest record', 'earlier : earlier - this.#unit', 'earlier : earlier + this.#unit', undefined, 'only what is new'],
+    [
+      'a cursor starts after its newest record',
+      'earlier : earlier - this.#unit',
+      'earlier : earlier + this.#unit',
+      undefined,
+      'only what is new',
+    ],
     ['the lookback window is ignored', 'shift(since, negate(this.#lookback))', 'since', undefined, 'lookback'],
   ]),
   ...inFile('src/sources/airbyte/read-changes.ts', STREAMS, [
-    ['a record from the future moves the cursor', 'facts.newest < horizon ? facts.newest : horizon', 'facts.newest', undefined, 'from the future'],
+    [
+      'a record from the future moves the cursor',
+      'facts.newest < horizon ? facts.newest : horizon',
+      'facts.newest',
+      undefined,
+      'from the future',
+    ],
     ['an empty window is taken at once', 'state?.isRepeated !== true) {', 'false) {', undefined, 'empty window twice'],
   ]),
   ...inFile('src/sources/airbyte/open-stream.ts', STREAMS, [
-    ['an incremental stream needs no key', 'if (keyPaths === null && !isListed)', 'if (false)', undefined, 'refused without a primary key'],
+    [
+      'an incremental stream needs no key',
+      'if (keyPaths === null && !isListed)',
+      'if (false)',
+      undefined,
+      'refused without a primary key',
+    ],
   ]),
   ...inFile('src/sources/airbyte/partitions/list-partitions.ts', STREAMS, [
-    ['a parent without its key is a partition', 'if (value === undefined || value === null) return []', '', undefined, 'of parents are read'],
+    [
+      'a parent without its key is a partition',
+      'if (value === undefined || value === null) return []',
+      '',
+      undefined,
+      'of parents are read',
+    ],
   ]),
   ...inFile('src/sources/airbyte/records/select.ts', STREAMS, [
-    ['the filter decides the end of the pages', 'extracted: found.length', 'extracted: records.length', undefined, 'by offset'],
+    [
+      'the filter decides the end of the pages',
+      'extracted: found.length',
+      'extracted: records.length',
+      undefined,
+      'by offset',
+    ],
   ]),
   ...inFile('src/sources/airbyte/requests/send.ts', STREAMS, [
-    ['a link leads to another host', 'new URL(joined).origin !== new URL(base).origin', 'false', undefined, 'follows links'],
+    [
+      'a link leads to another host',
+      'new URL(joined).origin !== new URL(base).origin',
+      'false',
+      undefined,
+      'follows links',
+    ],
   ]),
   ...inFile('src/sources/airbyte/requests/budget.ts', STREAMS, [
-    ['the budget of requests is ignored', 'sent.length < limit || oldest === undefined', 'true', undefined, 'rate of the budget'],
+    [
+      'the budget of requests is ignored',
+      'sent.length < limit || oldest === undefined',
+      'true',
+      undefined,
+      'rate of the budget',
+    ],
   ]),
   ...inFile('src/sources/airbyte/manifest/resolve-references.ts', MANIFESTS, [
-    ['a circular reference is followed', 'if (this.#open.has(reference))', 'if (false)', undefined, 'leads back to itself'],
+    [
+      'a circular reference is followed',
+      'if (this.#open.has(reference))',
+      'if (false)',
+      undefined,
+      'leads back to itself',
+    ],
   ]),
   ...inFile('src/sources/airbyte/jinja/interpolation.ts', TEMPLATES, [
-    ['a rendered text is not read as a literal', 'literal === null || !isValid(literal.value) ? rendered : literal.value', 'rendered'],
+    [
+      'a rendered text is not read as a literal',
+      'literal === null || !isValid(literal.value) ? rendered : literal.value',
+      'rendered',
+    ],
   ]),
   ...inFile('src/sources/airbyte/jinja/evaluate.ts', TEMPLATES, [
     ['a template never ends', 'if (this.#steps > STEPS_MAX)', 'if (false)', undefined, 'loop of loops'],

@@ -42,7 +42,7 @@ export const DUCKDB_BUGS: readonly PlantedBug[] = [
       "await this.#connection.run('rollback').catch(() => {})",
       '',
       FILES,
-      'index',
+      'used again',
     ],
   ]),
   ...inFile('src/destinations/duckdb/tables.ts', TYPES, [
