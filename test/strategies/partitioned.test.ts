@@ -234,7 +234,7 @@ async function writePartitions(scene: EngineFixture, partitions: readonly Partit
 test('a partition that loops, stalls or returns only empty pages fails', async () => {
   const scene = await EngineFixture.open()
   const looping = (states: (page: number) => JsonValue, rows: (page: number) => string[]) =>
-    partitioned<string, JsonValue>({
+    partitioned<string>({
       list: listOf(['a', 'b']),
       read: async ({ key }, _, { cycle }) =>
         key === 'b'
