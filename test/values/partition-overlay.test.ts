@@ -34,7 +34,7 @@ test('partitions look the same before and after the commit of the writes over th
     for (const base of [stored, committed]) {
       const overlay = overlayPartitions(readerOf(base), writes)
       const wanted = [...keys, 'x', 'y']
-      expect([...(await overlay.get(wanted))].toSorted()).toEqual([...(await expected.get(wanted))].toSorted())
+      expect(new Map(await overlay.get(wanted))).toEqual(new Map(await expected.get(wanted)))
       for (const limit of [1, 2, 10])
         for (const after of [undefined, 'a', 'c', 'x'])
           expect(await overlay.list({ limit, ...(after !== undefined && { after }) })).toEqual(
