@@ -24,7 +24,6 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
       'const requested = failed.length > 0 ? failed : open',
       'const requested = open',
     ],
-    ['a failed partition lets others begin', 'if (open.some(({ failed }) => failed === true)) return', ''],
     [
       'an expired cursor fails the cycle',
       "if (stored.isPartial !== true || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error",

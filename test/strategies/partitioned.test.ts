@@ -181,19 +181,33 @@ test('a cursor that expired within a partition restarts that partition, from the
   expect(asked).toEqual(['a 1 -', 'a 1 t', 'a 1 -', 'a 1 t', 'b 1 -', 'b 1 t'])
 })
 
-test('a state that the source rejects at the start of a partition fails the cycle', async () => {
+test('a state that the source rejects at the start of a partition fails the cycle: deletions since then would be missed', async () => {
   const scene = await EngineFixture.open()
-  const { execute } = pagesOf({ a: [['a1']] })
-  await runToEnd(scene, execute)
-  const rejecting = pagesOf({
-    a: [
-      [],
-      () => {
-        throw new SyncError('CURSOR_REJECTED', 'gone')
-      },
-    ],
+  let isRejecting = false
+  const execute = partitioned<string, PageState>({
+    list: listOf(['a']),
+    read: async (_, state) => {
+      if (isRejecting && state !== undefined) throw new SyncError('CURSOR_REJECTED', 'gone')
+      return { changes: [change('a1')], hasMore: false, nextState: { page: 1 } }
+    },
   })
-  expect(await runOn(scene, rejecting.execute)).toMatchObject({ stopReason: 'error' })
+  await runToEnd(scene, execute)
+  isRejecting = true
+  expect(await runOn(scene, execute)).toMatchObject({ stopReason: 'error', counts: { unchanged: 0 } })
+})
+
+test('any other error within a partition repeats only the request that failed', async () => {
+  const scene = await EngineFixture.open()
+  let isDown = true
+  const down = (): string[] => {
+    if (isDown) throw new SyncError('SOURCE_UNAVAILABLE', 'down')
+    return ['a2']
+  }
+  const { execute, requests } = pagesOf({ a: [['a1'], down] })
+  expect((await runOn(scene, execute)).stopReason).toBe('error')
+  isDown = false
+  expect((await runOn(scene, execute)).stopReason).toBe('complete')
+  expect(requests).toEqual(['a0', 'a1', 'a1'])
 })
 
 test('a row of a partition that is removed or restored during the cycle restarts the cycle: no partition is skipped', async () => {
