@@ -39,7 +39,7 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
     ],
     ['the loop of a partition is hidden', 'mark: hashText(JSON.stringify(next)),', 'mark: this.#cycle.done,'],
     ['empty pages of a partition are not counted', '...(isEmpty && { empty: empty + 1 })', ''],
-    ['a global cursor reads new partitions late', 'return done === undefined || since', 'return since', WORLDS],
+    ['a global cursor reads new partitions late', 'return done === undefined || since', 'return since'],
     [
       'a replace cycle keeps the states of partitions',
       "this.#context.cycle.mode === 'incremental' && !this.#hasGlobalCursor\n",

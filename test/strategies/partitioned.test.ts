@@ -60,6 +60,7 @@ test('a replace cycle reads every partition from its start, also if another cycl
   expect(requests.splice(0)).toEqual(['a0', 'a1', 'b0'])
   expect((await runOn(scene, execute, { mode: 'replace', fresh: true })).stopReason).toBe('complete')
   expect(requests.splice(0)).toEqual(['a0', 'a1', 'b0', 'b1'])
+  expect(Object.values(await statesOf(scene)).map(({ state }) => state)).toEqual([undefined, undefined])
   await runOn(scene, execute, { mode: 'replace' })
   expect(requests).toEqual(['a0', 'a1', 'b0', 'b1'])
 })
@@ -280,7 +281,10 @@ test('a partition that loops, stalls or returns only empty pages fails', async (
     ],
   ] as const
   for (const [execute, code] of cases)
-    expect(await runOn(scene, execute, { sync: code })).toMatchObject({ stopReason: 'error', error: { code } })
+    expect(await runOn(scene, execute, { sync: code, limits: { pagesMax: 1_500 } })).toMatchObject({
+      stopReason: 'error',
+      error: { code },
+    })
 })
 
 test('many partitions without changes are no empty pages', async () => {
@@ -313,6 +317,41 @@ test('invariant 12: the tidemark is the minimum over the partitions, and not lat
   // The cycle begins at 120 s: a partition that appeared later has not been listed.
   expect(await run({ a: iso(start + 500_000), b: iso(start + 500_000), c: iso(start + 500_000) })).toBe(at(120_000))
   expect(await run({ a: iso(start + 500_000) }, 70_000)).toBe(at(110_000))
+})
+
+test('a global cursor is the minimum of the last cycle, and a partition without a row is read from its start', async () => {
+  const scene = await EngineFixture.open()
+  const start = scene.clock.now()
+  const keys = ['a', 'b', 'c']
+  const asked: string[] = []
+  const execute = partitioned<string, { since: string }>({
+    list: async () => ({ partitions: keys.map((key) => ({ key, value: key })) }),
+    read: async ({ key }, state) => {
+      asked.push(`${key} ${state?.since ?? '-'}`)
+      return {
+        changes: [change(key)],
+        hasMore: false,
+        nextState: { since: 'own' },
+        tidemark: iso(start + 10_000 * (1 + keys.indexOf(key))),
+      }
+    },
+    partitionsMax: 2,
+    globalState: (since) => ({ since }),
+  })
+  await runToEnd(scene, execute)
+  const since = iso(start + 10_000).replace('Z', '000Z')
+  expect(await stateOn(scene)).toEqual({ since })
+  expect(Object.values(await statesOf(scene)).map(({ state }) => state)).toEqual([undefined, undefined, undefined])
+  keys.push('d')
+  await runToEnd(scene, execute)
+  expect(asked.splice(0)).toEqual(['a -', 'b -', 'c -', `a ${since}`, `b ${since}`, `c ${since}`, 'd -'])
+  // Below the limit every partition has a state of its own again.
+  keys.splice(2)
+  await runToEnd(scene, execute)
+  expect(asked.splice(0)).toEqual([`a ${since}`, `b ${since}`])
+  await runToEnd(scene, execute)
+  expect(asked).toEqual(['a own', 'b own'])
+  expect(await stateOn(scene)).toEqual({})
 })
 
 test('many partitions: the state of the sync stays small, and a crash loses one page', async () => {
