@@ -254,8 +254,6 @@ class PartitionedRun<Value extends JsonValue, State> {
   async #openPartitions(): Promise<void> {
     const { concurrency } = this.#facts
     const open = [...this.#cycle.open]
-    // Those that failed are read again before any other.
-    if (open.some(({ failed }) => failed === true)) return
     let { after } = this.#cycle
     let removals = 0
     let limit = concurrency
@@ -282,6 +280,7 @@ class PartitionedRun<Value extends JsonValue, State> {
   /** Returns the pages that succeeded. Throws if none did, unless the list would have to be requested again. */
   async #readPartitions(hasListed: boolean): Promise<PartitionPage<State>[]> {
     const { open } = this.#cycle
+    // Partitions that failed are read again before any other.
     const failed = open.filter((partition) => partition.failed === true)
     const requested = failed.length > 0 ? failed : open
     const records = await this.#getRecords(requested.map(({ key }) => key))
@@ -367,7 +366,7 @@ class PartitionedRun<Value extends JsonValue, State> {
     )
   }
 
-  /** A row that was removed or restored by hand during the cycle would be a partition that nobody reads. */
+  /** A row that was removed or restored by hand during the cycle would be a partition that the cycle skips. */
   #assertAllRead(): void {
     const { listed, done } = this.#cycle
     if (done !== listed)
