@@ -78,7 +78,7 @@ describe('tidemark backfill of a range', () => {
     expect((await project.ask('state', 'get', 'people~range')).code).toBe(2)
   })
 
-  test('XA10 after kill -9 the next call continues behind the last committed page', async () => {
+  test('after kill -9 the next call continues behind the last committed page', async () => {
     const project = await loaded()
     const before = [
       await project.json('state', 'get', 'people', '--reveal'),
