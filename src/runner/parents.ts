@@ -8,7 +8,7 @@ export interface ParentSync {
   readonly backfill: string | null
 }
 
-/** What a child needs to know of a parent. */
+/** The facts about a parent that decide whether its child may start. */
 export interface ParentFacts {
   readonly sync: string
   /** When the parent last completed; null if it never did, or lacks data that its backfill has to read. */

@@ -78,7 +78,7 @@ describe('tidemark backfill of a range', () => {
     expect((await project.ask('state', 'get', 'people~range')).code).toBe(2)
   })
 
-  test('XA10 after kill -9 the next call continues behind the last committed page', async () => {
+  test('after kill -9 the next call continues behind the last committed page', async () => {
     const project = await loaded()
     const before = [
       await project.json('state', 'get', 'people', '--reveal'),
@@ -151,4 +151,35 @@ test('without a range, the backfill of the pair runs now and sweeps', async () =
   expect(plan.stdout).toContain('deletes   rows that the source no longer returns')
   const { code, stdout } = await project.run('backfill', 'people', '--yes')
   expect([code, stdout]).toEqual([0, expect.stringContaining('1 swept')])
+})
+
+test('a run runs parents before their children, and status shows what a child waits for', async () => {
+  const project = new Project()
+  project.write(
+    'worker.ts',
+    `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'order' })
+const database = worker.database('rows')
+const execute = (name, ms) => async (_, context) => {
+  await context.clock.sleep(ms, context.signal)
+  console.error('ran ' + name)
+  return { changes: [], hasMore: false }
+}
+worker.sync('grandchild', { database, execute: execute('grandchild', 1), after: 'child' })
+worker.sync('child', { database, execute: execute('child', 1), after: ['parent'] })
+worker.sync('parent', { database, execute: execute('parent', 300) })
+export default worker
+`,
+  )
+  const waiting = await project.json('status')
+  expect(waiting['syncs'][0]).toMatchObject({
+    sync: 'grandchild',
+    after: ['child'],
+    next: { at: null, why: 'after', waiting_for: ['child'] },
+  })
+  expect((await project.run('status')).stdout).toContain('waiting for parent')
+  const { stderr, code } = await project.run('run')
+  expect(code).toBe(0)
+  expect([...stderr.matchAll(/ran (\w+)/g)].map(([, name]) => name)).toEqual(['parent', 'child', 'grandchild'])
 })

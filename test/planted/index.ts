@@ -8,6 +8,7 @@ import { LAKE_BUGS } from './lake.ts'
 import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { RANGE_BUGS } from './ranges.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
 import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
@@ -44,4 +45,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...EMBED_BUGS,
   ...VENDOR_BUGS,
   ...AIRBYTE_BUGS,
+  ...RANGE_BUGS,
 ]

@@ -103,7 +103,7 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
     const parents = new Map(target.worker.manifest.syncs.map(({ name, after = [] }) => [name, after]))
     const resultsOf = async (plan: SyncPlan): Promise<CycleResult[]> => {
       // Parents are earlier in the list, so they have started.
-      await Promise.all((parents.get(plan.sync) ?? []).map((name) => started.get(name)))
+      for (const parent of parents.get(plan.sync) ?? []) await started.get(parent)
       if (plan.pair?.role !== 'delta') return [await cycleOf(plan)]
       const { backfill } = plan.pair
       // The first backfill of a pair sets the anchor at which its delta starts.

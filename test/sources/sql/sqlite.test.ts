@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { sql } from '../../../src/sources/sql/source.ts'
+import { required } from '../../../src/values/required.ts'
 import { describeSource } from '../../../src/testing/describe-source.ts'
 import { contextOf, describeSqlSource } from './cases.ts'
 import { SOURCES } from './servers.ts'
@@ -44,6 +45,18 @@ describeSqlSource(
         expect((await stage.complete('f')).counts, name).toMatchObject({ created: 1 })
         await stage.close()
       }
+    })
+
+    test('a range is read by whole days if the column is a date', async () => {
+      await source().exec(
+        "create table dated (id integer primary key, day text); insert into dated values (1, '2026-01-01'), (2, '2026-01-02'), (3, '2026-01-03')",
+      )
+      const { range } = sql({ url: source().url }).table('dated', { cursor: 'day' }).backfill
+      const keys = async (from: string, to: string): Promise<unknown[]> =>
+        (await required(range, 'range')({ from, to })(undefined, contextOf())).changes.map(({ key }) => key)
+      const midnight = (day: number): string => `2026-01-0${day}T00:00:00.000000Z`
+      expect(await keys(midnight(1), midnight(3))).toEqual(['1', '2'])
+      expect(await keys(midnight(2), '2026-01-03T08:00:00.000000Z')).toEqual(['2', '3'])
     })
 
     test('a page of large rows ends early, and the next goes on behind it', async () => {
