@@ -248,8 +248,10 @@ export interface WindowPaging {
 }
 
 /** An event log whose event ids are cursors. */
-export interface EventPaging extends Pick<RequestTemplate, 'path' | 'query'> {
+export interface EventPaging {
   readonly kind: 'events'
+  readonly path: string
+  readonly query?: RequestTemplate['query']
   readonly records?: FieldPath
   readonly id: string
   /** The path of the time of the event. */
