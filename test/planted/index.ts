@@ -5,6 +5,7 @@ import type { PlantedBug } from './planted-bug.ts'
 import { LAKE_BUGS } from './lake.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { REST_BUGS } from './rest.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
 import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
@@ -27,6 +28,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...POSTGRES_COMMIT_BUGS,
   ...PLATFORM_BUGS,
   ...SOURCE_BUGS,
+  ...REST_BUGS,
   ...DESTINATION_BUGS,
   ...DESTINATION_SERVICE_BUGS,
   ...SQL_DESTINATION_BUGS,
