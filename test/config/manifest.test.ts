@@ -486,6 +486,9 @@ describe('documents', () => {
       ['shop.customers-backfill', 'shop.customers', 'shop.countries'],
       ['stripe.customers-backfill', 'stripe.customers', 'stripe.invoices-backfill', 'stripe.invoices'],
       ['crm.contacts-backfill', 'crm.contacts'],
+      ['crm.deals', 'crm.people'],
+      ['work.projects', 'work.tasks-backfill', 'work.tasks', 'work.sales', 'work.visits'],
+      ['shop.orders', 'shop.history'],
       ['stripe.customers-backfill', 'stripe.customers'],
     ])
   })

@@ -9,6 +9,7 @@ import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
 import { RANGE_BUGS } from './ranges.ts'
+import { REST_BUGS } from './rest.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
 import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
@@ -33,6 +34,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...PLATFORM_BUGS,
   ...PARTITION_BUGS,
   ...SOURCE_BUGS,
+  ...REST_BUGS,
   ...DESTINATION_BUGS,
   ...DESTINATION_SERVICE_BUGS,
   ...SQL_DESTINATION_BUGS,

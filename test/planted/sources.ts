@@ -551,7 +551,11 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ['test/sources/rest/following.test.ts'],
     [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],
-      ['an empty last page is believed at once', 'isFound && changes.length === 0 && state?.isEmpty !== true', 'false'],
+      [
+        'an empty last page is believed at once',
+        '(isFound || isStep) && changes.length === 0 && state?.isEmpty !== true',
+        'false',
+      ],
     ],
   ),
   ...inFile(

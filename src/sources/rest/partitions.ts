@@ -9,7 +9,7 @@ import { formatTime, formatTimeAfter, requireStep, TIME_UNITS_MS } from './recor
 import type { Parameters, ParameterValue } from './request-template.ts'
 import type { PartitionRule, WindowPartitions } from './stream.ts'
 
-/** What is stored of a partition: the parameters of its requests. */
+/** The stored value of a partition: parameters of its requests. */
 type PartitionValue = Readonly<Record<string, string | number | boolean>>
 
 /** A way to split a stream: the list of its partitions, and the parameters of each. */

@@ -14,7 +14,7 @@ export interface RestStream extends RecordMapping, RequestTemplate {
   readonly decode?: DecodeRule
   /** Which records belong to the stream. A record that no longer does is deleted. The default is all. */
   readonly filter?: readonly RecordFilter[]
-  /** What failed responses, or successful ones that report a failure, mean. The first rule that matches applies. */
+  /** The meaning of failed responses, and of successful ones that report a failure. The first rule that matches applies. */
   readonly errors?: readonly ErrorRule[]
   /** Reads the stream once per record of another stream, per value of a list, or per time window. */
   readonly partitions?: PartitionRule
@@ -248,8 +248,10 @@ export interface WindowPaging {
 }
 
 /** An event log whose event ids are cursors. */
-export interface EventPaging extends Pick<RequestTemplate, 'path' | 'query'> {
+export interface EventPaging {
   readonly kind: 'events'
+  readonly path: string
+  readonly query?: RequestTemplate['query']
   readonly records?: FieldPath
   readonly id: string
   /** The path of the time of the event. */

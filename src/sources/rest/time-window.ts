@@ -2,6 +2,13 @@ import type { Change, Execute, SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../../strategies/kit/horizon.ts'
 import { formatIso } from '../../strategies/kit/instants.ts'
+import {
+  decideListStep,
+  fingerprintLastRow,
+  INITIAL_TALLY,
+  isListTally,
+  type ListTally,
+} from '../../strategies/kit/list-end.ts'
 import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
@@ -17,6 +24,10 @@ export interface TimeWindowOptions {
   overlapMs?: number
   /** The longest window that the source accepts; needs an upper bound. */
   stepMs?: number
+  /** Whether the answers say themselves that no page follows. Such an end needs evidence: see `decideListStep`. */
+  confirms?: boolean
+  /** Rows on a full page. */
+  limit?: number
   /** The start of the first window. The default is the beginning of the data. */
   start?: string
 }
@@ -36,6 +47,8 @@ export interface TimeWindowState {
   readonly isFound?: true
   /** The page at `token` was empty and the last one, once. */
   readonly isEmpty?: true
+  /** The pages of this window. */
+  readonly tally?: ListTally
 }
 
 const OVERLAP_MS = 1_000
@@ -53,6 +66,8 @@ export function timeWindow({
   lagMs,
   overlapMs = OVERLAP_MS,
   stepMs = Number.POSITIVE_INFINITY,
+  confirms = false,
+  limit,
   start,
 }: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
@@ -73,7 +88,23 @@ export function timeWindow({
     const isStep = stepEndMs < untilMs
     const isFound = state?.isFound === true || changes.length > 0
     const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
-    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
+    const summary = {
+      count: changes.length,
+      mark: fingerprintLastRow(changes),
+      isLast: answer.next === null,
+      limit,
+      confirms: limit === undefined,
+    }
+    const step = confirms ? decideListStep(state?.tally ?? INITIAL_TALLY, summary, context.clock.now()) : null
+    const tally = step === null || step.kind === 'end' ? {} : { tally: step.tally }
+    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next, ...tally } }
+    // A false end would skip the changes after it.
+    if (changes.length > 0 && step?.kind === 'again')
+      return {
+        changes,
+        hasMore: true,
+        nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), ...tally },
+      }
     if ((isFound || isStep) && changes.length === 0 && state?.isEmpty !== true)
       return {
         changes,
@@ -123,5 +154,7 @@ function readSince(state: TimeWindowState | undefined): string | undefined {
     throw stateRejectedError('window', '`since` is not an instant')
   if (state.token !== undefined && typeof state.token !== 'string')
     throw stateRejectedError('window', '`token` is not a string')
+  if (state.tally !== undefined && !isListTally(state.tally))
+    throw stateRejectedError('window', '`tally` is not a count of rows')
   return state.since
 }

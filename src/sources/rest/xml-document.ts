@@ -8,7 +8,7 @@ import { SyncError, type JsonObject, type JsonValue } from '../../contract/index
 export function parseXml(xml: string): JsonValue {
   const root: Element = { name: '', members: {}, text: '' }
   const open: Element[] = [root]
-  let at = xml.startsWith('\ufeff') ? 1 : 0
+  let at = 0
   while (at < xml.length) {
     const current = open.at(-1) ?? root
     const start = xml.indexOf('<', at)
@@ -22,11 +22,10 @@ export function parseXml(xml: string): JsonValue {
       at = end + section.end.length
       continue
     }
-    TAG.lastIndex = start
-    const [tag, slash, name = '', attributes = '', empty] = TAG.exec(xml) ?? []
-    if (tag === undefined) throw invalidXmlError()
-    at = start + tag.length
-    if (slash === '/') {
+    const tag = readTag(xml, start)
+    const { name } = tag
+    at = tag.end
+    if (tag.kind === 'close') {
       if (open.length === 1 || current.name !== name) throw invalidXmlError()
       open.pop()
       addMember(open.at(-1) ?? root, name, toValue(current))
@@ -34,9 +33,8 @@ export function parseXml(xml: string): JsonValue {
     }
     if (open.length > DEPTH_MAX) throw new SyncError('SOURCE_INVALID', `the XML is nested deeper than ${DEPTH_MAX}.`)
     const element: Element = { name, members: {}, text: '' }
-    for (const [, attribute = '', quoted, apostrophed = ''] of attributes.matchAll(ATTRIBUTE))
-      addMember(element, `@${attribute}`, decodeEntities(quoted ?? apostrophed))
-    if (empty === '/') addMember(current, name, toValue(element))
+    for (const [attribute, value] of tag.attributes) addMember(element, `@${attribute}`, value)
+    if (tag.kind === 'empty') addMember(current, name, toValue(element))
     else open.push(element)
   }
   // A truncated document would look like one without its last records.
@@ -57,8 +55,36 @@ const SECTIONS = [
   { begin: '<?', end: '?>', isText: false },
   { begin: '<![CDATA[', end: ']]>', isText: true },
 ]
-const TAG = /<(\/?)([^\s<>/="'!?]+)((?:\s+[^\s<>/="']+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>/y
-const ATTRIBUTE = /([^\s<>/="']+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/g
+const TAG_NAME = /<(\/?)([^\s<>/="'!?]+)/y
+const ATTRIBUTE = /\s+([^\s<>/="']+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y
+const TAG_END = /\s*(\/?)>/y
+
+interface Tag {
+  readonly name: string
+  readonly kind: 'open' | 'close' | 'empty'
+  readonly attributes: ReadonlyArray<readonly [name: string, value: string]>
+  readonly end: number
+}
+
+function readTag(xml: string, start: number): Tag {
+  let at = start
+  const next = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = at
+    const match = pattern.exec(xml)
+    if (match !== null) at = pattern.lastIndex
+    return match
+  }
+  const [, slash, name] = next(TAG_NAME) ?? []
+  if (name === undefined) throw invalidXmlError()
+  const attributes: Array<readonly [string, string]> = []
+  for (let match = next(ATTRIBUTE); match !== null; match = next(ATTRIBUTE)) {
+    const [, attribute = '', quoted, apostrophed = ''] = match
+    attributes.push([attribute, decodeEntities(quoted ?? apostrophed)])
+  }
+  const end = next(TAG_END)
+  if (end === null) throw invalidXmlError()
+  return { name, kind: slash === '/' ? 'close' : end[1] === '/' ? 'empty' : 'open', attributes, end: at }
+}
 
 function toValue({ members, text }: Element): JsonValue {
   const content = text.trim()

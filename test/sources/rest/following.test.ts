@@ -344,7 +344,8 @@ describe('N87: deletions', () => {
     await scene.clock.drive(scene.clock.sleep(MINUTE))
     await run(source, api)
     expect(await values()).toEqual({ b: 2 })
-    expect(api.asked.map(({ path }) => path)).toEqual(['/items', '/trash', '/items', '/trash'])
+    // The only page of a window is requested twice: its end may be false.
+    expect(api.asked.map(({ path }) => path)).toEqual(['/items', '/items', '/trash', '/items', '/trash'])
     // One cycle later the tidemark covers both.
     expect((await scene.checkpoint()).tidemark).toBe(
       new Date(scene.clock.now() - LAG).toISOString().replace('Z', '000Z'),

@@ -1,0 +1,64 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const REQUESTS = ['test/sources/rest/requests.test.ts']
+const PARTITIONS = ['test/sources/rest/partitions.test.ts']
+const EXPORT = ['test/sources/rest/export.test.ts']
+const PROMISE = ['test/sources/promise/rest.test.ts']
+const MANIFESTS = ['test/config/mutated-manifests.test.ts']
+
+/** Requests, formats, error rules, filters, partitions and export jobs of the `rest` source, and its manifests. */
+export const REST_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/sources/rest/request-template.ts', REQUESTS, [
+    [
+      'a member without a value is sent as null',
+      'return filled === undefined ? [] : [[name, filled]]',
+      'return [[name, filled ?? null]]',
+    ],
+    [
+      'an unknown placeholder is sent as it is',
+      '[...placed].find((name) => !names.includes(name))',
+      'undefined as string | undefined',
+    ],
+  ]),
+  ...inFile('src/sources/rest/list-endpoint.ts', REQUESTS, [
+    [
+      'a refused cursor is ignored',
+      'options.cursorRefusals?.includes(facts.status) !== true && isIgnored',
+      'isIgnored',
+    ],
+    ['an ignored answer counts as a complete one', 'markIncomplete(context)', 'void context'],
+    ['GraphQL errors are not noticed', '(isGraphql ? classifyGraphqlResponse(facts) : null)', 'null'],
+  ]),
+  ...inFile('src/sources/rest/record-filter.ts', REQUESTS, [
+    ['a record that leaves the filter stays', '(isSelected(change, filters) ? change : toDeletion(change))', 'change'],
+  ]),
+  ...inFile('src/sources/rest/response-format.ts', REQUESTS, [
+    ['a short row of a CSV is read', 'row.length !== names.length', 'row.length > names.length'],
+  ]),
+  ...inFile('src/sources/rest/xml-document.ts', REQUESTS, [['a truncated document is read', 'open.length > 1 ||', '']]),
+  ...inFile('src/sources/rest/partitions.ts', PARTITIONS, [
+    ['windows do not overlap at their start', 'new Date(startMs - unitMs)', 'new Date(startMs)'],
+    ['windows do not overlap at their end', 'new Date(lastMs + unitMs)', 'new Date(lastMs)'],
+    [
+      'the children of one page of parents are read',
+      '...(page.hasMore && { next: page.nextState as JsonValue })',
+      '...{}',
+    ],
+  ]),
+  ...inFile('src/sources/rest/time-window.ts', PROMISE, [
+    ['the end of a window is believed at once', "changes.length > 0 && step?.kind === 'again'", 'false'],
+  ]),
+  ...inFile('src/sources/rest/export-job.ts', EXPORT, [
+    ['an empty export is believed at once', 'records === 0 && state.isEmpty !== true', 'false'],
+    ['a short export is complete', 'state.total !== undefined && records < state.total', 'false'],
+    ['a job is created again for ever', 'jobs >= JOBS_MAX', 'jobs < 0'],
+    ['a job that expired fails the cycle', "error.code === 'CURSOR_REJECTED'", "error.code === 'CANCELLED'"],
+  ]),
+  ...inFile('src/config/manifest/manifest-document.ts', MANIFESTS, [
+    ['a warning is overlooked', '...this.#document.errors, ...this.#document.warnings', '...this.#document.errors'],
+    ['a misspelt required field has no suggestion', "keyword === 'required' ? findMisspelt", 'false ? findMisspelt'],
+  ]),
+  ...inFile('src/sources/rest/manifest-casing.ts', MANIFESTS, [
+    ['names in camelCase are accepted', 'isProperties ? toSnakeCase(name) : name,', 'name,'],
+  ]),
+]
