@@ -90,6 +90,15 @@ describe('after', () => {
   })
 })
 
+test('a delta knows the range reads of its database, because they are listings', () => {
+  const { worker } = create()
+  const backfill = Object.assign(async () => ({ changes: [], hasMore: false }), { range: () => execute })
+  worker.track('pair', { database: 'rows', source: { backfill, delta: execute } })
+  worker.sync('events', { database: 'rows', mode: 'incremental', execute })
+  expect(worker.plan('pair').listings).toEqual(['pair-backfill', 'pair~range'])
+  expect(worker.plan('events').listings).toEqual(['pair-backfill', 'pair~range'])
+})
+
 test('parents are sorted before their children, and the order is otherwise kept', () => {
   const syncs = [{ name: 'd', after: ['b', 'c'] }, { name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c' }]
   expect(sortByParents(syncs).map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd'])

@@ -197,11 +197,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
         'Math.max(this.#nonce + 1, context.clock.now() * 1_000)',
         'context.clock.now() * 1_000',
       ],
-      [
-        'the second of the boundary is skipped',
-        'Math.floor((boundaryMs - overlapMs) / 1_000) - 1',
-        'Math.ceil(boundaryMs / 1_000) + 1',
-      ],
+      ['the second of the boundary is skipped', 'Math.floor(startMs / 1_000) - 1', 'Math.ceil(boundaryMs / 1_000) + 1'],
       ['the call counter is ignored', 'if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)', ''],
     ],
   ),
