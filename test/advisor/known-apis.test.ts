@@ -35,7 +35,12 @@ const PAIRS = {
   salesforce: {
     simulator: (ports) => new SalesforceSimulator(ports),
     type: 'Account',
-    source: salesforce({ instanceUrl: 'https://example.my.salesforce.com', accessToken: 'SF_TOKEN' }).object('Account'),
+    // A query job has a state of its own.
+    source: salesforce({
+      instanceUrl: 'https://example.my.salesforce.com',
+      accessToken: 'SF_TOKEN',
+      bulk: false,
+    }).object('Account'),
   },
   stripe: {
     simulator: (ports) => new StripeSimulator(ports),
@@ -220,6 +225,8 @@ const OWN_MEMBERS = [
   'read',
   'marks',
   'scanned',
+  'pages',
+  'requests',
 ]
 
 function expectShape(state: unknown, shape: unknown): void {

@@ -181,6 +181,23 @@ describe('a manifest alone', () => {
     expect(built.syncs.map(({ name }) => name)).toEqual(['eu.stripe.customers-backfill', 'eu.stripe.customers'])
   })
 
+  test('HubSpot associations are listed; Salesforce takes a start date and Bulk', async () => {
+    const hubspot = 'connector: hubspot\nconfig: { access_token: "${T}", since: 2024-01-31 }\n'
+    const pairs = await buildWorker(manifest(`${hubspot}streams: [{ id: contacts_companies }]\n`), 'tidemark.yaml', {})
+    expect(pairs.manifest.syncs.map(({ name, mode }) => [name, mode])).toEqual([['contacts_companies', 'replace']])
+    const salesforce = `connector: salesforce
+config: { instance_url: https://x.my.salesforce.com, access_token: "\${T}", bulk: BULK, since: 2024-01-31 }
+streams: [{ id: Account }]
+`
+    for (const bulk of ['true', 'false', 'auto']) {
+      const { manifest: built } = await buildWorker(manifest(salesforce.replace('BULK', bulk)), 'tidemark.yaml', {})
+      expect(built.syncs.map(({ name }) => name)).toEqual(['Account-backfill', 'Account'])
+    }
+    await expect(buildWorker(manifest(salesforce.replace('BULK', 'maybe')), 'tidemark.yaml', {})).rejects.toThrow(
+      'bulk',
+    )
+  })
+
   test('a full refresh of an incremental stream reads everything each time', async () => {
     const { config, vendor: make, fill } = VENDORS['stripe']!
     const stream = '{ id: stripe.customers, mode: full_refresh }'

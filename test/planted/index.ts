@@ -47,5 +47,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...EMBED_BUGS,
   ...VENDOR_BUGS,
   ...AIRBYTE_BUGS,
+  ...VENDOR_BUGS,
   ...RANGE_BUGS,
 ]

@@ -121,7 +121,12 @@ export const VENDOR_BUGS: readonly PlantedBug[] = [
         "type === 'contacts' || type === '0-1' ? 'lastmodifieddate'",
         "type === '0-1' ? 'lastmodifieddate'",
       ],
-      ['an object of two words is a pair', 'to in STANDARD_PROPERTIES || isCustomType(to)', "to !== ''", HUBSPOT],
+      [
+        'an object of two words is a pair',
+        'Object.hasOwn(STANDARD_PROPERTIES, to) || isCustomType(to)',
+        "to !== ''",
+        HUBSPOT,
+      ],
     ],
   ),
   ...inFile('src/sources/hubspot/archive-listing.ts', HUBSPOT, [

@@ -48,3 +48,12 @@ test('no invariant is broken in worlds of OData services', async () => {
   const kinds = listWorlds({ vendors: ['odata'] }).map(({ stream, kind }) => `${stream.vendor} ${stream.name} ${kind}`)
   expect(Object.keys(report.worldsByKind).toSorted()).toEqual(kinds.toSorted())
 }, 3_600_000)
+
+test.each(['salesforce-bulk', 'hubspot-objects'])(
+  'no invariant is broken in worlds of %s',
+  async (vendor) => {
+    const report = await simulateVendors({ seeds: Math.ceil(SEEDS / 20), vendors: [vendor] })
+    expect(report.failures.map(({ seed, kind, oracle, message }) => ({ seed, kind, oracle, message }))).toEqual([])
+  },
+  3_600_000,
+)

@@ -118,6 +118,8 @@ describe('associations', () => {
     ['line_items', null],
     ['postal_mail', null],
     ['p7_cars', null],
+    ['contacts_archive', null],
+    ['contacts_toString', null],
     ['p7_cars_contacts', null],
   ])('the stream %s is of the types %j', (name, pair) => {
     expect(parseAssociationName(name)).toEqual(pair)

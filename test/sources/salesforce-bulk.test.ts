@@ -206,6 +206,21 @@ describe('a backfill by a query job', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 
+  test('a set that lacks its last record is requested again, and the job continues', async () => {
+    fill(120)
+    const ask = createSimulatorFetch(vendor)
+    let sets = 0
+    const fetch = async (input: string | URL, init?: RequestInit): Promise<Response> => {
+      const response = await ask(input, init)
+      if (!new URL(input).pathname.endsWith('/results') || ++sets !== 1) return response
+      const text = await response.text()
+      return new Response(text.slice(0, text.lastIndexOf('\n"a00') + 1), response)
+    }
+    const plan = planOf({ execute: source().object('Deal').backfill, mode: 'replace', limits: { retriesMax: 2 } })
+    expect(await stage.scene.run(plan, { fetch })).toMatchObject({ stopReason: 'complete', counts: { created: 120 } })
+    expect(jobsCreated()).toBe(1)
+  })
+
   test('a version that the job read before the delta does not replace the newer one of the same time', async () => {
     const ids = fill(20)
     await stage.backfill({ afterMs: 0, pagesMax: CREATED_PAGES })
@@ -260,6 +275,13 @@ describe('when a job does not pay or is not possible', () => {
     fill(120)
     expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 120 } })
     expect(await stage.rows()).toEqual(truth())
+  })
+
+  test('no job is requested on a day that has none left', async () => {
+    await open({}, { dailyQueryJobs: 0 })
+    fill(1)
+    await stage.backfill()
+    expect(jobsCreated()).toBe(0)
   })
 
   test('auto does not create a job for an object with a compound field, and reads the field', async () => {

@@ -46,7 +46,7 @@ export function isCustomType(type: string): boolean {
 export function parseAssociationName(name: string): readonly [from: string, to: string] | null {
   for (const from of Object.keys(STANDARD_PROPERTIES)) {
     const to = name.startsWith(`${from}_`) ? name.slice(from.length + 1) : ''
-    if (to in STANDARD_PROPERTIES || isCustomType(to)) return [from, to]
+    if (Object.hasOwn(STANDARD_PROPERTIES, to) || isCustomType(to)) return [from, to]
   }
   return null
 }
