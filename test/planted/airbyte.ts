@@ -11,38 +11,90 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       'windows of a cursor leave a gap',
       'if (to >= end || this.#granularity === null || !this.#isCoarse) return to',
       'if (to >= end || this.#granularity === null) return to',
-      undefined,
+      STREAMS,
       'border of two windows',
     ],
-    ['a cursor starts after its newest record', 'earlier : earlier - this.#unit', 'earlier : earlier + this.#unit', undefined, 'only what is new'],
-    ['the lookback window is ignored', 'shift(since, negate(this.#lookback))', 'since', undefined, 'lookback'],
+    [
+      'a cursor starts after its newest record',
+      'earlier : earlier - this.#unit',
+      'earlier : earlier + this.#unit',
+      STREAMS,
+      'only what is new',
+    ],
+    ['the lookback window is ignored', 'shift(since, negate(this.#lookback))', 'since', STREAMS, 'lookback'],
   ]),
   ...inFile('src/sources/airbyte/read-changes.ts', STREAMS, [
-    ['a record from the future moves the cursor', 'facts.newest < horizon ? facts.newest : horizon', 'facts.newest', undefined, 'from the future'],
-    ['an empty window is taken at once', 'state?.isRepeated !== true) {', 'false) {', undefined, 'empty window twice'],
+    [
+      'a record from the future moves the cursor',
+      'facts.newest < horizon ? facts.newest : horizon',
+      'facts.newest',
+      STREAMS,
+      'from the future',
+    ],
+    ['an empty window is taken at once', 'state?.isRepeated !== true) {', 'false) {', STREAMS, 'empty window twice'],
   ]),
   ...inFile('src/sources/airbyte/open-stream.ts', STREAMS, [
-    ['an incremental stream needs no key', 'if (keyPaths === null && !isListed)', 'if (false)', undefined, 'refused without a primary key'],
+    [
+      'an incremental stream needs no key',
+      'if (keyPaths === null && !isListed)',
+      'if (false)',
+      STREAMS,
+      'refused without a primary key',
+    ],
   ]),
   ...inFile('src/sources/airbyte/partitions/list-partitions.ts', STREAMS, [
-    ['a parent without its key is a partition', 'if (value === undefined || value === null) return []', '', undefined, 'of parents are read'],
+    [
+      'a parent without its key is a partition',
+      'if (value === undefined || value === null) return []',
+      '',
+      STREAMS,
+      'of parents are read',
+    ],
   ]),
   ...inFile('src/sources/airbyte/records/select.ts', STREAMS, [
-    ['the filter decides the end of the pages', 'extracted: found.length', 'extracted: records.length', undefined, 'by offset'],
+    [
+      'the filter decides the end of the pages',
+      'extracted: found.length',
+      'extracted: records.length',
+      STREAMS,
+      'by offset',
+    ],
   ]),
   ...inFile('src/sources/airbyte/requests/send.ts', STREAMS, [
-    ['a link leads to another host', 'new URL(joined).origin !== new URL(base).origin', 'false', undefined, 'follows links'],
+    [
+      'a link leads to another host',
+      'new URL(joined).origin !== new URL(base).origin',
+      'false',
+      STREAMS,
+      'follows links',
+    ],
   ]),
   ...inFile('src/sources/airbyte/requests/budget.ts', STREAMS, [
-    ['the budget of requests is ignored', 'sent.length < limit || oldest === undefined', 'true', undefined, 'rate of the budget'],
+    [
+      'the budget of requests is ignored',
+      'sent.length < limit || oldest === undefined',
+      'true',
+      STREAMS,
+      'rate of the budget',
+    ],
   ]),
   ...inFile('src/sources/airbyte/manifest/resolve-references.ts', MANIFESTS, [
-    ['a circular reference is followed', 'if (this.#open.has(reference))', 'if (false)', undefined, 'leads back to itself'],
+    [
+      'a circular reference is followed',
+      'if (this.#open.has(reference))',
+      'if (false)',
+      MANIFESTS,
+      'leads back to itself',
+    ],
   ]),
   ...inFile('src/sources/airbyte/jinja/interpolation.ts', TEMPLATES, [
-    ['a rendered text is not read as a literal', 'literal === null || !isValid(literal.value) ? rendered : literal.value', 'rendered'],
+    [
+      'a rendered text is not read as a literal',
+      'literal === null || !isValid(literal.value) ? rendered : literal.value',
+      'rendered',
+    ],
   ]),
   ...inFile('src/sources/airbyte/jinja/evaluate.ts', TEMPLATES, [
-    ['a template never ends', 'if (this.#steps > STEPS_MAX)', 'if (false)', undefined, 'loop of loops'],
+    ['a template never ends', 'if (this.#steps > STEPS_MAX)', 'if (false)', TEMPLATES, 'loop of loops'],
   ]),
 ]
