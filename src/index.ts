@@ -106,6 +106,7 @@ export type {
 } from './contract/index.ts'
 export {
   binaryIds,
+  dateWindows,
   eventFeed,
   failover,
   flipFlop,
@@ -128,6 +129,8 @@ export type {
   RateBudget,
   ItemChanges,
   CompareIds,
+  DateWindow,
+  DateWindowsOptions,
   EventFeedAnswer,
   EventFeedOptions,
   EventFeedState,

@@ -6,6 +6,7 @@ import { fleet } from './fleet.mjs'
 import { http } from './http.mjs'
 import { postgres, sqlite } from './landing.mjs'
 import { long } from './long.mjs'
+import { partitions } from './partitions.mjs'
 import { queries } from './queries.mjs'
 import { replica } from './replica.mjs'
 import { scheduler } from './scheduler.mjs'
@@ -18,6 +19,7 @@ export const CASES = {
   postgres,
   tables,
   http,
+  partitions,
   queries,
   feed,
   disk,

@@ -158,6 +158,7 @@ export interface SyncContext {
   readonly pacer: Pacing
   readonly secrets: Secrets
   readonly cycle: CycleFacts
+  /** The states of the sync's partitions; see Page.partitions. */
   readonly partitions: PartitionReader
   /**
    * Keys of this page that could not be ordered against rows of another sync on an earlier read. Return their current

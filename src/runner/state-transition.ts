@@ -1,4 +1,12 @@
-import { SyncError, type Checkpoint, type Clock, type StateText, type Store, type SyncRef } from '../contract/index.ts'
+import {
+  SyncError,
+  type Checkpoint,
+  type Clock,
+  type PartitionChange,
+  type StateText,
+  type Store,
+  type SyncRef,
+} from '../contract/index.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { maskSecrets } from '../redaction/known-secrets.ts'
 
@@ -10,6 +18,8 @@ export interface StateTransition {
   readonly version: number
   /** Requests the backfill of the pair in the same transaction. */
   readonly needsBackfill?: ResetPlan['needsBackfill'] | undefined
+  /** Replaces the partitions of the sync, which belong to the state before; by default with none. */
+  readonly partitions?: readonly PartitionChange[] | undefined
 }
 
 export interface TransitionContext {
@@ -81,6 +91,7 @@ export async function applyStateTransition(
       landings: [],
       quarantined: [],
       columns: {},
+      ...(transition.partitions !== undefined && { partitions: transition.partitions }),
       readAtSequence: await store.headSequence(),
       upstreamToleranceMs: 0,
     })

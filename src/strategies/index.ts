@@ -1,3 +1,5 @@
+export { dateWindows } from './date-windows.ts'
+export type { DateWindow, DateWindowsOptions } from './date-windows.ts'
 export { eventFeed } from './event-feed.ts'
 export type {
   EventConversion,

@@ -254,7 +254,7 @@ class PartitionedRun<Value extends JsonValue, State> {
   async #openPartitions(): Promise<void> {
     const { concurrency } = this.#facts
     const open = [...this.#cycle.open]
-    // Those that failed are read again before any other.
+    // Partitions that failed are read again before any other.
     if (open.some(({ failed }) => failed === true)) return
     let { after } = this.#cycle
     let removals = 0
@@ -367,7 +367,7 @@ class PartitionedRun<Value extends JsonValue, State> {
     )
   }
 
-  /** A row that was removed or restored by hand during the cycle would be a partition that nobody reads. */
+  /** A row that was removed or restored by hand during the cycle would be a partition that the cycle skips. */
   #assertAllRead(): void {
     const { listed, done } = this.#cycle
     if (done !== listed)

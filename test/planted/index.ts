@@ -4,6 +4,7 @@ import { ENGINE_BUGS } from './engine.ts'
 import { MANIFEST_BUGS } from './manifests.ts'
 import type { PlantedBug } from './planted-bug.ts'
 import { LAKE_BUGS } from './lake.ts'
+import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
@@ -27,6 +28,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SOFT_DELETE_BUGS,
   ...POSTGRES_COMMIT_BUGS,
   ...PLATFORM_BUGS,
+  ...PARTITION_BUGS,
   ...SOURCE_BUGS,
   ...DESTINATION_BUGS,
   ...DESTINATION_SERVICE_BUGS,

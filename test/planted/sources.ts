@@ -620,7 +620,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     'src/sources/sql/statements.ts',
     ['test/sources/sql/statements.test.ts', 'test/sources/sql/sqlite.test.ts'],
     [
-      ['rows with the value of the bound are skipped', "next === undefined ? bound : '>'", "'>'"],
+      ['rows with the value of the bound are skipped', 'next === undefined ? bound : strict', 'strict'],
       [
         'the upper bound is missing',
         'if (upper !== null) conditions.push',

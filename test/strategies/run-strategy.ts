@@ -12,6 +12,8 @@ interface CycleChoices {
   readonly pagesMax?: number
   readonly limits?: Partial<SyncLimits>
   readonly allowDeletes?: boolean
+  /** Discards the unfinished cycle. */
+  readonly fresh?: boolean
 }
 
 /** A cycle of the production engine, five minutes after the one before. */
@@ -20,7 +22,15 @@ export async function runOn(
   execute: Execute<any>,
   choices: CycleChoices = {},
 ): Promise<CycleResult> {
-  const { sync = 'sync', mode = 'incremental', afterMs = 5 * MINUTE, pagesMax, limits, allowDeletes = false } = choices
+  const {
+    sync = 'sync',
+    mode = 'incremental',
+    afterMs = 5 * MINUTE,
+    pagesMax,
+    limits,
+    allowDeletes = false,
+    fresh = false,
+  } = choices
   scene.clock.step(afterMs)
   return scene.run(
     planOf({
@@ -30,7 +40,7 @@ export async function runOn(
       owner: 'shop',
       limits: { retriesMax: 0, ...(pagesMax !== undefined && { pagesMax }), ...limits },
     }),
-    { allowDeletes },
+    { allowDeletes, fresh },
   )
 }
 

@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander'
-import type { Change, Checkpoint, JsonValue, Page, StateText } from '../../contract/index.ts'
+import type { Change, Checkpoint, JsonValue, Page, PartitionReader, StateText } from '../../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from '../../engine/check-page.ts'
 import { PagePreparer } from '../../engine/page-preparer.ts'
+import { readStoredPartitions } from '../../engine/stored-partitions.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { parseCountOrZero } from '../kit/arguments.ts'
 import { callSource, type SourceCallOptions } from '../../runner/call-source.ts'
@@ -52,8 +53,7 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   const plan = target.worker.plan(name)
   printTarget(cli, target)
   const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
-  const request = await resolveRequest(target, plan, given, flags.fromStart === true)
-  const page = await readPage(cli, stopping, target, plan, request)
+  const { request, page } = await readPage(cli, stopping, target, plan, { given, fromStart: flags.fromStart === true })
   const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
   const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
   const reveal = flags.reveal === true
@@ -107,20 +107,36 @@ interface PreviewRequest {
   readonly pacers: Readonly<Record<string, number>>
 }
 
+interface PreviewStart {
+  readonly given: StateText | undefined
+  readonly fromStart: boolean
+}
+
 /** Opens the store only if the stored state is needed. */
-async function resolveRequest(
+async function readPage(
+  cli: Cli,
+  stopping: AbortSignal,
   target: WorkerTarget,
   plan: SyncPlan,
-  given: StateText | undefined,
-  fromStart: boolean,
-): Promise<PreviewRequest> {
-  if (given !== undefined) return { from: 'argument', state: given, pacers: {} }
-  if (fromStart) return { from: 'start', state: null, pacers: {} }
-  const store = await openExistingStore(target)
-  if (store === null) return { from: 'start', state: null, pacers: {} }
+  { given, fromStart }: PreviewStart,
+): Promise<{ request: PreviewRequest; page: CheckedPage }> {
+  const read = async (
+    request: PreviewRequest,
+    partitions?: PartitionReader,
+  ): Promise<{ request: PreviewRequest; page: CheckedPage }> => ({
+    request,
+    page: await callForPage(cli, stopping, target, plan, request, partitions),
+  })
+  if (given !== undefined) return read({ from: 'argument', state: given, pacers: {} })
+  const store = fromStart ? null : await openExistingStore(target)
+  if (store === null) return read({ from: 'start', state: null, pacers: {} })
   try {
     const ref = { worker: plan.worker, sync: plan.sync }
-    return { ...nextCycleState(plan, await store.readCheckpoint(ref)), pacers: await store.lastSlotTimes(plan.worker) }
+    const next = nextCycleState(plan, await store.readCheckpoint(ref))
+    return await read(
+      { ...next, pacers: await store.lastSlotTimes(plan.worker) },
+      readStoredPartitions({ call: (body) => body(store) }, ref),
+    )
   } finally {
     await store.close()
   }
@@ -134,12 +150,13 @@ function nextCycleState(plan: SyncPlan, { inflight, committed }: Checkpoint): Om
   return { from: 'committed', state: committed }
 }
 
-async function readPage(
+async function callForPage(
   cli: Cli,
   stopping: AbortSignal,
   target: WorkerTarget,
   plan: SyncPlan,
   request: PreviewRequest,
+  partitions?: PartitionReader,
 ): Promise<CheckedPage> {
   const pauses = openTargetPauses(target)
   const onWait: SourceCallOptions['onWait'] = ({ ms, code }) =>
@@ -148,7 +165,14 @@ async function readPage(
     return await callSource(
       await createRuntime(cli, target),
       stopping,
-      { tenant: target.tenant, plan, pacers: request.pacers, pauses, onWait },
+      {
+        tenant: target.tenant,
+        plan,
+        pacers: request.pacers,
+        pauses,
+        onWait,
+        ...(partitions !== undefined && { partitions }),
+      },
       async (context) => {
         const page = (await plan.execute(parseState(plan.sync, request.state) as JsonValue, context)) as
           | Page

@@ -3,7 +3,9 @@ import {
   SyncError,
   type AuditEntry,
   type Checkpoint,
+  type PartitionChange,
   type StateText,
+  type Store,
   type SyncRef,
 } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
@@ -65,7 +67,7 @@ export const stateRewind: VerbAction<[string, RewindFlags]> = async (cli, name, 
 }
 
 export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, from, to, flags) => {
-  await transitionState(cli, flags, to, async ({ ref, readCheckpoint }) => {
+  await transitionState(cli, flags, to, async ({ ref, readCheckpoint, readPartitions }) => {
     const { version, committed } = await readCheckpoint(from)
     if (committed === null)
       throw new SyncError('ARGUMENT_INVALID', `${from} has no committed state to copy. Run it first.`)
@@ -75,6 +77,7 @@ export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, fr
       state: committed,
       reason: flags.reason ?? `copied from version ${version} of ${from}`,
       next: `continues from the state of ${from}`,
+      partitions: await readPartitions(from),
     }
   })
 }
@@ -100,6 +103,8 @@ interface TransitionContext {
   readAudit(): Promise<AuditEntry[]>
   /** Reads the checkpoint of another sync of the worker. */
   readCheckpoint(name: string): Promise<Checkpoint>
+  /** Reads all partitions of another sync of the worker. */
+  readPartitions(name: string): Promise<PartitionChange[]>
 }
 
 export const AUDIT_ENTRIES_MAX = 100_000
@@ -114,11 +119,16 @@ interface TransitionIntent {
   readonly reason: string
   /** The effect on the next cycle; null when the state is reset (see planReset). */
   readonly next: string | null
+  /** None by default: the partitions of the sync belong to the state that is replaced. */
+  readonly partitions?: readonly PartitionChange[]
 }
 
 interface PlannedTransition extends ResetPlan {
   readonly state: StateText
   readonly reason: string
+  readonly partitions: readonly PartitionChange[]
+  /** Partitions whose states are removed. */
+  readonly forgets: number
 }
 
 /** Plans against the stored checkpoint. Applies only with --yes, and only if the version has not changed since. */
@@ -141,6 +151,10 @@ async function transitionState(
         const found = await findSync(target, store, sync)
         return store === null ? EMPTY_CHECKPOINT : store.readCheckpoint(found)
       },
+      readPartitions: async (sync) => {
+        const found = await findSync(target, store, sync)
+        return store === null ? [] : readAllPartitions(store, found)
+      },
     })
     const reason = maskSecrets(intended.reason)
     const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync)
@@ -149,6 +163,8 @@ async function transitionState(
     const intent: PlannedTransition = {
       state: intended.state,
       reason,
+      partitions: intended.partitions ?? [],
+      forgets: (await store?.countPartitions(ref)) ?? 0,
       ...(intended.state === null
         ? planReset(declared, reason)
         : { nextCycle: required(intended.next, 'the effect on the next cycle') }),
@@ -174,7 +190,14 @@ async function transitionState(
     const { version } = await applyStateTransition(
       store,
       ref,
-      { state: intent.state, reason, owner, version: before.version, needsBackfill: intent.needsBackfill },
+      {
+        state: intent.state,
+        reason,
+        owner,
+        version: before.version,
+        needsBackfill: intent.needsBackfill,
+        partitions: intent.partitions,
+      },
       {
         clock: systemClock,
         actor: actorName(),
@@ -192,6 +215,18 @@ async function transitionState(
   }
 }
 
+const PARTITIONS_PER_PAGE = 1_000
+
+async function readAllPartitions(store: Store, ref: SyncRef): Promise<PartitionChange[]> {
+  const all: PartitionChange[] = []
+  for (;;) {
+    const after = all.at(-1)?.key
+    const page = await store.partitions(ref, { limit: PARTITIONS_PER_PAGE, ...(after !== undefined && { after }) })
+    all.push(...page.map(({ key, state }) => ({ key, state })))
+    if (page.length < PARTITIONS_PER_PAGE) return all
+  }
+}
+
 function planDocument(target: WorkerTarget, ref: SyncRef, before: Checkpoint, intent: PlannedTransition): object {
   return {
     ...targetDocument(target),
@@ -200,6 +235,7 @@ function planDocument(target: WorkerTarget, ref: SyncRef, before: Checkpoint, in
     from: { version: before.version, committed: stateDocument(before.committed, false) },
     to: { committed: stateDocument(intent.state, false) },
     givesUp: before.inflight === null ? null : { cycle: before.inflight.cycle, pages: before.inflight.page },
+    partitions: { removed: intent.forgets, stored: intent.partitions.length },
     nextCycle: intent.nextCycle,
     needsBackfill: intent.needsBackfill?.sync ?? null,
   }
@@ -215,6 +251,12 @@ function formatPlan(ref: SyncRef, { version, committed, inflight }: Checkpoint, 
           `  abandons    cycle ${inflight.cycle}, unfinished after ${formatNumber(inflight.page)} pages; its rows are kept`,
         ]),
     `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
+    ...(intent.forgets === 0
+      ? []
+      : [`  removes     the states of ${formatNumber(intent.forgets)} partitions, which are read again from the start`]),
+    ...(intent.partitions.length === 0
+      ? []
+      : [`  copies      the states of ${formatNumber(intent.partitions.length)} partitions`]),
     '  keeps       all rows and the change log',
     `  next cycle  ${intent.nextCycle}`,
     `  reason      ${toPrintable(intent.reason)}`,

@@ -26,6 +26,11 @@ interface ReadFlags extends TargetFlags {
   readonly reveal?: boolean
 }
 
+interface GetFlags extends ReadFlags {
+  readonly partitions: number
+  readonly after?: string
+}
+
 interface LogFlags extends ReadFlags {
   readonly limit: number
 }
@@ -42,9 +47,11 @@ export function stateVerbs(): Record<StateVerb, Command> {
     get: verb('get')
       .summary('show the stored state of a sync')
       .description(
-        'Shows the version, digest and size of the stored state. The value is hidden unless --reveal is given.',
+        'Shows the version, digest and size of the stored state, and of the states of its partitions. The values are hidden unless --reveal is given.',
       )
-      .option('--reveal', 'show the value'),
+      .option('--reveal', 'show the values')
+      .option('--partitions <n>', 'partitions to show; 0 for none', parseCountOrZero, 10)
+      .option('--after <key>', 'show the partitions after this key'),
     set: destructive(verb('set'))
       .summary('set the state of a sync')
       .description(
@@ -94,11 +101,19 @@ export function stateVerbs(): Record<StateVerb, Command> {
   }
 }
 
-export const stateGet: VerbAction<[string, ReadFlags]> = async (cli, name, flags) => {
+export const stateGet: VerbAction<[string, GetFlags]> = async (cli, name, flags) => {
   await withExistingSync(cli, flags, name, async (target, ref, store) => {
     const reveal = flags.reveal === true
     const checkpoint = (await store?.readCheckpoint(ref)) ?? EMPTY_CHECKPOINT
     const { version, committed, inflight, tidemark } = checkpoint
+    const count = (await store?.countPartitions(ref)) ?? 0
+    const partitions =
+      store === null || count === 0 || flags.partitions === 0
+        ? []
+        : await store.partitions(ref, {
+            limit: flags.partitions,
+            ...(flags.after !== undefined && { after: flags.after }),
+          })
     if (cli.terminal.json) {
       cli.terminal.printDocument({
         ...targetDocument(target),
@@ -116,6 +131,10 @@ export const stateGet: VerbAction<[string, ReadFlags]> = async (cli, name, flags
                 state: stateDocument(inflight.state, reveal),
               },
         tidemark: redactTidemark(tidemark, reveal),
+        partitions: {
+          count,
+          shown: partitions.map(({ key, cycle, state }) => ({ key, cycle, state: stateDocument(state, reveal) })),
+        },
         record: registryDocument(toRegistryRecord(target.tenant, ref, checkpoint), reveal),
       })
       return
@@ -126,6 +145,21 @@ export const stateGet: VerbAction<[string, ReadFlags]> = async (cli, name, flags
         `inflight   ${describeState(inflight.state, reveal)}, after page ${formatNumber(inflight.page)} of cycle ${inflight.cycle}`,
       )
     if (tidemark !== null) cli.terminal.print(`tidemark   ${redactTidemark(tidemark, reveal)}`)
+    if (count > 0)
+      cli.terminal.print(
+        `partitions ${formatNumber(count)}`,
+        ...formatTable(
+          ['KEY', 'CYCLE', 'STATE'],
+          partitions.map(({ key, cycle, state }) => [
+            toPrintable(key, 60),
+            cycle === null ? '-' : String(cycle),
+            describeState(state, reveal),
+          ]),
+        ),
+      )
+    const last = partitions.at(-1)
+    if (last !== undefined && partitions.length === flags.partitions && partitions.length < count)
+      cli.terminal.remark(cli.terminal.colors.dim(`Add --after ${JSON.stringify(last.key)} to see the next partitions.`))
     if (!reveal && (committed !== null || inflight !== null))
       cli.terminal.remark(cli.terminal.colors.dim('Add --reveal to see the values.'))
   })

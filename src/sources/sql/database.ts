@@ -68,6 +68,7 @@ export interface SqlDatabase extends AsyncDisposable {
   readHorizon(table: SqlTable, column: SqlColumn, lagMs: number): Promise<ReadHorizon>
   /** The maximum of an integer column; null for an empty table. */
   readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null>
+  readRowCount(table: SqlTable): Promise<number>
   /** Streams rows with at least the wanted fields. Leaving the loop ends the statement. */
   readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]>
 }

@@ -10,15 +10,26 @@ export default defineSource({
   title: 'SQL databases',
   packages: ['node:fs', 'node:path', 'pg', 'mysql2', '@photostructure/sqlite'],
   config: objectSchema({ url: DATABASE_URL_SCHEMA }, ['url']),
-  streams: { options: objectSchema({ table: TEXT_SCHEMA, deleted: TEXT_SCHEMA, page_size: COUNT_SCHEMA }) },
+  streams: {
+    options: objectSchema({
+      table: TEXT_SCHEMA,
+      deleted: TEXT_SCHEMA,
+      page_size: COUNT_SCHEMA,
+      partitions: COUNT_SCHEMA,
+      concurrency: COUNT_SCHEMA,
+    }),
+  },
   async open(config, { folder }) {
     const { sql, discover } = await import('./source.ts')
     const url = resolveUrl(config.url, folder)
     return { url, source: sql({ url }), discover }
   },
   stream({ source }, { id, key, cursor, mode, select, safety_window: safetyWindow, options = {} }) {
-    const { table = id, deleted, page_size: pageSize } = options
-    const shared = { ...omitUndefined({ key, deleted, pageSize }), ...(select !== undefined && { columns: select }) }
+    const { table = id, deleted, page_size: pageSize, partitions, concurrency } = options
+    const shared = {
+      ...omitUndefined({ key, deleted, pageSize, partitions, concurrency }),
+      ...(select !== undefined && { columns: select }),
+    }
     if (cursor === undefined || mode === 'full_refresh') return source.listing(table, shared)
     return source.table(table, { ...shared, cursor, ...omitUndefined({ safetyWindow }) })
   },

@@ -174,6 +174,11 @@ class MysqlDatabase implements SqlDatabase {
     return max === null ? null : String(max)
   }
 
+  async readRowCount(table: SqlTable): Promise<number> {
+    const [row] = await this.#session.query(`SELECT count(*) FROM ${table.quoted}`)
+    return Number(row?.[0] ?? 0)
+  }
+
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
     for await (const { fields, row } of this.#session.stream(buildSelect(selection, this.dialect)))
       yield [toRow(fields, row, this.#jsonColumns)]

@@ -72,6 +72,11 @@ class PostgresDatabase implements SqlDatabase {
     return rows[0]?.[0] ?? null
   }
 
+  async readRowCount(table: SqlTable): Promise<number> {
+    const { rows } = await this.#session.query(`SELECT count(*) FROM ${table.quoted}`)
+    return Number(rows[0]?.[0] ?? 0)
+  }
+
   /** Serializes rows without building records where possible; a record is parsed from the text on demand. */
   async *readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]> {
     const { text, values } = buildSelect(selection, postgresDialect)

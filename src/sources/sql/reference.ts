@@ -28,6 +28,8 @@ export default {
         columns: ['all', 'Columns to read, in addition to key and cursor.'],
         deleted: ['none', 'Column that marks a deleted row: true, or anything but null, false and 0.'],
         pageSize: ['10000', 'Rows of a page; a page also ends at 32 MB.'],
+        partitions: ['1', 'Ranges of the key that a full refresh or a backfill reads; each resumes by itself.'],
+        concurrency: ['1', 'Ranges that are read at the same time, each over its own connection; at most 32.'],
       },
     },
     {

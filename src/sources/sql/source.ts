@@ -1,5 +1,6 @@
 import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
+import { partitioned, type PartitionedState } from '../../strategies/partitioned.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { subtractMicrosecond } from '../../strategies/kit/instants.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
@@ -17,6 +18,7 @@ import {
   requireCursor,
   type TablePlan,
 } from './table-plan.ts'
+import { listKeyRanges, WHOLE_TABLE, type KeyRange } from './key-ranges.ts'
 import { checkRowCursor, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { LowerBound, RowSelection } from './statements.ts'
 
@@ -42,6 +44,10 @@ export interface TableOptions {
   readonly deleted?: string
   /** 10,000 by default; a page of large rows ends earlier. */
   readonly pageSize?: number
+  /** Reads a full refresh or a backfill in this many ranges of the key, each of which resumes by itself; 1 by default. */
+  readonly partitions?: number
+  /** Ranges that are read at the same time, each over its own connection; 1 by default. */
+  readonly concurrency?: number
 }
 
 /** Options of a table that is followed by a cursor column. */
@@ -63,9 +69,12 @@ export interface CursorOptions extends TableOptions {
   readonly strict?: boolean
 }
 
+/** The progress of a full refresh, over the table or over ranges of its key. */
+export type SqlListingState = SqlListState | PartitionedState
+
 /** One table. Pass it to `worker.track`. */
 export interface SqlStream {
-  readonly backfill: Execute<SqlListState>
+  readonly backfill: Execute<SqlListingState>
   readonly delta: Execute<SqlState>
   readonly anchor: (context: SyncContext) => Promise<SqlState | undefined>
   readonly lookup: Lookup
@@ -85,10 +94,11 @@ export interface SqlSource {
   listing(
     name: TableName,
     options?: TableOptions,
-  ): { readonly mode: 'replace'; readonly execute: Execute<SqlListState>; readonly lookup: Lookup }
+  ): { readonly mode: 'replace'; readonly execute: Execute<SqlListingState>; readonly lookup: Lookup }
 }
 
 const PAGE_SIZE = 10_000
+const PARTITIONS_MAX = 10_000
 /** Approximate size limit of a page, plus one row. */
 const PAGE_BYTES = 32_000_000
 const LAG_MS = 30_000
@@ -128,20 +138,50 @@ export function sql({ url }: SqlOptions): SqlSource {
   }
 }
 
-/** Reads all rows in key order. */
-function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListState> {
-  return async (state, context) => {
-    await using database = await openDatabase(url, context)
-    const plan = await loadPlan(database, name, options)
-    if (state !== undefined) checkRowCursor(state.after, plan.key.length)
-    const lower: LowerBound | null = state === undefined ? null : { columns: plan.key, values: state.after, bound: '>' }
-    const { changes, last, isFull } = await readPage(database, plan, { lower, upper: null, order: plan.key }, options)
-    return {
-      changes,
-      hasMore: isFull,
-      tables: [buildTableShape(plan, options)],
-      ...(last !== null && { nextState: { after: last } }),
-    }
+/** Reads all rows in key order, or several ranges of them at once. */
+function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListingState> {
+  const { partitions = 1, concurrency = 1 } = options
+  if (!Number.isInteger(partitions) || partitions < 1 || partitions > PARTITIONS_MAX)
+    throw new SyncError('SYNC_INVALID', `\`partitions\` is ${partitions}; it must be from 1 to ${PARTITIONS_MAX}.`)
+  const readPart = (
+    range: KeyRange,
+    state: SqlListState | undefined,
+    context: SyncContext,
+  ): Promise<Page<SqlListState>> => readRange(url, { name, options, range }, state, context)
+  if (partitions === 1) return (state, context) => readPart(WHOLE_TABLE, state as SqlListState | undefined, context)
+  const execute = partitioned<KeyRange, SqlListState>({
+    list: async (cursor, context) => {
+      await using database = await openDatabase(url, context)
+      return await listKeyRanges(database, await loadPlan(database, name, options), partitions, cursor)
+    },
+    read: ({ value }, state, context) => readPart(value, state, context),
+    concurrency,
+  })
+  return (state, context) => execute(state as PartitionedState | undefined, context)
+}
+
+async function readRange(
+  url: SqlOptions['url'],
+  {
+    name,
+    options,
+    range: { above, upTo },
+  }: { readonly name: TableName; readonly options: TableOptions; readonly range: KeyRange },
+  state: SqlListState | undefined,
+  context: SyncContext,
+): Promise<Page<SqlListState>> {
+  await using database = await openDatabase(url, context)
+  const plan = await loadPlan(database, name, options)
+  if (state !== undefined) checkRowCursor(state.after, plan.key.length)
+  const after = state?.after ?? above
+  const lower: LowerBound | null = after === null ? null : { columns: plan.key, values: after, bound: '>' }
+  const upper = upTo === null ? null : { columns: plan.key, values: upTo }
+  const { changes, last, isFull } = await readPage(database, plan, { lower, upper, order: plan.key }, options)
+  return {
+    changes,
+    hasMore: isFull,
+    tables: [buildTableShape(plan, options)],
+    ...(last !== null && { nextState: { after: last } }),
   }
 }
 
@@ -277,7 +317,7 @@ async function readByCursor(
   options: CursorOptions,
 ): Promise<Page<SqlState>> {
   const cursor = requireCursor(plan)
-  const upper = start.until === null ? null : { column: cursor, text: start.until }
+  const upper = start.until === null ? null : { columns: [cursor], values: [start.until] }
   const { changes, last, isFull } = await readPage(
     database,
     plan,

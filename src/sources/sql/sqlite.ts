@@ -80,6 +80,11 @@ class SqliteDatabase implements SqlDatabase {
     return value === null ? null : String(value)
   }
 
+  async readRowCount(table: SqlTable): Promise<number> {
+    const [row] = this.#queryAll(`SELECT count(*) AS count FROM ${table.quoted}`)
+    return Number(row?.['count'] ?? 0)
+  }
+
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {
     const { text, values } = buildSelect(selection, this.dialect)
     const statement = translateErrors(this.#file, () => {

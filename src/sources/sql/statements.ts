@@ -14,34 +14,46 @@ export interface LowerBound {
   readonly bound: '>' | '>='
 }
 
+/** Selects rows up to a key, inclusive. */
+export interface UpperBound {
+  readonly columns: readonly SqlColumn[]
+  readonly values: readonly string[]
+}
+
 export interface RowSelection {
   readonly table: SqlTable
   /** All by default. */
   readonly columns?: readonly string[] | undefined
   readonly lower: LowerBound | null
-  readonly upper: { readonly column: SqlColumn; readonly text: string } | null
+  readonly upper: UpperBound | null
   readonly order: readonly SqlColumn[]
   readonly limit: number
+  /** Rows to skip; none by default. */
+  readonly offset?: number
 }
 
 export function buildSelect(
-  { table, columns, lower, upper, order, limit }: RowSelection,
+  { table, columns, lower, upper, order, limit, offset = 0 }: RowSelection,
   dialect: SqlDialect,
 ): SqlStatement {
   const values: unknown[] = []
   const addValue = (column: SqlColumn, text: string): string =>
     dialect.placeholder(values.push(dialect.bind(text, column)), column)
   const conditions: string[] = []
-  if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, addValue))
-  if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${addValue(upper.column, upper.text)}`)
+  if (lower !== null) conditions.push(buildBound(lower, lower.bound, dialect, addValue))
+  if (upper !== null) conditions.push(buildBound(upper, '<=', dialect, addValue))
   const names = columns === undefined ? '*' : columns.map((name) => dialect.quote(name)).join(', ')
   const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
   const by = order.map(({ name }) => dialect.quote(name)).join(', ')
-  return { text: `SELECT ${names} FROM ${table.quoted}${where} ORDER BY ${by} LIMIT ${limit}`, values }
+  return {
+    text: `SELECT ${names} FROM ${table.quoted}${where} ORDER BY ${by} LIMIT ${limit}${offset > 0 ? ` OFFSET ${offset}` : ''}`,
+    values,
+  }
 }
 
-function buildLowerCondition(
-  { columns, values: texts, bound }: LowerBound,
+function buildBound(
+  { columns, values: texts }: UpperBound,
+  bound: '>' | '>=' | '<=',
   dialect: SqlDialect,
   addValue: (column: SqlColumn, text: string) => string,
 ): string {
@@ -50,16 +62,15 @@ function buildLowerCondition(
     return { name: dialect.quote(column.name), addValue: () => addValue(column, text) }
   })
   const [first] = terms
-  if (first === undefined) throw new Error('a lower bound has no columns')
+  if (first === undefined) throw new Error('a bound has no columns')
+  const strict = bound === '<=' ? '<' : '>'
   if (terms.length === 1) return `${first.name} ${bound} ${first.addValue()}`
   if (dialect.supportsRowComparison)
     return `(${terms.map(({ name }) => name).join(', ')}) ${bound} (${terms.map((term) => term.addValue()).join(', ')})`
   // a >= x AND (a > x OR (a = x AND (b > y OR …))): an index serves the first condition.
   const nested = (term: typeof first, [next, ...rest]: typeof terms): string => {
-    const greater = `${term.name} ${next === undefined ? bound : '>'} ${term.addValue()}`
-    return next === undefined
-      ? greater
-      : `(${greater} OR (${term.name} = ${term.addValue()} AND ${nested(next, rest)}))`
+    const beyond = `${term.name} ${next === undefined ? bound : strict} ${term.addValue()}`
+    return next === undefined ? beyond : `(${beyond} OR (${term.name} = ${term.addValue()} AND ${nested(next, rest)}))`
   }
-  return `${first.name} >= ${first.addValue()} AND ${nested(first, terms.slice(1))}`
+  return `${first.name} ${strict}= ${first.addValue()} AND ${nested(first, terms.slice(1))}`
 }

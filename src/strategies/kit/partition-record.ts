@@ -1,7 +1,7 @@
 import type { JsonValue, Mode } from '../../contract/index.ts'
 import { stateRejectedError } from './strategy-errors.ts'
 
-/** What is stored of a partition: its value in the list, and how far it was read. */
+/** The stored row of a partition: its value in the list, and how far it was read. */
 export interface PartitionRecord<Value, State> {
   readonly value: Value
   /** The cycle that listed it last. A partition that a complete list omits has an older one. */

@@ -49,7 +49,12 @@ export const atomicityCases: readonly StoreCase[] = [
         { quarantined: [makeQuarantined('a'), makeQuarantined('f')] },
       )
       await driver.begin()
-      await driver.page([upsert('e', { n: 1 }, { at: 1 })], {})
+      await driver.page([upsert('e', { n: 1 }, { at: 1 })], {
+        partitions: [
+          { key: 'one', state: '1' },
+          { key: 'two', state: '1' },
+        ],
+      })
 
       const commit = await driver.draft(
         transitionOf(driver, kind),
@@ -63,7 +68,14 @@ export const atomicityCases: readonly StoreCase[] = [
               upsert('shared', { n: 1 }), // listed by a second owner
               ...Array.from({ length: 25 }, (_, n) => upsert(`new${n}`, { n, drifted: true })),
             ],
-        { quarantined: kind === 'set' ? [] : [makeQuarantined('g')] },
+        {
+          quarantined: kind === 'set' ? [] : [makeQuarantined('g')],
+          partitions: [
+            { key: 'one', state: '2' },
+            { key: 'two', state: null },
+            { key: 'three', state: '2' },
+          ],
+        },
       )
       await crashEverywhere(harness, commit)
       assert.equal(

@@ -355,7 +355,12 @@ export async function readSnapshot(store: Store): Promise<Record<string, unknown
     rows: await Promise.all(databases.map(({ name }) => store.rows({ database: name, limit: ALL }))),
     quarantined: await store.quarantineEntries(),
     checkpoints: await Promise.all(
-      syncs.map(async (ref) => ({ ref, checkpoint: await store.readCheckpoint(ref), audit: await store.audit(ref) })),
+      syncs.map(async (ref) => ({
+        ref,
+        checkpoint: await store.readCheckpoint(ref),
+        audit: await store.audit(ref),
+        partitions: await store.partitions(ref, { limit: ALL }),
+      })),
     ),
     cycles: await store.cycles(null),
   }

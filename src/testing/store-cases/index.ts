@@ -11,6 +11,7 @@ import { jsonCases } from './json.ts'
 import { landingCases } from './landing.ts'
 import { leaseCases } from './leases.ts'
 import { pacerCases } from './pacers.ts'
+import { partitionCases } from './partitions.ts'
 import { pauseCases } from './pauses.ts'
 import { registryCases } from './registry.ts'
 import { serverSupportCases } from './server-support.ts'
@@ -32,6 +33,7 @@ export const storeCases: readonly StoreCase[] = [
   ...contestCases,
   ...feedCases,
   ...atomicityCases,
+  ...partitionCases,
   ...jsonCases,
   ...tableCases,
   ...softDeleteCases,

@@ -64,6 +64,45 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       await stage.close()
     })
 
+    test('ranges of the key that are read at the same time return every row once, and a run that stops resumes each', async () => {
+      const name = `ranged${++tables}`
+      await source.exec(
+        `create table ${name} (tenant integer not null, code varchar(20) not null, n integer, primary key (tenant, code))`,
+      )
+      const values = Array.from({ length: 37 }, (_, n) => `(${n % 3}, 'c${n}', ${n})`)
+      await source.exec(`insert into ${name} values ${values.join(', ')}`)
+      const whole = (await DatabaseFixture.open()).sync(
+        'items',
+        'replace',
+        sql({ url: source.url }).listing(name, { pageSize: 4 }).execute,
+      )
+      await whole.complete('items')
+      const rows = await whole.rows('items')
+      expect(Object.keys(rows)).toHaveLength(37)
+      for (const [partitions, concurrency] of [
+        [2, 2],
+        [5, 3],
+        [100, 4],
+      ] as const) {
+        const { execute } = sql({ url: source.url }).listing(name, { pageSize: 4, partitions, concurrency })
+        const stage = (await DatabaseFixture.open()).sync('items', 'replace', execute, { pagesMax: 7 })
+        let created = 0
+        for (let run = 0; ; run++) {
+          const result = await stage.run('items')
+          expect(result.error).toBe(null)
+          created += result.counts.created
+          expect(result.counts).toMatchObject({ updated: 0, unchanged: 0, swept: 0 })
+          if (result.stopReason === 'complete') break
+          expect(result.stopReason).toBe('max_pages')
+          expect(run).toBeLessThan(40)
+        }
+        expect({ partitions, created }).toEqual({ partitions, created: 37 })
+        expect(await stage.rows('items')).toEqual(rows)
+        await stage.close()
+      }
+      await whole.close()
+    })
+
     test('F4 R2 R29 R30 R47 rows that share a timestamp are neither lost at a border of pages nor between cycles', async () => {
       const table = await makeTable(
         Array.from(

@@ -65,7 +65,7 @@ describe('what is asked', () => {
       table: table('t'),
       columns: ['id', 'updated_at'],
       lower: { columns: [updatedAt, id], values: ['2026-01-31T12:00:00.123456Z', '7'], bound: '>' as const },
-      upper: { column: updatedAt, text: '2026-01-31T13:00:00Z' },
+      upper: { columns: [updatedAt], values: ['2026-01-31T13:00:00Z'] },
       order: [updatedAt, id],
       limit: 5,
     }
@@ -95,6 +95,18 @@ describe('what is asked', () => {
       text: 'SELECT * FROM t WHERE `id` >= CAST(? AS SIGNED) AND (`id` > CAST(? AS SIGNED) OR (`id` = CAST(? AS SIGNED) AND `part` >= CAST(? AS SIGNED))) ORDER BY `id`, `part` LIMIT 1',
       values: ['7', '7', '7', '2'],
     })
+  })
+
+  test('a range of a key of several columns includes its last key, however the database compares rows', () => {
+    const part: SqlColumn = { ...id, name: 'part' }
+    const upper = { columns: [id, part], values: ['7', '2'] }
+    const selection = { table: table('t'), lower: null, upper, order: [id, part], limit: 1, offset: 4 }
+    expect(buildSelect(selection, postgresDialect).text).toBe(
+      'SELECT * FROM t WHERE ("id", "part") <= ($1, $2) ORDER BY "id", "part" LIMIT 1 OFFSET 4',
+    )
+    expect(buildSelect(selection, mysqlDialect).text).toBe(
+      'SELECT * FROM t WHERE `id` <= CAST(? AS SIGNED) AND (`id` < CAST(? AS SIGNED) OR (`id` = CAST(? AS SIGNED) AND `part` <= CAST(? AS SIGNED))) ORDER BY `id`, `part` LIMIT 1 OFFSET 4',
+    )
   })
 
   test('XD25 no name and no value ends its own quotes', () => {
