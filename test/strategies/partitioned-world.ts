@@ -110,9 +110,12 @@ export class PartitionWorld {
             .toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
           const page = found.slice(0, 2)
           const end = page.at(-1)
-          const changes = page.map(
-            ({ id, at, version }): Change => ({ type: 'upsert', key: id, record: { version }, upstreamUpdatedAt: iso(at) }),
-          )
+          const changes = page.map(({ id, at, version }): Change => ({
+            type: 'upsert',
+            key: id,
+            record: { version },
+            upstreamUpdatedAt: iso(at),
+          }))
           const after: RowState['after'] = end === undefined ? [time, last] : [end.at, end.id]
           const hasMore = found.length > page.length
           return { changes, hasMore, nextState: { after }, ...(!hasMore && { tidemark: iso(clock.now()) }) }
