@@ -293,6 +293,23 @@ ${router}`,
     expect(await shop.scene.keys()).toEqual(['eu1', 'us1'])
   })
 
+  test('are grouped, so that a request reads several', async () => {
+    shop = await Shop.open(
+      manifestOf(
+        partitioned(`        type: GroupingPartitionRouter
+        group_size: 2
+        underlying_partition_router: { type: ListPartitionRouter, cursor_field: region, values: [a, b, b, c] }`).replace(
+          'path: /items',
+          `path: /items, request_parameters: { regions: "{{ stream_partition.region | join(',') }}" }`,
+        ),
+      ),
+    )
+    shop.answers['/items'] = ({ query }) => ({ data: (query.regions ?? '').split(',').map((id) => ({ id })) })
+    await shop.run('items')
+    expect(shop.taken().map(({ query }) => query.regions)).toEqual(['a,b', 'c'])
+    expect(await shop.scene.keys()).toEqual(['a', 'b', 'c'])
+  })
+
   const children = (more = ''): string => `
   - type: DeclarativeStream
     name: parents

@@ -33,6 +33,7 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   'DynamicSchemaLoader',
   'ExponentialBackoffStrategy',
   'FixedWindowCallRatePolicy',
+  'GroupingPartitionRouter',
   'GzipDecoder',
   'HTTPAPIBudget',
   'HttpRequestRegexMatcher',
