@@ -337,6 +337,7 @@ describe('a manifest alone', () => {
 
   test('every connector is covered by one of these tests, or by its own suite', () => {
     const elsewhere = {
+      airbyte: 'test/sources/airbyte',
       evm: 'test/sources/evm/manifest.test.ts',
       files: 'above',
       sql: 'above',

@@ -46,6 +46,7 @@ const SUPPORTED_TYPES: ReadonlySet<string> = new Set([
   'JsonlDecoder',
   'KeysReplace',
   'KeysToLower',
+  'KeysToSnakeCase',
   'LegacySessionTokenAuthenticator',
   'ListPartitionRouter',
   'MinMaxDatetime',
