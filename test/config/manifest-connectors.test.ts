@@ -354,6 +354,7 @@ streams: [{ id: Account }]
 
   test('every connector is covered by one of these tests, or by its own suite', () => {
     const elsewhere = {
+      airbyte: 'test/sources/airbyte',
       evm: 'test/sources/evm/manifest.test.ts',
       files: 'above',
       sql: 'above',

@@ -188,7 +188,7 @@ describe('a manifest', () => {
     [
       'no connector of that name',
       MANIFEST.replace('connector: sql', 'connector: sqll'),
-      /^tidemark\.yaml:2:12: connector: it must be one of airtable, .*, sql, stripe\. Did you mean "sql"\?$/,
+      /^tidemark\.yaml:2:12: connector: it must be one of airbyte, .*, sql, stripe\. Did you mean "sql"\?$/,
     ],
     ['an empty manifest', '', 'tidemark.yaml:1:1: it must be an object.'],
     [

@@ -32,7 +32,7 @@ export function initVerb(): Command {
     .option('--airbyte <manifest>', 'write tidemark.yaml for an Airbyte manifest')
     .addOption(
       new Option('--set <field=value>', 'a setting of the manifest (repeatable)').argParser(
-        (value: string, before: readonly string[] = []) => [...before, value],
+        (value: string, before: readonly string[] | undefined) => [...(before ?? []), value],
       ),
     )
     .option('--yes', 'do not prompt; the default source is built into the worker')

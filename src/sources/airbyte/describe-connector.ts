@@ -16,7 +16,7 @@ export interface ConnectorField {
   readonly type: string
 }
 
-/** What a project needs to know of a manifest. */
+/** The facts of a manifest that a project is made from. */
 export interface ConnectorDescription {
   /** The fields at the top of the specification. A nested field is written by hand. */
   readonly fields: readonly ConnectorField[]

@@ -86,7 +86,7 @@ function createListReader(
       },
     })
   if (!isPartitioned(component)) return list(WHOLE_STREAM)
-  return partitioned<PartitionValue, JsonValue>({
+  return partitioned<PartitionValue>({
     list: (cursor, context) => listPartitions(component, cursor, createRun(context), session),
     read: (partition, state, context) => list(toSlice(partition.value))(state, context),
     ...(concurrency !== undefined && { concurrency }),

@@ -129,6 +129,34 @@ describe('records', () => {
     })
   })
 
+  test('have names in snake case, and are the same when a page is requested again', async () => {
+    shop = await Shop.open(
+      manifestOf(
+        stream(
+          '',
+          `    transformations:
+      - { type: KeysToSnakeCase }
+      - { type: AddFields, fields: [{ path: [read_at], value: "{{ now_utc().isoformat() }}" }] }`,
+        ),
+      ),
+    )
+    const started = new Date(shop.scene.clock.now()).toISOString()
+    shop.answers['/items'] = () => {
+      shop.scene.clock.step(1_000)
+      return { data: [{ id: 1, camelCaseName: { HTTPCode: 2 }, 'with space': 3, '1st': 4, _x_: 5, ID2: 6 }] }
+    }
+    await shop.run('items')
+    expect((await shop.scene.rows())['1']).toEqual({
+      id: 1,
+      camel_case_name: { httpcode: 2 },
+      with_space: 3,
+      _1_st: 4,
+      _x_: 5,
+      id_2: 6,
+      read_at: started.replace('.000Z', '+00:00'),
+    })
+  })
+
   test('without a primary key are keyed by their content', async () => {
     shop = await Shop.open(manifestOf(stream('').replace('primary_key: id', 'description: none')))
     shop.answers['/items'] = () => ({ data: [{ a: 1, b: 2 }, { b: 2, a: 1 }, { a: 2 }] })
@@ -291,6 +319,23 @@ ${router}`,
     shop.answers['/items'] = ({ headers }) => ({ data: [{ id: `${headers['x-region']}1` }] })
     await shop.run('items')
     expect(await shop.scene.keys()).toEqual(['eu1', 'us1'])
+  })
+
+  test('are grouped, so that a request reads several', async () => {
+    shop = await Shop.open(
+      manifestOf(
+        partitioned(`        type: GroupingPartitionRouter
+        group_size: 2
+        underlying_partition_router: { type: ListPartitionRouter, cursor_field: region, values: [a, b, b, c] }`).replace(
+          'path: /items',
+          `path: /items, request_parameters: { regions: "{{ stream_partition.region | join(',') }}" }`,
+        ),
+      ),
+    )
+    shop.answers['/items'] = ({ query }) => ({ data: (query.regions ?? '').split(',').map((id) => ({ id })) })
+    await shop.run('items')
+    expect(shop.taken().map(({ query }) => query.regions)).toEqual(['a,b', 'c'])
+    expect(await shop.scene.keys()).toEqual(['a', 'b', 'c'])
   })
 
   const children = (more = ''): string => `

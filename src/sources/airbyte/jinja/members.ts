@@ -36,6 +36,11 @@ export function getItem(value: PyValue, name: PyValue): PyValue {
   return orUndefined(typeof name === 'string' ? findAttribute(value, name) : undefined, value, print(name))
 }
 
+/** For `str.format`, which reads members by their names in a text. */
+function readMember(owner: PyValue, name: string, kind: 'attribute' | 'item'): PyValue {
+  return kind === 'attribute' ? getAttribute(owner, name) : getItem(owner, /^\d+$/.test(name) ? Number(name) : name)
+}
+
 function orUndefined(found: PyValue | undefined, value: PyValue, name: string): PyValue {
   return found === undefined ? missing(value, name) : found
 }
@@ -277,7 +282,7 @@ const TEXT_METHODS: Readonly<Record<string, Method<string>>> = {
     return at
   },
   count: (value, [mark]) => value.split(text(mark)).length - 1,
-  format: (value, positional, keywords) => limit(formatTemplate(value, positional, keywords)),
+  format: (value, positional, keywords) => limit(formatTemplate(value, positional, keywords, readMember)),
   isdigit: (value) => /^\d+$/.test(value),
   isnumeric: (value) => /^\p{N}+$/u.test(value),
   isdecimal: (value) => /^\p{Nd}+$/u.test(value),

@@ -1,9 +1,13 @@
-import { getAttribute, getItem } from './members.ts'
 import { print } from './printing.ts'
 import { isFloat, isNumber, TemplateError, toNumber, type Keywords, type PyValue } from './values.ts'
 
 /** `str.format`: positions, names, members of them, and the common format specifications of numbers and texts. */
-export function formatTemplate(template: string, positional: readonly PyValue[], keywords: Keywords): string {
+export function formatTemplate(
+  template: string,
+  positional: readonly PyValue[],
+  keywords: Keywords,
+  readMember: (owner: PyValue, name: string, kind: 'attribute' | 'item') => PyValue,
+): string {
   let used = 0
   return template.replace(/\{\{|\}\}|\{([^{}]*)\}/g, (whole, field: string | undefined) => {
     if (field === undefined) return whole.charAt(0)
@@ -13,7 +17,9 @@ export function formatTemplate(template: string, positional: readonly PyValue[],
     if (named === undefined) throw new TemplateError('a text has a place without a value')
     const value = members.reduce<PyValue>(
       (owner, member) =>
-        member.startsWith('.') ? getAttribute(owner, member.slice(1)) : getItem(owner, member.slice(1, -1)),
+        member.startsWith('.')
+          ? readMember(owner, member.slice(1), 'attribute')
+          : readMember(owner, member.slice(1, -1), 'item'),
       named,
     )
     return formatValue(value, specification)

@@ -44,6 +44,50 @@ export async function listPartitions(
   session: Session,
 ): Promise<PartitionPage> {
   const routers = listRouters(stream)
+  const [grouping] = routers.filter(({ type }) => type === 'GroupingPartitionRouter')
+  if (grouping !== undefined) return listGroups(grouping, cursor, run, session)
+  return listOf(routers, cursor, run, session)
+}
+
+/** Groups the partitions of one page of the list, so that a request reads several. */
+async function listGroups(
+  grouping: Component,
+  cursor: JsonValue | undefined,
+  run: Run,
+  session: Session,
+): Promise<PartitionPage> {
+  const { underlying_partition_router: underlying, deduplicate } = grouping
+  const page = await listOf(isComponent(underlying) ? [underlying] : [], cursor, run, session)
+  const size = Math.max(1, run.number(grouping.group_size, grouping) ?? 1)
+  const seen = new Set<string>()
+  const members = page.partitions.filter(({ value: { partition } }) => {
+    const { parent_slice: _, ...own } = partition
+    const key = canonical(own)
+    return deduplicate === false || (!seen.has(key) && seen.add(key))
+  })
+  const groups: ListedPartition[] = []
+  for (let at = 0; at < members.length; at += size)
+    groups.push(toPartition(groupValues(members.slice(at, at + size).map(({ value }) => value))))
+  return { ...page, partitions: groups }
+}
+
+function groupValues(values: readonly PartitionValue[]): PartitionValue {
+  const collect = (objects: readonly JsonObject[]): JsonObject => {
+    const names = new Set(objects.flatMap((object) => Object.keys(object)))
+    return Object.fromEntries([...names].map((name) => [name, objects.map((object) => object[name] ?? null)]))
+  }
+  return {
+    partition: collect(values.map(({ partition }) => partition)),
+    extra: collect(values.map(({ extra }) => extra)),
+  }
+}
+
+async function listOf(
+  routers: readonly Component[],
+  cursor: JsonValue | undefined,
+  run: Run,
+  session: Session,
+): Promise<PartitionPage> {
   const fixed = routers.filter(({ type }) => type === 'ListPartitionRouter').map((router) => listValues(router, run))
   const [substream, ...others] = routers.filter(({ type }) => type === 'SubstreamPartitionRouter')
   if (others.length > 0)

@@ -14,6 +14,8 @@ export function transformRecord(record: JsonObject, transformation: Component, r
       return removeFields(record, transformation, run)
     case 'KeysToLower':
       return renameMembers(record, (name) => name.toLowerCase())
+    case 'KeysToSnakeCase':
+      return snakeCaseMembers(record)
     case 'KeysReplace': {
       const before = run.text(transformation.old ?? '', transformation, { ...names, record: toPython(record) })
       const after = run.text(transformation.new ?? '', transformation, { ...names, record: toPython(record) })
@@ -63,6 +65,23 @@ function renameMembers(record: JsonObject, rename: (name: string) => string): vo
     delete record[name]
     setAt(record, [renamed], value ?? null)
   }
+}
+
+function snakeCaseMembers(record: JsonObject): void {
+  for (const [name, value] of Object.entries(record)) {
+    if (isRecord(value)) snakeCaseMembers(value)
+    delete record[name]
+    setAt(record, [toSnakeCase(name)], value ?? null)
+  }
+}
+
+/** Splits a name at capitals, digits and other characters, as the framework does. */
+function toSnakeCase(name: string): string {
+  const plain = name.normalize('NFKD').replace(/\p{M}/gu, '')
+  const found = [...plain.matchAll(/[A-Z]+[a-z]*|[a-z]+|\d+|[^a-zA-Z\d]+/g)]
+  const parts = found.map(([part]) => (/^[a-zA-Z\d]/.test(part) ? part.toLowerCase() : ''))
+  const kept = parts.filter((part, index) => part !== '' || index === 0 || index === parts.length - 1)
+  return (/^\d/.test(kept[0] ?? '') ? ['', ...kept] : kept).join('_')
 }
 
 function replaceInNames(value: JsonValue | undefined, before: string, after: string): void {

@@ -25,7 +25,8 @@ export class Run {
     this.config = config
     this.context = context
     this.#interpolation = new Interpolation({
-      nowMs: context.clock.now(),
+      // The start of the cycle: a page that is requested again has the same records.
+      nowMs: context.cycle.startedAt,
       random: () => context.random.next(),
     })
   }
