@@ -15,6 +15,7 @@ import { SOURCE_BUGS } from './sources.ts'
 import { SQL_DESTINATION_BUGS } from './sql-destinations.ts'
 import { STORE_BUGS } from './stores.ts'
 import { STREAM_BUGS } from './streams.ts'
+import { VENDOR_BUGS } from './vendors.ts'
 import { TABLE_BUGS } from './tables.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
@@ -36,4 +37,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...ROW_VALUES_BUGS,
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
+  ...VENDOR_BUGS,
 ]

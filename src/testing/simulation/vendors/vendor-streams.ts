@@ -6,7 +6,7 @@ import { odataOrders, odataTracked } from './odata.ts'
 import { restContacts, restCustomers } from './rest.ts'
 import { salesforceAccounts } from './salesforce.ts'
 import { servicenowIncidents } from './servicenow.ts'
-import { stripeCustomers, stripeInvoices } from './stripe.ts'
+import { stripeCoupons, stripeCustomers, stripeInvoices } from './stripe.ts'
 import type { VendorStream } from './vendor-stream.ts'
 
 export const VENDOR_STREAMS: readonly VendorStream[] = [
@@ -28,4 +28,4 @@ export const VENDOR_STREAMS: readonly VendorStream[] = [
  * Only where their vendor is named: a seed draws its stream by the number of those above, and must reproduce the same
  * world.
  */
-export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked]
+export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked, stripeCoupons]

@@ -1,0 +1,39 @@
+import { inFile, type PlantedBug } from './planted-bug.ts'
+
+const STRIPE = ['test/sources/stripe-streams.test.ts']
+
+/** Streams, start dates and ranges of Stripe, GitHub, Linear and Airtable. */
+export const VENDOR_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/sources/stripe/created-range.ts', STRIPE, [
+    ['the second before the start is read', 'Math.ceil(instantToMs', 'Math.floor(-1 + instantToMs'],
+    ['the end of a range is included', 'created >= from && created < to', 'created >= from && created <= to'],
+    ['the start of a range is left out', 'created >= from && created < to', 'created > from && created < to'],
+    [
+      'a list without the filter is filtered by it',
+      'if (isWithoutCreatedFilter === true) return {}',
+      'if (to === -Infinity && isWithoutCreatedFilter === true) return {}',
+    ],
+  ]),
+  ...inFile('src/sources/stripe/event-scan.ts', STRIPE, [
+    ['an invoice without an id fails the delta', "type === 'invoice.upcoming'", "type === 'invoice.upcoming.never'"],
+    ['a change of an object before the start date arrives', '(type === own && !isCreatedIn(object, range))', 'false'],
+  ]),
+  ...inFile('src/sources/stripe/source.ts', STRIPE, [
+    [
+      'a row before a new start date is kept',
+      'complete === null || !isCreatedIn(complete.object, created)',
+      'complete === null',
+    ],
+  ]),
+  ...inFile(
+    'src/sources/stripe/descriptor.ts',
+    ['test/config/manifest-connectors.test.ts'],
+    [
+      [
+        'the databases of nested objects are not declared',
+        'databases: [...new Set(Object.values(nested))]',
+        'databases: []',
+      ],
+    ],
+  ),
+]
