@@ -37,6 +37,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { run, runVerb } = await import('./verbs/run.ts')
     return bind(runVerb(), run)
   },
+  backfill: async (bind) => {
+    const { backfill, backfillVerb } = await import('./verbs/backfill.ts')
+    return bind(backfillVerb(), backfill)
+  },
   start: async (bind) => {
     const { start, startVerb } = await import('./verbs/start.ts')
     return bind(startVerb(), start)

@@ -191,6 +191,11 @@ export const ERROR_CODES = {
     'failed',
     'The account, its permissions or the filter changed. If the change is intended, run `tidemark run <sync> --allow-deletes`.',
   ),
+  RANGE_UNSUPPORTED: defineCode(
+    'fix',
+    'input',
+    'Only sources with a filter for times can read a range. docs/reference/sources.md lists them.',
+  ),
   TENANT_ERASED: defineCode(
     'fix',
     'failed',

@@ -12,6 +12,7 @@ import { LateRowMonitor } from './late-row-monitor.ts'
 import type { LoopGuardStep } from './loop-guard.ts'
 import { OpenCycle } from './open-cycle.ts'
 import { PageCommit } from './page-commit.ts'
+import { continuesRange } from './range-plan.ts'
 import type { FetchedPage, PendingPage } from './page-reader.ts'
 import {
   buildAbandonTransition,
@@ -60,7 +61,8 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
     assertDeletesSupported(plan, options.store)
     // The unfinished cycle of a backfill that was requested again since began before the new anchor.
     const isOutdated = inflight !== null && backfillNeeded?.cycle === inflight.cycle
-    return this.#openCycle(options.fresh === true || isOutdated)
+    const isOfOtherRange = inflight !== null && plan.range !== undefined && !continuesRange(plan, inflight)
+    return this.#openCycle(options.fresh === true || isOutdated || isOfOtherRange)
   }
 
   restartCycle(): Promise<CycleEvent> {

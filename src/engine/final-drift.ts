@@ -12,7 +12,8 @@ export async function describeFinalDrift(
   { prepared: { columns } }: FetchedPage,
 ): Promise<string[]> {
   const messages = driftDetector.detect(columns)
-  const removed = plan.mode === 'replace' && !resumed ? driftDetector.detectRemoved(columns) : []
+  const isComplete = plan.mode === 'replace' && plan.range === undefined && !resumed
+  const removed = isComplete ? driftDetector.detectRemoved(columns) : []
   if (removed.length === 0) return messages
   const audit = await retryingStore.call((store) => store.audit(lease.ref, { limit: AUDIT_LOOKBACK_MAX }))
   const reported = audit.filter(({ action }) => action === 'drift').flatMap(({ reason }) => reason.split('; '))

@@ -104,8 +104,10 @@ export class OpenCycle {
     return declared === null ? seen : `${declared} ${seen}`
   }
 
+  /** Also if a sync that completed without a scope has one now, such as a start date. */
   isScopeChanged(scope: string | null): boolean {
-    return this.checkpoint.scope !== null && this.checkpoint.scope !== scope
+    const { scope: known, lastSuccessAt } = this.checkpoint
+    return known !== scope && (known !== null || lastSuccessAt !== null)
   }
 
   applyReadTime({ times }: FetchedPage): CycleTidemark {

@@ -43,7 +43,8 @@ export function buildCompleteTransition(
     state: replace ? null : (checked.state ?? requestState),
     tidemark,
     scope,
-    sweep: replace ? buildSweep(context, open, scope) : null,
+    // Invariant 5: a range read is not a complete cycle of its owner.
+    sweep: replace && context.plan.range === undefined ? buildSweep(context, open, scope) : null,
     endReason: checked.endReason,
   }
 }
@@ -58,7 +59,8 @@ export async function computeFinalTidemark(
   open: OpenCycle,
   read: FetchedPage,
 ): Promise<string | null> {
-  const { worker, pair } = plan
+  const { worker, pair, range } = plan
+  if (range !== undefined) return null
   if (pair?.role === 'delta') {
     const backfill = await retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.backfill }))
     if (!isCoveredByBackfill(open.checkpoint, backfill)) return null

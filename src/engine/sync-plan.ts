@@ -10,6 +10,7 @@ import {
   type Store,
   type SyncContext,
   type TableShape,
+  type TimeRange,
 } from '../contract/index.ts'
 import { required } from '../values/required.ts'
 
@@ -39,6 +40,8 @@ export interface SyncPlan {
   readonly pair?: PairPlan
   /** Replace syncs of the worker that write one of its databases; the other half of a pair when absent. See Commit.forceLogSince. */
   readonly listings?: readonly string[]
+  /** The plan reads a range of times; see range-plan.ts. It deletes nothing and claims no tidemark. */
+  readonly range?: TimeRange
 }
 
 export interface SweepPlan {

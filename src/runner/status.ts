@@ -8,6 +8,7 @@ import {
   type Store,
   type SyncRef,
 } from '../contract/index.ts'
+import { isRangeName } from '../engine/range-plan.ts'
 import type { DeclaredSync } from './declared-sync.ts'
 import { computeDueTime, RECENT_CYCLES, type DueTime, type SyncFacts } from './due.ts'
 import { computeHealth, type Health } from './health.ts'
@@ -101,8 +102,16 @@ export async function readKnownSyncs(
   const names = new Set(declared.map(syncKey))
   return {
     now,
-    syncs: [...declared, ...rows.filter((status) => !names.has(syncKey(status))).map((status) => known(status, null))],
+    syncs: [
+      ...declared,
+      ...rows.filter((status) => !names.has(syncKey(status)) && isShown(status)).map((status) => known(status, null)),
+    ],
   }
+}
+
+/** A range read is shown until it is complete. */
+export function isShown({ sync, checkpoint }: Pick<SyncStatusRow, 'sync' | 'checkpoint'>): boolean {
+  return !isRangeName(sync) || checkpoint.inflight !== null || checkpoint.failures > 0
 }
 
 function syncKey({ worker, sync }: SyncRef): string {

@@ -32,6 +32,11 @@ export function canonicalizeInstant(text: string): string | null {
   return utc.length === 24 ? `${utc.slice(0, 19)}.${micros}Z` : null
 }
 
+/** A time with its zone, or a date, which is its midnight in UTC; null for any other text. */
+export function parseInstantOrDate(text: string): string | null {
+  return canonicalizeInstant(text) ?? canonicalizeInstant(`${text}T00:00:00Z`)
+}
+
 /** Converts a canonical time; microseconds are truncated. */
 export function instantToMs(canonical: string): number {
   return Date.parse(`${canonical.slice(0, 23)}Z`)

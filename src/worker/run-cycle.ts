@@ -1,5 +1,5 @@
 import { required } from '../values/required.ts'
-import type { Clock, Log, Random, Secrets, Store } from '../contract/index.ts'
+import type { Clock, Log, Random, Secrets, Store, TimeRange } from '../contract/index.ts'
 import { runCycle as runEngineCycle } from '../engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -11,6 +11,7 @@ import { openTelemetry, type Telemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
 import { openStore } from '../stores/open-store.ts'
+import { planRange } from './plan-range.ts'
 import type { Schema } from './schema.ts'
 import type { SyncOptions } from './sync-options.ts'
 import { isWorker, Worker, type PacerOptions, type WorkerLike } from './worker.ts'
@@ -23,6 +24,8 @@ export interface RunOptions {
   signal?: AbortSignal
   /** Abandon an unfinished cycle. */
   fresh?: boolean
+  /** Reads only the records of a range of the source's times again. States stay as they are, and nothing is deleted. */
+  range?: TimeRange
   /** Allows a sweep that exceeds the delete limit or follows a changed scope. */
   allowDeletes?: boolean
   onProgress?: CycleOptions['onProgress']
@@ -86,8 +89,12 @@ export async function runCycle<State>(
   sync?: string,
   options?: RunOptions,
 ): Promise<CycleResult> {
-  if (isWorker(first)) return runPlan(first.plan(sync!), options!)
-  return runPlan(createInlineWorker(first.worker, first.sync).plan(first.sync.name), first)
+  if (isWorker(first)) return runPlan(planSync(first, sync!, options!), options!)
+  return runPlan(planSync(createInlineWorker(first.worker, first.sync), first.sync.name, first), first)
+}
+
+function planSync(worker: WorkerLike, sync: string, { range }: RunOptions): SyncPlan {
+  return range === undefined ? worker.plan(sync) : planRange(worker, sync, range)
 }
 
 async function runPlan(plan: SyncPlan, options: RunOptions): Promise<CycleResult> {

@@ -1,5 +1,6 @@
 import { required } from '../values/required.ts'
 import { SyncError, type DeleteMode, type Destination, type Execute, type SchemaMode } from '../contract/index.ts'
+import { toRangeName } from '../engine/range-plan.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
@@ -433,15 +434,19 @@ export class Worker {
       lagMs: sync.lagMs,
       retentionMs: sync.retentionMs,
       ...(sync.pair === null ? {} : { pair: sync.pair }),
-      ...(sync.mode === 'incremental' && { listings: this.#replaceSyncNames(sync) }),
+      ...(sync.mode === 'incremental' && { listings: this.#listingNames(sync) }),
     }
   }
 
-  /** See SyncPlan.listings. */
-  #replaceSyncNames({ databases }: SyncDeclaration): string[] {
-    return [...this.#syncs.values()]
-      .filter((other) => other.mode === 'replace' && other.databases.some((name) => databases.includes(name)))
-      .map(({ name }) => name)
+  /** See SyncPlan.listings. A range read is a listing too. */
+  #listingNames({ databases }: SyncDeclaration): string[] {
+    const neighbours = [...this.#syncs.values()].filter((other) =>
+      other.databases.some((name) => databases.includes(name)),
+    )
+    const ranges = neighbours
+      .filter(({ execute }) => execute.range !== undefined)
+      .map(({ name, pair }) => toRangeName(pair?.role === 'backfill' ? pair.delta : name))
+    return [...neighbours.filter(({ mode }) => mode === 'replace').map(({ name }) => name), ...new Set(ranges)]
   }
 
   get #registryName(): string {

@@ -260,6 +260,18 @@ describe('the scope: the account and the visible data', () => {
     expect((await scene.checkpoint()).scope).toBe('owner')
   })
 
+  test('XE12 a first filter needs confirmation before it deletes', async () => {
+    const filtered = replace(async () => full(KEYS.slice(1), { scope: 'since 2024-01-01T00:00:00.000000Z' }), {
+      sync: 'other',
+      databases: [{ name: 'others' }],
+      owner: 'other',
+    })
+    await scene.run({ ...filtered, execute: async () => full(KEYS) })
+    expect(await scene.run(filtered)).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })
+    expect(await scene.run(filtered, { allowDeletes: true })).toMatchObject({ counts: { swept: 1 } })
+    expect(await scene.run(filtered)).toMatchObject({ stopReason: 'complete' })
+  })
+
   test('XE12 a filter changed in the declaration needs confirmation before it deletes', async () => {
     const filtered = (scope: string, keys: string[]) => replace(async () => full(keys, { scope: 'admin' }), { scope })
     expect(await scene.run(filtered('country = NO', KEYS.slice(1)))).toMatchObject({ error: { code: 'SCOPE_CHANGED' } })

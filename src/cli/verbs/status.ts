@@ -2,8 +2,10 @@ import { Command, Option } from 'commander'
 import type { Pause, SchemaDrift, Store, Webhook } from '../../contract/index.ts'
 import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
 import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
+import { isRangeName } from '../../engine/range-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { Health } from '../../runner/health.ts'
+import { isShown } from '../../runner/status.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
 import { hasTenantData } from '../../runner/watch-tenants.ts'
 import { computeWebhookState, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
@@ -173,7 +175,8 @@ async function readStatusView(target: Target | WorkerTarget): Promise<StatusView
 }
 
 async function readStatusViewFrom(store: Store | null, target: Target | WorkerTarget): Promise<StatusView> {
-  const { now, syncs } = await readSyncStatus(store, await listSyncs(store, target))
+  const { now, syncs: known } = await readSyncStatus(store, await listSyncs(store, target))
+  const syncs = known.filter(isShown)
   const pauses = await readPauses(store, [...new Set(syncs.map(({ worker }) => worker))])
   return {
     now,
@@ -336,8 +339,8 @@ function formatSyncTable(
     SYNC: ({ worker, sync }) => (options.all ? `${worker}/${sync}` : sync),
     HEALTH: ({ health }) => paint[health](health),
     MODE: ({ declared, lastCycle: last }) => declared?.mode ?? last?.mode ?? '-',
-    SCHEDULE: ({ declared }) =>
-      declared === null ? (options.all ? '-' : 'not declared') : describeSchedule(declared.schedule),
+    SCHEDULE: ({ sync, declared }) =>
+      declared === null ? describeUndeclared(sync, options.all) : describeSchedule(declared.schedule),
     TIDEMARK: ({ checkpoint }) => {
       const tidemark = redactTidemark(checkpoint.tidemark, options.reveal) ?? '-'
       return options.columns === WATCH_COLUMNS ? shortenTidemark(tidemark, now) : tidemark
@@ -351,6 +354,11 @@ function formatSyncTable(
     options.columns.map((title) => colors.bold(title)),
     syncs.map((details) => options.columns.map((title) => cells[title](details))),
   )
+}
+
+function describeUndeclared(sync: string, all: boolean): string {
+  if (isRangeName(sync)) return 'range read'
+  return all ? '-' : 'not declared'
 }
 
 type StatusColumn = (typeof STATUS_COLUMNS)[number]

@@ -1,0 +1,120 @@
+import { EMPTY_CHECKPOINT, type Store, type TimeRange } from '../../contract/index.ts'
+import { continuesRange, toSyncName } from '../../engine/range-plan.ts'
+import { toBackfillName, type SyncPlan } from '../../engine/sync-plan.ts'
+import { locateStore } from '../../stores/drivers.ts'
+import { formatNumber, totalRows } from './counts.ts'
+import { formatDuration } from './duration.ts'
+import { toPrintable } from './printable.ts'
+import type { Target } from './target.ts'
+
+/** What a backfill will read, and how long that may take. */
+export interface BackfillPlan {
+  readonly sync: string
+  /** Null to read everything. */
+  readonly range: TimeRange | null
+  readonly databases: readonly string[]
+  /** Rows that the copy has of it; null if the rows have no times. */
+  readonly rows: number | null
+  /** From the rate of earlier cycles; null without one. */
+  readonly estimatedMs: number | null
+  /** Whether rows that the source no longer returns are deleted. */
+  readonly sweeps: boolean
+  /** The unfinished cycle that it continues. */
+  readonly resumes: UnfinishedCycle | null
+  /** The unfinished cycle of another range that it drops. */
+  readonly abandons: UnfinishedCycle | null
+}
+
+interface UnfinishedCycle {
+  readonly cycle: number
+  readonly pages: number
+}
+
+/** `store` is null if it does not exist yet. */
+export async function estimateBackfill(target: Target, store: Store | null, plan: SyncPlan): Promise<BackfillPlan> {
+  const { worker, sync, range = null } = plan
+  const { inflight } = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint({ worker, sync })
+  const unfinished = inflight === null ? null : { cycle: inflight.cycle, pages: inflight.page }
+  const isContinued = inflight !== null && (range === null || continuesRange(plan, inflight))
+  const rows = store === null ? 0 : await countRows(target, store, plan)
+  const msPerRow = store === null ? null : await readMsPerRow(store, plan)
+  return {
+    sync,
+    range,
+    databases: plan.databases.map(({ name }) => name),
+    rows,
+    estimatedMs: msPerRow === null || rows === null || rows === 0 ? null : Math.round(rows * msPerRow),
+    sweeps: range === null,
+    resumes: isContinued ? unfinished : null,
+    abandons: isContinued ? null : unfinished,
+  }
+}
+
+export function formatBackfillPlan(plan: BackfillPlan): string[] {
+  const { sync, range, databases, rows, estimatedMs, sweeps, resumes, abandons } = plan
+  const estimate = estimatedMs === null ? '' : `, about ${formatDuration(Math.max(1_000, estimatedMs))}`
+  return [
+    `Plan for ${toPrintable(sync)}:`,
+    `  reads     ${range === null ? 'every record of the source' : `the records with a time ${describeTimes(range)}`}`,
+    `  into      ${databases.map(toPrintable).join(', ')}`,
+    `  the copy  ${rows === null ? 'has rows without times, so the number in the range is unknown' : `has ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} of it${estimate}`}`,
+    sweeps
+      ? '  deletes   rows that the source no longer returns, up to the delete limit'
+      : '  deletes   nothing: a record that is absent from a range may have another time by now',
+    sweeps
+      ? '  keeps     the state of the delta'
+      : '  keeps     the states of the sync and of its backfill; this read has a checkpoint of its own',
+    ...(resumes === null ? [] : [`  resumes   cycle ${resumes.cycle} after page ${formatNumber(resumes.pages)}`]),
+    ...(abandons === null
+      ? []
+      : [
+          `  abandons  cycle ${abandons.cycle} of another range, unfinished after ${formatNumber(abandons.pages)} pages; its rows are kept`,
+        ]),
+    '',
+  ]
+}
+
+function describeTimes({ from, to }: TimeRange): string {
+  if (from === undefined) return `before ${to}`
+  return to === undefined ? `from ${from} on` : `from ${from} to before ${to}`
+}
+
+/** The rows of the plan's databases, or those with a time in its range. */
+async function countRows(target: Target, store: Store, { databases, range }: SyncPlan): Promise<number | null> {
+  const names = databases.map(({ name }) => name)
+  const tables = (await store.databases()).filter(({ name, rows }) => names.includes(name) && rows > 0)
+  if (range === undefined) return tables.reduce((sum, { rows }) => sum + rows, 0)
+  const location = locateStore(target.settings.storeUrl, target.settings.folder)
+  let total = 0
+  for (const { table, hasDeleted } of tables) {
+    const inside = [
+      ...(range.from === undefined ? [] : [`_upstream_at >= '${range.from}'`]),
+      ...(range.to === undefined ? [] : [`_upstream_at < '${range.to}'`]),
+    ].join(' and ')
+    const live = hasDeleted === true ? ' where _deleted_at is null' : ''
+    const { rows } = await location.select(
+      `select count(case when ${inside} then 1 end) as inside, count(_upstream_at) as dated from ${table}${live}`,
+      { limit: 1, tenant: target.tenant },
+    )
+    const [counted, dated] = (rows[0] ?? []).map(Number)
+    if (dated === 0) return null
+    total += counted ?? 0
+  }
+  return total
+}
+
+/** The time per row of the newest cycle that read enough rows to tell. */
+async function readMsPerRow(store: Store, { worker, sync, range }: SyncPlan): Promise<number | null> {
+  const listed = range === undefined ? sync : toSyncName(sync)
+  const names = new Set([sync, toBackfillName(listed), listed])
+  for (const name of names) {
+    for (const { counts, startedAt, endedAt } of await store.cycles({ worker, sync: name }, { limit: CYCLES_MAX })) {
+      const rows = totalRows(counts)
+      if (endedAt !== null && rows >= ROWS_MIN) return (endedAt - startedAt) / rows
+    }
+  }
+  return null
+}
+
+const CYCLES_MAX = 10
+const ROWS_MIN = 10
