@@ -2,6 +2,7 @@ import type { JsonObject, TimeRange } from '../../contract/index.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { requireInstant } from '../../strategies/kit/instants.ts'
 import type { Query } from '../kit/http-client.ts'
+import { limitRange } from '../kit/since.ts'
 import type { StripeResource } from './resources.ts'
 
 /** A range of the seconds in which objects were created: `from` is included, `to` is not. */
@@ -12,18 +13,15 @@ export interface CreatedRange {
 
 export const ALL_TIMES: CreatedRange = { from: -Infinity, to: Infinity }
 
-/** Stripe has whole seconds: the first one that does not begin before the time. */
-export function toCreatedRange({ from, to }: TimeRange): CreatedRange {
+/** The part of a range after the start date. Stripe has whole seconds: the first that does not begin before a time. */
+export function toCreatedRange(range: TimeRange, since: string | undefined): CreatedRange {
+  const { from, to } = limitRange(range, since)
   const toSecond = (time: string, name: string): number =>
     Math.ceil(instantToMs(requireInstant(time, `\`${name}\``)) / 1_000)
   return {
     from: from === undefined ? -Infinity : toSecond(from, 'from'),
     to: to === undefined ? Infinity : toSecond(to, 'to'),
   }
-}
-
-export function intersect(a: CreatedRange, b: CreatedRange): CreatedRange {
-  return { from: Math.max(a.from, b.from), to: Math.min(a.to, b.to) }
 }
 
 /** True for an object without a creation time. */

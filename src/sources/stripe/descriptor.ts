@@ -2,6 +2,7 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import type { StripeOptions, StripeStreams } from './source.ts'
 
 type StreamOptions = Pick<StripeOptions, 'expand' | 'nested'>
@@ -11,11 +12,14 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: true })
 export default defineSource({
   name: 'stripe',
   title: 'Stripe',
-  config: objectSchema({ api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, api_version: TEXT_SCHEMA }, ['api_key']),
-  async open({ api_key: apiKey, base_url: baseUrl, api_version: apiVersion }) {
+  config: objectSchema(
+    { api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, api_version: TEXT_SCHEMA, since: SINCE_SCHEMA },
+    ['api_key'],
+  ),
+  async open({ api_key: apiKey, base_url: baseUrl, api_version: apiVersion, since }) {
     const { stripe } = await import('./source.ts')
     return (options: StreamOptions): StripeStreams =>
-      stripe({ apiKey, ...omitUndefined({ baseUrl, apiVersion }), ...options })
+      stripe({ apiKey, ...omitUndefined({ baseUrl, apiVersion, since }), ...options })
   },
   streams: {
     ...FIXED_STREAMS.streams,

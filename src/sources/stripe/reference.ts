@@ -77,7 +77,7 @@ export default {
         ],
         since: [
           'everything',
-          'RFC 3339: only objects created from then on. Changes of older objects are skipped, also later ones.',
+          'A date or RFC 3339: only objects created from then on. Changes of older objects are skipped, also later ones.',
         ],
         followUpsMax: [
           '20',

@@ -2,12 +2,13 @@ import { SyncError, type Execute, type Lookup, type SyncContext, type TimeRange 
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { checkPageSize } from '../kit/page-size.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { PAGE_SIZE_MAX, StripeApi } from './api.ts'
 import { getListedObjectFacts, toUpserts } from './changes.ts'
 import { EVENT_LAG_MS, EVENT_RETENTION_MS, StripeDelta, type StripeDeltaState } from './delta.ts'
 import { createBackfill, type StripeListState } from './backfill.ts'
 import { PageBudget } from './page-budget.ts'
-import { intersect, isCreatedIn, toCreatedRange, type CreatedRange } from './created-range.ts'
+import { isCreatedIn, toCreatedRange } from './created-range.ts'
 import { LISTED_STREAMS, TRACKED_STREAMS, type StripeResource } from './resources.ts'
 
 export type { StripeDeltaState, StripeListState }
@@ -31,7 +32,7 @@ export interface StripeOptions {
   /** The databases of nested objects, by type: `{ payment_method: 'payment_methods' }`. The sync must declare these `databases`. */
   readonly nested?: Readonly<Record<string, string>>
   /**
-   * RFC 3339: only objects created at or after this time are copied. Changes of older objects are skipped, whenever they
+   * A date or RFC 3339: only objects created at or after this time are copied. Changes of older objects are skipped, whenever they
    * happen.
    */
   readonly since?: string
@@ -82,7 +83,7 @@ export function stripe(options: StripeOptions): StripeStreams {
   // A cached response would be mistaken for the current version.
   const headers = { 'cache-control': 'no-cache', ...(apiVersion !== undefined && { 'stripe-version': apiVersion }) }
   const api = new StripeApi(createHttpClient({ baseUrl, auth: chosenAuth, headers }), limit, expand)
-  const shared = { api, nested, followUpsMax, created: toCreatedRange(since === undefined ? {} : { from: since }) }
+  const shared = { api, nested, followUpsMax, since: parseSince(since) }
   const entries = [
     ...Object.entries(TRACKED_STREAMS).map(([name, stream]) => [name, createStream(stream, shared)] as const),
     ...Object.entries(LISTED_STREAMS).map(([name, stream]) => [name, createList(stream, shared)] as const),
@@ -94,12 +95,12 @@ interface StreamSettings {
   readonly api: StripeApi
   readonly nested: Readonly<Record<string, string>>
   readonly followUpsMax: number
-  readonly created: CreatedRange
+  readonly since: string | undefined
 }
 
 function createStream(stream: StripeResource, settings: StreamSettings): StripeStream {
-  const { api, nested, followUpsMax, created } = settings
-  const delta = new StripeDelta(api, stream, { type: stream.type, nested }, followUpsMax, created)
+  const { api, nested, followUpsMax, since } = settings
+  const delta = new StripeDelta(api, stream, { type: stream.type, nested }, followUpsMax, toCreatedRange({}, since))
   const backfill = createListing(stream, settings)
   return {
     backfill,
@@ -118,19 +119,17 @@ function createList(stream: StripeResource, settings: StreamSettings): StripeLis
 
 function createListing(
   stream: StripeResource,
-  { api, nested, followUpsMax, created }: StreamSettings,
+  { api, nested, followUpsMax, since }: StreamSettings,
 ): Execute<StripeListState> & { readonly lookup: Lookup } {
   const databases = { type: stream.type, nested }
+  const created = toCreatedRange({}, since)
   const lookup: Lookup = async (key, context) => {
     const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
     return complete === null || !isCreatedIn(complete.object, created)
       ? null
       : toUpserts(complete.object, databases, getListedObjectFacts(complete.object))[0]
   }
-  const read = (range: CreatedRange): Execute<StripeListState> =>
-    createBackfill(api, stream, databases, followUpsMax, range)
-  return Object.assign(read(created), {
-    lookup,
-    range: (range: TimeRange) => read(intersect(created, toCreatedRange(range))),
-  })
+  const read = (range: TimeRange): Execute<StripeListState> =>
+    createBackfill(api, stream, databases, followUpsMax, toCreatedRange(range, since))
+  return Object.assign(withSinceScope(read({}), since), { lookup, range: read })
 }
