@@ -552,7 +552,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/rest/time-window.ts',
+    'src/sources/kit/time-window.ts',
     ['test/sources/rest/following.test.ts'],
     [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],

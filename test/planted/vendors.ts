@@ -1,5 +1,6 @@
 import { inFile, type PlantedBug } from './planted-bug.ts'
 
+const LINEAR = ['test/sources/linear-tracked.test.ts']
 const STRIPE = ['test/sources/stripe-streams.test.ts']
 
 /** Streams, start dates and ranges of Stripe, GitHub, Linear and Airtable. */
@@ -36,4 +37,27 @@ export const VENDOR_BUGS: readonly PlantedBug[] = [
       ],
     ],
   ),
+  ...inFile('src/sources/linear/source.ts', LINEAR, [
+    ['the border of two windows is left out', "'gte: $from '", "'gt: $from '"],
+    ['the end of a range is included', "'lt: $to '", "'lte: $to '"],
+    [
+      'a window is listed in the order of changes',
+      'after: $after, orderBy: createdAt',
+      'after: $after, orderBy: updatedAt',
+    ],
+    [
+      'an archived record stays',
+      'const toChange = includeArchived ? toUpsert : toChangeOrDelete',
+      'const toChange = toUpsert',
+    ],
+    [
+      'an archived record is not noticed',
+      'includeArchived: true, after: token ?? null',
+      'includeArchived, after: token ?? null',
+    ],
+    ['the delta begins before the start date', 'since: from = since, token', 'since: from, token'],
+  ]),
+  ...inFile('src/sources/linear/entities.ts', LINEAR, [
+    ['disabled users are left out', "{ users: 'includeDisabled: true' }", '{}'],
+  ]),
 ]

@@ -8,6 +8,7 @@ import { pageNumber } from '../../strategies/page-number.ts'
 import { token } from '../../strategies/token.ts'
 import type { HttpResponse, HttpClient, Query, RequestOptions } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
+import { timeWindow } from '../kit/time-window.ts'
 import { timestampPaging } from './timestamp-paging.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
 import { readInstant, buildKey, formatTime, type RecordMapping, type TimeFormat } from './record-mapping.ts'
@@ -23,7 +24,6 @@ import type {
   NoPaging,
   WindowPaging,
 } from './stream.ts'
-import { timeWindow } from './time-window.ts'
 
 /** A list endpoint and the mapping of its records. */
 export interface ListEndpoint {
