@@ -540,7 +540,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/rest/timestamp-paging.ts',
+    'src/sources/kit/timestamp-paging.ts',
     ['test/sources/rest/following.test.ts', 'test/sources/rest/listing.test.ts'],
     [
       ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],

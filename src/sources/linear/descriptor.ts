@@ -25,7 +25,7 @@ export default defineSource({
   ...FIXED_STREAMS,
   stream: ({ tracked, ...lists }, declaration) =>
     FIXED_STREAMS.stream(declaration.mode === 'incremental' ? tracked : lists, declaration),
-  discover: ({ tracked: _, ...lists }) => FIXED_STREAMS.discover(lists),
+  discover: ({ tracked }) => FIXED_STREAMS.discover(tracked),
   template: { rank: 80, settings: { LINEAR_KEY: 'a personal API key' }, database: 'issues' },
   advice: {
     rank: 60,

@@ -9,7 +9,7 @@ import { token } from '../../strategies/token.ts'
 import type { HttpResponse, HttpClient, Query, RequestOptions } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
 import { timeWindow } from '../kit/time-window.ts'
-import { timestampPaging } from './timestamp-paging.ts'
+import { timestampPaging } from '../kit/timestamp-paging.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
 import { readInstant, buildKey, formatTime, type RecordMapping, type TimeFormat } from './record-mapping.ts'
 import type {

@@ -1,5 +1,5 @@
 import { airtableTasks } from './airtable.ts'
-import { githubIssues, githubRepositories } from './github.ts'
+import { githubIssues, githubRepositories, githubRepositoryIssues } from './github.ts'
 import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
 import { linearIssues, linearTracked } from './linear.ts'
 import { odataOrders, odataTracked } from './odata.ts'
@@ -28,4 +28,10 @@ export const VENDOR_STREAMS: readonly VendorStream[] = [
  * Only where their vendor is named: a seed draws its stream by the number of those above, and must reproduce the same
  * world.
  */
-export const OPT_IN_STREAMS: readonly VendorStream[] = [odataOrders, odataTracked, stripeCoupons, linearTracked]
+export const OPT_IN_STREAMS: readonly VendorStream[] = [
+  odataOrders,
+  odataTracked,
+  stripeCoupons,
+  linearTracked,
+  githubRepositoryIssues,
+]
