@@ -1,4 +1,4 @@
-import { airtableTasks } from './airtable.ts'
+import { airtableTasks, airtableTracked } from './airtable.ts'
 import { githubIssues, githubRepositories, githubRepositoryIssues } from './github.ts'
 import { hubspotCompanies, hubspotContacts } from './hubspot.ts'
 import { linearIssues, linearTracked } from './linear.ts'
@@ -34,4 +34,5 @@ export const OPT_IN_STREAMS: readonly VendorStream[] = [
   stripeCoupons,
   linearTracked,
   githubRepositoryIssues,
+  airtableTracked,
 ]
