@@ -1,5 +1,7 @@
 import { inFile, type PlantedBug } from './planted-bug.ts'
 
+const AIRTABLE = ['test/sources/airtable-tracked.test.ts']
+const GITHUB = ['test/sources/github-repository.test.ts']
 const LINEAR = ['test/sources/linear-tracked.test.ts']
 const STRIPE = ['test/sources/stripe-streams.test.ts']
 
@@ -59,5 +61,67 @@ export const VENDOR_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/sources/linear/entities.ts', LINEAR, [
     ['disabled users are left out', "{ users: 'includeDisabled: true' }", '{}'],
+  ]),
+  ...inFile('src/sources/github/repository.ts', GITHUB, [
+    [
+      'a page of another request ends the list',
+      'if (cursor !== undefined) rejectEarlierPage(',
+      'if (page < 0) rejectEarlierPage(',
+    ],
+    [
+      'a repeated page of pull requests is taken for the next one',
+      'if (last !== undefined && requireId(last) === lastSeen) throw createRepeatedPageError()',
+      '',
+    ],
+    [
+      'a repeated page of commits is taken for the next one',
+      'if (lastSha === lastSeen) throw createRepeatedPageError()',
+      '',
+    ],
+    [
+      'the pages of commits follow the newest commit',
+      'const query = { sha: head, ...toCommitTimes(range) }',
+      'const query = toCommitTimes(range)',
+    ],
+    [
+      'only open issues are read',
+      "followUpdates(settings, 'issues', { state: 'all' })",
+      "followUpdates(settings, 'issues', {})",
+    ],
+    [
+      'the start date is not applied to pull requests',
+      'since: from = since, token: place',
+      'since: from, token: place',
+    ],
+    ['the end of a range of commits is included', '/ 1_000) * 1_000 - 1_000', '/ 1_000) * 1_000'],
+    [
+      'a window of pull requests ends with its first page',
+      'const isEnd = last === undefined || !isInRange(last, range)',
+      'const isEnd = true',
+    ],
+  ]),
+  ...inFile('src/sources/airtable/payloads.ts', AIRTABLE, [
+    [
+      'a gap in the numbers of the payloads is accepted',
+      'first > Number(cursor)',
+      'first > Number(cursor) + 1_000_000',
+    ],
+    ['the payloads of another request are accepted', 'first < Number(cursor)', 'first < 0'],
+    [
+      'a deleted record stays',
+      "if (isDeleted) return [{ type: 'delete', key, upstreamUpdatedAt: at }]",
+      'if (isDeleted) return []',
+    ],
+    [
+      'a new name of a field is not noticed',
+      'isObject(change.changedFieldsById) || Array.isArray(change.destroyedFieldIds)',
+      'Array.isArray(change.destroyedFieldIds)',
+    ],
+    ['the delta ends with its first page', 'next: page.mightHaveMore ? page.cursor : null', 'next: null'],
+    [
+      'the delta begins with the oldest payload',
+      'String(webhook.cursorForNextPayload)',
+      'String(Math.min(1, webhook.cursorForNextPayload))',
+    ],
   ]),
 ]

@@ -2,7 +2,7 @@ import { SyncError, type Execute, type Lookup, type SyncContext, type TimeRange 
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { checkPageSize } from '../kit/page-size.ts'
-import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { parseSince, withSinceScope } from '../kit/since.ts'
 import { PAGE_SIZE_MAX, StripeApi } from './api.ts'
 import { getListedObjectFacts, toUpserts } from './changes.ts'
 import { EVENT_LAG_MS, EVENT_RETENTION_MS, StripeDelta, type StripeDeltaState } from './delta.ts'
