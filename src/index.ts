@@ -98,6 +98,8 @@ export type {
   SyncContext,
   SyncErrorOptions,
   SyncRef,
+  StateFormat,
+  StateImport,
   TimeRange,
   Tracer,
 } from './contract/index.ts'

@@ -92,7 +92,7 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
   state: async (bind) => {
     const [
       { stateDiff, stateGet, stateLog, stateVerbs },
-      { stateCopy, stateReset, stateRewind, stateSet },
+      { stateCopy, stateImport, stateReset, stateRewind, stateSet },
       { stateVerify },
     ] = await Promise.all([
       import('./verbs/state.ts'),
@@ -110,6 +110,7 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.rewind, stateRewind))
       .addCommand(bind(verbs.diff, stateDiff))
       .addCommand(bind(verbs.copy, stateCopy))
+      .addCommand(bind(verbs.import, stateImport))
       .addCommand(bind(verbs.verify, stateVerify))
   },
   pause: async (bind) => {

@@ -23,6 +23,8 @@ export type {
   Page,
   Secrets,
   SyncContext,
+  StateFormat,
+  StateImport,
   TimeRange,
 } from './page.ts'
 export { EMPTY_CHECKPOINT } from './checkpoint.ts'

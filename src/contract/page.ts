@@ -96,7 +96,18 @@ export interface Execute<State = unknown> {
   readonly lookup?: Lookup
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
+  /** Takes over the states of other tools: `tidemark state import`. */
+  readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }
+
+/** The tools whose states can be taken over. */
+export type StateFormat = 'singer' | 'airbyte'
+
+/**
+ * Converts the state of another tool, once, on request of an operator. `stream` names the stream inside the document if
+ * it has another name there. Throws ARGUMENT_INVALID if the document is not such a state, or has nothing of the stream.
+ */
+export type StateImport<State = unknown> = (document: JsonValue, stream?: string) => State
 
 /** A range of the source's times, RFC 3339: `from` is included, `to` is not. An absent end is open. */
 export interface TimeRange {

@@ -1,4 +1,5 @@
 import type { BackfillRequest, JsonObject, Store } from '../contract/index.ts'
+import type { DueTime } from '../runner/due.ts'
 import { computeHealth } from '../runner/health.ts'
 import { readKnownSyncs, readStatus } from '../runner/status.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
@@ -196,7 +197,7 @@ async function listSyncStatus(
         failures,
         lastError: errorDocument(lastError),
         running: heldBy !== null,
-        next: due === null ? null : due.kind === 'at' ? `${isoTime(due.at)} (${due.why})` : `never (${due.why})`,
+        next: due === null ? null : describeDue(due),
         lastCycle:
           lastCycle === null
             ? null
@@ -242,4 +243,9 @@ function errorDocument(
 
 function tidemarkIfTime(tidemark: string | null): string | null {
   return tidemark !== null && canonicalizeInstant(tidemark) !== null ? tidemark : null
+}
+
+function describeDue(due: DueTime): string {
+  if (due.kind === 'at') return `${isoTime(due.at)} (${due.why})`
+  return due.why === 'after' ? `waiting for ${due.waitingFor.join(', ')}` : `never (${due.why})`
 }

@@ -8,6 +8,7 @@ import {
 } from '../contract/index.ts'
 import { FAILURE_EFFECTS } from './health.ts'
 import { isBackfillNeeded, type PairRole } from './pair-backfill.ts'
+import { listPendingParents, type ParentFacts, type ParentSync } from './parents.ts'
 
 /** The part of a worker's declaration that decides when a sync runs. */
 export interface SyncDeclaration {
@@ -18,10 +19,15 @@ export interface SyncDeclaration {
   readonly pair?: PairRole
   /** See ManifestSync. */
   readonly retentionMs?: number
+  /** The syncs that have to complete before each start. */
+  readonly after?: readonly ParentSync[]
 }
 
 /** The checkpoint with its last cycles: one, or `RECENT_CYCLES` for a continuous sync. */
-export type SyncFacts = Pick<SyncStatusRow, 'checkpoint' | 'recent'>
+export interface SyncFacts extends Pick<SyncStatusRow, 'checkpoint' | 'recent'> {
+  /** The result of `readParents`; absent for a sync without parents. */
+  readonly parents?: readonly ParentFacts[]
+}
 
 export interface DueOptions {
   readonly now: number
@@ -35,6 +41,8 @@ export type DueTime =
   /** `at` may be in the past: the sync is then due now, once, however many slots were missed. */
   | { readonly kind: 'at'; readonly at: number; readonly why: DueReason }
   | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' }
+  /** Until the named syncs have completed. */
+  | { readonly kind: 'never'; readonly why: 'after'; readonly waitingFor: readonly string[] }
 
 /**
  * `unfinished`: continues a cycle that a crash, a budget or a stop interrupted. `retry`: retries a failed cycle after
@@ -48,8 +56,8 @@ export type DueReason = 'trigger' | 'unfinished' | 'retry' | 'needed' | 'schedul
  * recomputing it would move it along with `now`.
  */
 export function computeDueTime(
-  { schedule, pair = null }: SyncDeclaration,
-  { checkpoint, recent }: SyncFacts,
+  { schedule, pair = null }: Pick<SyncDeclaration, 'schedule' | 'pair'>,
+  { checkpoint, recent, parents = [] }: SyncFacts,
   options: DueOptions,
 ): DueTime {
   const { now } = options
@@ -76,6 +84,11 @@ export function computeDueTime(
     const leftAt = recent[0]?.cycle === cycle ? (recent[0].endedAt ?? startedAt) : startedAt
     return { kind: 'at', at: Math.max(Math.min(leftAt, now), earliest), why: failed ? 'retry' : 'unfinished' }
   }
+  // A retry belongs to a start that was allowed. A requested backfill repairs the copy and does not wait.
+  const isGated =
+    !failed && !(isNeeded && checkpoint.backfillNeeded !== null) && (isNeeded || schedule.kind !== 'manual')
+  const waitingFor = isGated ? listPendingParents(parents, recent[0]?.startedAt ?? null) : []
+  if (waitingFor.length > 0) return { kind: 'never', why: 'after', waitingFor }
   if (isNeeded) {
     const since = Math.min(checkpoint.backfillNeeded?.since ?? options.since, now)
     return { kind: 'at', at: Math.max(since, earliest), why: failed ? 'retry' : 'needed' }
@@ -108,6 +121,11 @@ export function fingerprintCheckpoint(checkpoint: CheckpointSummary): string {
     lastSuccessAt,
     ...request,
   ].join('/')
+}
+
+/** The same for all inputs, with the parents. */
+export function fingerprintFacts({ checkpoint, parents = [] }: SyncFacts): string {
+  return [fingerprintCheckpoint(checkpoint), ...parents.map(({ completedAt }) => completedAt)].join('|')
 }
 
 /** Counts the backoff from the failure, clamped to the local clock. */

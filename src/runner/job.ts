@@ -1,15 +1,25 @@
 import type { CheckpointSummary, Store } from '../contract/index.ts'
 import { required } from '../values/required.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { computeDueTime, type DueOptions, type DueReason, type DueTime, type SyncFacts } from './due.ts'
+import {
+  computeDueTime,
+  fingerprintFacts,
+  type DueOptions,
+  type DueReason,
+  type DueTime,
+  type SyncFacts,
+} from './due.ts'
+import { readParents } from './parents.ts'
 import { computePriority, type QueueItem } from './queue-order.ts'
 
 /** One sync of one tenant with the facts this process knows about it. */
 export class Job implements QueueItem {
   readonly store: Store
   readonly sync: DeclaredSync
-  /** Null before the first poll. */
+  /** Null before the first poll. Without the parents, which change on their own. */
   facts: SyncFacts | null = null
+  /** The other syncs of the tenant, if this one runs after some of them. */
+  findCheckpoint: (sync: string) => CheckpointSummary | undefined = () => undefined
   due: DueTime | null = null
   dueSince = Infinity
   priority = 0
@@ -45,12 +55,27 @@ export class Job implements QueueItem {
 
   updateDue(options: DueOptions): void {
     if (this.facts === null) return
-    const due = computeDueTime(this.sync, this.facts, options)
+    const due = computeDueTime(this.sync, this.#allFacts(this.facts), options)
     this.due = due
     if (due.kind === 'never') return
     // After a day of downtime, the backlog must not get a day's head start over a new trigger.
     this.dueSince = Math.max(due.at, options.since)
     this.priority = computePriority(this.sync, due.why)
+  }
+
+  /** Changes with every input of the due time. Legal only after the first poll. */
+  get fingerprint(): string {
+    return fingerprintFacts(this.#allFacts(required(this.facts, 'the status of the sync')))
+  }
+
+  /** Whether the sync waits for one of these to complete. */
+  runsAfter(sync: string): boolean {
+    return this.sync.after?.some((parent) => parent.sync === sync || parent.backfill === sync) === true
+  }
+
+  #allFacts(facts: SyncFacts): SyncFacts {
+    const { after } = this.sync
+    return after === undefined ? facts : { ...facts, parents: readParents(after, this.findCheckpoint) }
   }
 
   /** End of the lease of another holder that may still run; -Infinity if there is none. */

@@ -13,6 +13,7 @@ import type { DeclaredSync } from './declared-sync.ts'
 import { computeDueTime, RECENT_CYCLES, type DueTime, type SyncFacts } from './due.ts'
 import { computeHealth, type Health } from './health.ts'
 import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
+import { readParents, type ParentFacts } from './parents.ts'
 
 /** The status of one sync. Excludes its state, which may contain secrets (invariant 10). */
 export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedule'>, StatusFields {
@@ -77,6 +78,7 @@ export interface KnownSync extends SyncStatusRow {
   readonly declared: DeclaredSync | null
   /** See `findPairBackfill`. */
   readonly backfill: PairBackfill | null
+  readonly parents: readonly ParentFacts[]
 }
 
 /** Returns the declared syncs in their order, then the others, with one query. */
@@ -87,14 +89,16 @@ export async function readKnownSyncs(
 ): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
   const { now, syncs: rows } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
   const rowsByKey = new Map(rows.map((status) => [syncKey(status), status]))
-  const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => ({
-    ...status,
-    declared,
-    backfill: findPairBackfill(status, declared, {
-      now,
-      findCheckpoint: (sync) => rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint,
-    }),
-  })
+  const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => {
+    const findCheckpoint = (sync: string): CheckpointSummary | undefined =>
+      rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint
+    return {
+      ...status,
+      declared,
+      backfill: findPairBackfill(status, declared, { now, findCheckpoint }),
+      parents: readParents(declared?.after, findCheckpoint),
+    }
+  }
   const declared = syncs.map((sync): KnownSync => {
     const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
     return known(rowsByKey.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)

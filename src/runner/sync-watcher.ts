@@ -190,6 +190,16 @@ export class SyncWatcher {
     job.facts = { checkpoint, recent }
     if (hasChanged) job.updateDue(this.#dueOptions())
     this.#options.onUpdate(job)
+    if (hasChanged) this.#updateChildren(job)
+  }
+
+  /** Their due time depends on this job too. */
+  #updateChildren({ tenant, ref: { worker, sync } }: Job): void {
+    for (const child of this.#tenants.get(tenant)?.children ?? []) {
+      if (child.ref.worker !== worker || child.facts === null || !child.runsAfter(sync)) continue
+      child.updateDue(this.#dueOptions())
+      this.#options.onUpdate(child)
+    }
   }
 
   #addJobs(jobs: readonly Job[]): WatchedTenant[] {
@@ -202,6 +212,7 @@ export class SyncWatcher {
           (tenant = {
             store: job.store,
             jobs: new Map(),
+            children: [],
             changeCursor: null,
             recent: 1,
             pendingQuery: Promise.resolve(),
@@ -209,7 +220,13 @@ export class SyncWatcher {
         )
         added.push(tenant)
       }
-      tenant.jobs.set(syncKey(job.ref), job)
+      const { jobs } = tenant
+      jobs.set(syncKey(job.ref), job)
+      if (job.sync.after !== undefined) {
+        const { worker } = job.ref
+        job.findCheckpoint = (sync) => jobs.get(syncKey({ worker, sync }))?.facts?.checkpoint
+        tenant.children.push(job)
+      }
       tenant.recent = Math.max(tenant.recent, recentCyclesFor(job))
     }
     this.#tenantOrder.push(...added)
@@ -247,6 +264,8 @@ export class SyncWatcher {
 interface WatchedTenant {
   readonly store: Store
   readonly jobs: Map<string, Job>
+  /** The jobs that run after others. */
+  readonly children: Job[]
   /** Null before the first response. */
   changeCursor: string | null
   recent: number

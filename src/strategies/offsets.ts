@@ -1,5 +1,6 @@
 import { isSyncError, SyncError, type Page, type SyncContext } from '../contract/index.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { required } from '../values/required.ts'
 import { carryExtra, type ExtraAnswer, type ExtraCarrier, type ExtraState } from './kit/extra.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './kit/strategy-errors.ts'
 import { toChanges, type ItemChanges } from './kit/to-changes.ts'
@@ -11,6 +12,8 @@ export type PartitionOffsets = Readonly<Record<string, string>>
 export interface OffsetsOptions<Message, Extra = never> {
   /** The current bounds of each partition: the oldest retained offset, and the one after the last. */
   bounds(context: SyncContext): Promise<Readonly<Record<string, { readonly low: string; readonly end: string }>>>
+  /** Where partitions without a state begin, if not at their oldest retained offset: the offsets of a start date. */
+  start?(context: SyncContext): Promise<PartitionOffsets>
   /**
    * Reads messages of the partitions in `from`, each from its offset and before `until`, in offset order within a
    * partition. An offset that is no longer retained is a HISTORY_LOST error.
@@ -123,7 +126,7 @@ type OffsetsCycleState = Omit<OffsetsState, 'extra'> & { readonly until: Partiti
 
 async function beginCycle(
   state: Pick<OffsetsState, 'offsets' | 'marks'> | undefined,
-  { bounds: boundsNow }: Pick<OffsetsOptions<never>, 'bounds'>,
+  { bounds: boundsNow, start }: Pick<OffsetsOptions<never>, 'bounds' | 'start'>,
   context: SyncContext,
 ): Promise<OffsetsCycleState> {
   const bounds = await boundsNow(context)
@@ -131,6 +134,12 @@ async function beginCycle(
   for (const [partition, offset] of Object.entries(known)) checkOffset(partition, offset, bounds[partition])
   const added = mapPartitions(bounds, ({ low }) => low)
   for (const partition of Object.keys(known)) delete added[partition]
+  const starts = start === undefined || Object.keys(added).length === 0 ? {} : await start(context)
+  for (const [partition, low] of Object.entries(added)) {
+    const end = required(bounds[partition], `the bounds of partition ${partition}`).end
+    // A log that has grown meanwhile may have a first message after this cycle's end.
+    added[partition] = minOffset(maxOffset(low, starts[partition] ?? low), end)
+  }
   return {
     offsets: known,
     added,
@@ -247,6 +256,10 @@ function mapPartitions<Value>(
   convert: (value: Value, partition: string) => string,
 ): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([partition, value]) => [partition, convert(value, partition)]))
+}
+
+function minOffset(a: string, b: string): string {
+  return BigInt(a) <= BigInt(b) ? a : b
 }
 
 function maxOffset(a: string, b: string): string {

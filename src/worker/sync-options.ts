@@ -37,6 +37,17 @@ export interface SyncOptions<State = unknown> {
   retentionMs?: number
   /** If several syncs are due, the highest priority runs first. */
   priority?: number
+  /**
+   * Syncs of this worker that have to complete before each start of this one. Without a `schedule`, it runs whenever
+   * they have. A trigger and `tidemark run` do not wait.
+   */
+  after?: string | SyncReference | readonly (string | SyncReference)[]
+}
+
+/** The handle of a declared sync or pair. */
+export interface SyncReference {
+  readonly kind: 'sync' | 'track'
+  readonly name: string
 }
 
 /** The delete limit and the lookups of a sweep. */
@@ -68,6 +79,8 @@ export interface SyncDeclaration {
   readonly retentionMs: number | null
   readonly priority: number
   readonly pair: PairPlan | null
+  /** Names of syncs, which may be declared later. */
+  readonly after: readonly string[]
 }
 
 /** Resolves a handle or name to a name; throws DATABASE_UNKNOWN or PACER_UNKNOWN. */
@@ -92,6 +105,7 @@ const SYNC_OPTION_NAMES = Object.keys({
   lagMs: 0,
   retentionMs: 0,
   priority: 0,
+  after: 0,
 } satisfies Record<keyof SyncOptions, 0>)
 const MODES = ['replace', 'incremental'] as const satisfies Mode[]
 const OWNER_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/
@@ -104,7 +118,17 @@ export function declareSync(
 ): SyncDeclaration {
   const check = new OptionChecker(name)
   check.checkKnown('option', options, SYNC_OPTION_NAMES)
-  const { mode = 'replace', schedule = '30m', pacer = [], databases = [], owner = null, scope = null } = options
+  const after = checkAfter(check, options.after)
+  // A child without a schedule follows its parents.
+  const defaultSchedule = after.length > 0 ? 'continuous' : '30m'
+  const {
+    mode = 'replace',
+    schedule = defaultSchedule,
+    pacer = [],
+    databases = [],
+    owner = null,
+    scope = null,
+  } = options
   const { upstreamToleranceMs = 0, retentionMs = null, priority = 0 } = options
   if (!MODES.includes(mode))
     check.fail(
@@ -141,7 +165,19 @@ export function declareSync(
     retentionMs,
     priority,
     pair,
+    after,
   }
+}
+
+function checkAfter(check: OptionChecker, given: SyncOptions['after'] = []): string[] {
+  const names = [given]
+    .flat()
+    .map((entry: unknown): unknown =>
+      typeof entry === 'object' && entry !== null && 'name' in entry ? entry.name : entry,
+    )
+  const wrong = names.find((name) => typeof name !== 'string')
+  if (wrong !== undefined) check.fail(`after names ${describeValue(wrong)}, not a sync`)
+  return [...new Set(names.map(String))]
 }
 
 function checkLimits(check: OptionChecker, limits: Partial<SyncLimits>): Partial<SyncLimits> {

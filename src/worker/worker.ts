@@ -14,6 +14,7 @@ import {
   type DestinationOptions,
 } from './destination-options.ts'
 import { resolveOwner } from './owner.ts'
+import { checkNoCycle, checkParents } from './sync-order.ts'
 import type { Schedule } from '../config/schedule.ts'
 import { compileSchema, type Schema } from './schema.ts'
 import { declareSync, type SyncDeclaration, type SyncOptions } from './sync-options.ts'
@@ -142,6 +143,8 @@ export interface ManifestSync {
   readonly pair: 'backfill' | 'delta' | null
   /** How long the source keeps the changes that the sync, or the delta of its pair, reads; absent for no limit. */
   readonly retentionMs?: number
+  /** The syncs that have to complete before each start; absent for none. */
+  readonly after?: readonly string[]
 }
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
@@ -263,7 +266,8 @@ export class Worker {
    * schedule, and `<name>` follows changes. Both own one table together and may run concurrently.
    */
   track<BackfillState, DeltaState>(name: string, options: TrackOptions<BackfillState, DeltaState>): TrackHandle {
-    const { source, schedule = '5m', backfillSchedule = 'manual', ...given } = options
+    const { source, schedule, backfillSchedule = 'manual', ...given } = options
+    const defaultSchedule = [given.after ?? []].flat().length > 0 ? 'continuous' : '5m'
     checkTrackSource(name, source)
     const { lookup, lagMs } = source
     const shared = { ...(lagMs !== undefined && { lagMs }), ...given, ...(lookup !== undefined && { lookup }) }
@@ -277,7 +281,7 @@ export class Worker {
     try {
       this.#declareSync(
         name,
-        { ...shared, mode: 'incremental', schedule, execute: source.delta },
+        { ...shared, mode: 'incremental', schedule: schedule ?? defaultSchedule, execute: source.delta },
         { role: 'delta', backfill },
       )
     } catch (error) {
@@ -347,6 +351,7 @@ export class Worker {
 
   /** All declarations as data. */
   get manifest(): Manifest {
+    checkParents([...this.#syncs.values()])
     return {
       name: this.name ?? null,
       databases: [...this.#databases.values()].map(({ handle, plan, schemaKind: schema, resourceType }) => ({
@@ -367,6 +372,7 @@ export class Worker {
         owner: this.#ownerOf(sync),
         pair: sync.pair?.role ?? null,
         ...this.#retention(sync),
+        ...(sync.after.length > 0 && { after: sync.after }),
       })),
       ...(this.#webhooks.size > 0 && {
         webhooks: [...this.#webhooks].map(([name, { lands }]) => ({
@@ -406,6 +412,7 @@ export class Worker {
       },
       pair,
     )
+    checkNoCycle([...this.#syncs.values(), declaration], name)
     this.#syncs.set(name, declaration)
     this.#reserveName('sync', name)
     return Object.freeze({ kind: 'sync', name } as const)

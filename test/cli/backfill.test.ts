@@ -52,7 +52,7 @@ const NAMES = 'select id, name from people order by id'
 describe('tidemark backfill of a range', () => {
   test('shows a plan with what it reads, and reads nothing without --yes', async () => {
     const project = await loaded()
-    const refused = await project.run(...RANGE)
+    const refused = await project.ask(...RANGE)
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain('Plan for people~range:')
     expect(refused.stderr).toContain(
@@ -62,7 +62,7 @@ describe('tidemark backfill of a range', () => {
     expect(refused.stderr).toContain('deletes   nothing')
     expect(refused.stderr).toContain('CONFIRMATION_NEEDED')
 
-    const planned = await project.run(...RANGE, '--dry-run', '--json')
+    const planned = await project.ask(...RANGE, '--dry-run', '--json')
     expect(planned.code).toBe(0)
     expect(JSON.parse(planned.stdout)).toMatchObject({
       event: 'plan',
@@ -73,12 +73,12 @@ describe('tidemark backfill of a range', () => {
       resumes: null,
       abandons: null,
     })
-    expect((await project.run(...RANGE, '--dry-run', '--yes')).stdout).toContain('Plan for people~range:')
+    expect((await project.ask(...RANGE, '--dry-run', '--yes')).stdout).toContain('Plan for people~range:')
     expect((await project.json('state', 'get', 'people'))['version']).toBeGreaterThan(0)
-    expect((await project.run('state', 'get', 'people~range')).code).toBe(2)
+    expect((await project.ask('state', 'get', 'people~range')).code).toBe(2)
   })
 
-  test('XA10 after kill -9 the next call continues behind the last committed page', async () => {
+  test('after kill -9 the next call continues behind the last committed page', async () => {
     const project = await loaded()
     const before = [
       await project.json('state', 'get', 'people', '--reveal'),
@@ -92,7 +92,7 @@ describe('tidemark backfill of a range', () => {
 
     expect((await project.run('status')).stdout).toMatch(/people~range .*range read/)
     project.source({ people: days('new'), pageSize: 3 })
-    const again = await project.run(...RANGE, '--dry-run')
+    const again = await project.ask(...RANGE, '--dry-run')
     expect(again.stdout).toMatch(/resumes {3}cycle \d+ after page [23]/)
     const done = await project.run(...RANGE, '--yes', '--json')
     expect(done.code).toBe(0)
@@ -137,7 +137,7 @@ describe('tidemark backfill of a range', () => {
       [['events'], 'so it has no backfill'],
     ]
     for (const [args, message] of attempts) {
-      const { code, stderr } = await project.run('backfill', ...args, '--yes')
+      const { code, stderr } = await project.ask('backfill', ...args, '--yes')
       expect([code, stderr]).toEqual([2, expect.stringContaining(message)])
     }
   })
@@ -151,4 +151,35 @@ test('without a range, the backfill of the pair runs now and sweeps', async () =
   expect(plan.stdout).toContain('deletes   rows that the source no longer returns')
   const { code, stdout } = await project.run('backfill', 'people', '--yes')
   expect([code, stdout]).toEqual([0, expect.stringContaining('1 swept')])
+})
+
+test('a run runs parents before their children, and status shows what a child waits for', async () => {
+  const project = new Project()
+  project.write(
+    'worker.ts',
+    `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'order' })
+const database = worker.database('rows')
+const execute = (name, ms) => async (_, context) => {
+  await context.clock.sleep(ms, context.signal)
+  console.error('ran ' + name)
+  return { changes: [], hasMore: false }
+}
+worker.sync('grandchild', { database, execute: execute('grandchild', 1), after: 'child' })
+worker.sync('child', { database, execute: execute('child', 1), after: ['parent'] })
+worker.sync('parent', { database, execute: execute('parent', 300) })
+export default worker
+`,
+  )
+  const waiting = await project.json('status')
+  expect(waiting['syncs'][0]).toMatchObject({
+    sync: 'grandchild',
+    after: ['child'],
+    next: { at: null, why: 'after', waiting_for: ['child'] },
+  })
+  expect((await project.run('status')).stdout).toContain('waiting for parent')
+  const { stderr, code } = await project.run('run')
+  expect(code).toBe(0)
+  expect([...stderr.matchAll(/ran (\w+)/g)].map(([, name]) => name)).toEqual(['parent', 'child', 'grandchild'])
 })

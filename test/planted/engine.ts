@@ -208,7 +208,7 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/open-cycle.ts', CYCLE, [
     [
       'a changed scope does not tighten the sweep',
-      'this.checkpoint.scope !== null && this.checkpoint.scope !== scope',
+      'known !== scope && (known !== null || lastSuccessAt !== null)',
       'false',
     ],
     [

@@ -5,6 +5,7 @@ import type { PlantedBug } from './planted-bug.ts'
 import { LAKE_BUGS } from './lake.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { RANGE_BUGS } from './ranges.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
 import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
 import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
@@ -38,4 +39,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
   ...VENDOR_BUGS,
+  ...RANGE_BUGS,
 ]

@@ -197,11 +197,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
         'Math.max(this.#nonce + 1, context.clock.now() * 1_000)',
         'context.clock.now() * 1_000',
       ],
-      [
-        'the second of the boundary is skipped',
-        'Math.floor((boundaryMs - overlapMs) / 1_000) - 1',
-        'Math.ceil(boundaryMs / 1_000) + 1',
-      ],
+      ['the second of the boundary is skipped', 'Math.floor(startMs / 1_000) - 1', 'Math.ceil(boundaryMs / 1_000) + 1'],
       ['the call counter is ignored', 'if (waitMs > 0) await context.clock.sleep(waitMs, context.signal)', ''],
     ],
   ),
@@ -540,7 +536,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/kit/timestamp-paging.ts',
+    'src/strategies/kit/timestamp-paging.ts',
     ['test/sources/rest/following.test.ts', 'test/sources/rest/listing.test.ts'],
     [
       ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],
@@ -552,7 +548,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/kit/time-window.ts',
+    'src/strategies/kit/time-window.ts',
     ['test/sources/rest/following.test.ts'],
     [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],

@@ -124,4 +124,9 @@ export const VENDOR_BUGS: readonly PlantedBug[] = [
       'String(Math.min(1, webhook.cursorForNextPayload))',
     ],
   ]),
+  ...inFile(
+    'src/sources/rest/field-path.ts',
+    ['test/sources/rest/listing.test.ts'],
+    [['a path of several names is one name', "path === '' ? [] : path.split('.')", "path === '' ? [] : [path]"]],
+  ),
 ]

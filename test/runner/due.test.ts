@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { parseSchedule, type ScheduleInput } from '../../src/config/schedule.ts'
 import type { Checkpoint, CycleRecord, ErrorCode, Inflight } from '../../src/contract/index.ts'
-import { computeDueTime, fingerprintCheckpoint, type DueTime } from '../../src/runner/due.ts'
+import { computeDueTime, fingerprintCheckpoint, fingerprintFacts, type DueTime } from '../../src/runner/due.ts'
+import type { PairRole } from '../../src/runner/pair-backfill.ts'
+import { readParents, type ParentFacts } from '../../src/runner/parents.ts'
 import { HOUR, MINUTE, SECOND } from './runner-fixture.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
@@ -155,6 +157,75 @@ describe('after a failure', () => {
   })
 })
 
+describe('a sync with parents', () => {
+  const parents = (...completedAt: (number | null)[]): ParentFacts[] =>
+    completedAt.map((at, index) => ({ sync: `p${index + 1}`, completedAt: at }))
+  const waiting = (...waitingFor: string[]) => ({ kind: 'never', why: 'after', waitingFor })
+
+  test('waits for each of them to complete once', () => {
+    expect(due('5m', {}, [], parents(null, NOW))).toEqual(waiting('p1'))
+    expect(due('5m', {}, [], parents(NOW, NOW))).toEqual({ kind: 'at', at: NOW, why: 'schedule' })
+  })
+
+  test('waits again for each of them after its own start', () => {
+    const started = [ran(NOW - MINUTE)]
+    expect(due('continuous', {}, started, parents(NOW - MINUTE, NOW - HOUR))).toEqual(waiting('p1', 'p2'))
+    expect(due('continuous', {}, started, parents(NOW - SECOND, NOW - HOUR))).toEqual(waiting('p2'))
+    expect(due('continuous', {}, started, parents(NOW - SECOND, NOW - SECOND))).toMatchObject({ kind: 'at' })
+  })
+
+  test('still waits for its own slot', () => {
+    expect(due('5m', {}, [ran(NOW - MINUTE)], parents(NOW))).toEqual({
+      kind: 'at',
+      at: NOW + 4 * MINUTE,
+      why: 'schedule',
+    })
+  })
+
+  test('a trigger, an unfinished cycle and a retry do not wait', () => {
+    const none = parents(null)
+    expect(due('5m', { triggeredAt: NOW }, [], none)).toMatchObject({ why: 'trigger' })
+    expect(due('5m', { inflight: unfinished(7, NOW) }, [ran(NOW, { cycle: 7 })], none)).toMatchObject({
+      why: 'unfinished',
+    })
+    const wrong = failed('SOURCE_UNAVAILABLE', NOW - MINUTE, 1, NOW)
+    expect(due('5m', wrong, [ran(NOW - HOUR)], parents(NOW - 2 * HOUR))).toMatchObject({ why: 'retry' })
+  })
+
+  test('a manual sync stays manual', () => {
+    expect(due('manual', {}, [], parents(NOW))).toEqual({ kind: 'never', why: 'manual' })
+    expect(due('manual', {}, [], parents(null))).toEqual({ kind: 'never', why: 'manual' })
+  })
+
+  test('the first backfill of a pair waits, and a requested one does not', () => {
+    expect(due('manual', {}, [], parents(null), 'backfill')).toEqual(waiting('p1'))
+    expect(due('manual', {}, [], parents(NOW), 'backfill')).toMatchObject({ why: 'needed' })
+    const request = { backfillNeeded: { since: NOW, reason: 'lost', cycle: null } }
+    expect(due('manual', request, [], parents(null), 'backfill')).toMatchObject({ why: 'needed' })
+  })
+
+  test('a pair is complete when its delta is, and its backfill is not needed', () => {
+    const after = [{ sync: 'p', backfill: 'p-backfill' }]
+    const delta = checkpointOf({ lastSuccessAt: NOW })
+    const find = (backfill: Partial<Checkpoint> | null) => (sync: string) =>
+      sync === 'p' ? delta : backfill === null ? undefined : checkpointOf(backfill)
+    const completedAt = (backfill: Partial<Checkpoint> | null): number | null | undefined =>
+      readParents(after, find(backfill))[0]?.completedAt
+    expect(completedAt(null)).toBeNull()
+    expect(completedAt({})).toBeNull()
+    expect(completedAt({ lastSuccessAt: 5, backfillNeeded: { since: 1, reason: '', cycle: null } })).toBeNull()
+    expect(completedAt({ lastSuccessAt: 5 })).toBe(NOW)
+  })
+
+  test('the fingerprint changes when a parent completes', () => {
+    const facts = { checkpoint: checkpointOf({}), recent: [] }
+    const prints = [parents(null), parents(NOW), parents(NOW, null)].map((given) =>
+      fingerprintFacts({ ...facts, parents: given }),
+    )
+    expect(new Set(prints).size).toBe(3)
+  })
+})
+
 test('a paused sync is never due, triggered or not', () => {
   expect(due('continuous', { paused: true, triggeredAt: NOW, inflight: unfinished(7, NOW) })).toEqual({
     kind: 'never',
@@ -183,11 +254,16 @@ test('the fingerprint changes with every input of the due time, and not with the
 
 // ── what is said about a sync ────────────────────────────────────────────────────────────────────────────────────────
 
-function due(schedule: ScheduleInput, checkpoint: Partial<Checkpoint>, recent: readonly CycleRecord[] = []): DueTime {
-  const declared = { mode: 'incremental', schedule: parseSchedule(schedule, 'test'), priority: 0 } as const
+function due(
+  schedule: ScheduleInput,
+  checkpoint: Partial<Checkpoint>,
+  recent: readonly CycleRecord[] = [],
+  parents: readonly ParentFacts[] = [],
+  pair: PairRole = null,
+): DueTime {
   return computeDueTime(
-    declared,
-    { checkpoint: checkpointOf(checkpoint), recent },
+    { schedule: parseSchedule(schedule, 'test'), pair },
+    { checkpoint: checkpointOf(checkpoint), recent, parents },
     { now: NOW, since: NOW - HOUR, pauseMs: SECOND },
   )
 }

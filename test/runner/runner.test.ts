@@ -119,6 +119,67 @@ describe('schedules', () => {
   })
 })
 
+describe('parents', () => {
+  test('children run in the order of their parents, once for each completion', async () => {
+    const order: string[] = []
+    const record = (sync: string) => async (): Promise<Page> => {
+      order.push(sync)
+      return { changes: [], hasMore: false }
+    }
+    const runner = scene.runner(
+      declare({
+        grandchild: { after: ['child'], execute: record('grandchild') },
+        child: { after: ['one', 'two'], execute: record('child') },
+        one: { schedule: '5m', execute: record('one') },
+        two: { schedule: '10m', execute: record('two') },
+      }),
+      { concurrency: 1 },
+    )
+    await runner.start()
+    expect(runner.status().syncs.find(({ sync }) => sync === 'child')?.due).toEqual({
+      kind: 'never',
+      why: 'after',
+      waitingFor: ['one', 'two'],
+    })
+    await scene.time.advance(4 * MINUTE)
+    expect(order.toSorted()).toEqual(['child', 'grandchild', 'one', 'two'])
+    expect(order.slice(2)).toEqual(['child', 'grandchild'])
+    await scene.time.advance(5 * MINUTE)
+    expect(order.slice(4)).toEqual(['one'])
+    await scene.time.advance(5 * MINUTE)
+    expect(order.slice(5).toSorted()).toEqual(['child', 'grandchild', 'one', 'two'])
+    expect(order.slice(7)).toEqual(['child', 'grandchild'])
+  })
+
+  test('a failed parent holds its children back until it completes', async () => {
+    let isBroken = true
+    const parent = async (): Promise<Page> => {
+      if (isBroken) throw new SyncError('AUTH_REJECTED', 'no')
+      return { changes: [], hasMore: false }
+    }
+    await scene
+      .runner(
+        declare({
+          child: { after: ['parent'], execute: recordRequestTimes(asked, start) },
+          parent: { execute: parent },
+        }),
+      )
+      .start()
+    await scene.time.advance(HOUR)
+    expect(asked).toEqual([])
+    isBroken = false
+    await scene.trigger('parent')
+    await scene.time.advance(MINUTE)
+    expect(asked).toHaveLength(1)
+  })
+
+  test('the status of the store alone shows what a sync waits for', async () => {
+    const syncs = declare({ child: { after: ['parent'] }, parent: {} })
+    const [child] = await readStatus({ store: scene.store, syncs, now: start })
+    expect(child?.due).toEqual({ kind: 'never', why: 'after', waitingFor: ['parent'] })
+  })
+})
+
 describe('unfinished and failed cycles', () => {
   test('a cycle that used up its page budget continues at once, and others run in between', async () => {
     let page = 0

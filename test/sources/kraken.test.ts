@@ -33,6 +33,29 @@ const fill = (vendor: KrakenSimulator, fills: number, apartMs = SECOND): void =>
   }
 }
 
+describe('a start date', () => {
+  test('only entries from it on are read, and the next cycle continues as without one', async () => {
+    const vendor = await open()
+    fill(vendor, 5)
+    stage.pass(10 * MINUTE)
+    const since = new Date(stage.scene.clock.now()).toISOString()
+    const before = truth()
+    fill(vendor, 60)
+    stage.list(kraken({ ...SECRETS, since }).ledgers)
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete' })
+    expect(Number(forms()[0]?.get('start'))).toBe(Math.floor(Date.parse(since) / SECOND) - 1)
+    const wanted = truth().filter((id) => !before.includes(id))
+    expect(await rows()).toEqual(wanted)
+    fill(vendor, 3)
+    await stage.backfill()
+    expect(await rows()).toEqual(truth().filter((id) => !before.includes(id)))
+  })
+
+  test('a date that is none is refused', () => {
+    expect(() => kraken({ ...SECRETS, since: 'soon' })).toThrow('`since` is "soon"')
+  })
+})
+
 describe('kraken', () => {
   test('the signature matches the documentation', () => {
     const form = new URLSearchParams('nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25')

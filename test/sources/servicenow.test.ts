@@ -33,6 +33,55 @@ const both = async (choices?: Parameters<typeof stage.delta>[0]): Promise<void> 
   for (let half = 0; half < 2; half++) expect(await stage.delta(choices)).toMatchObject({ stopReason: 'complete' })
 }
 
+describe('a start date and a range', () => {
+  const reading = (since?: string) =>
+    servicenow({
+      instanceUrl: 'https://example.service-now.com',
+      user: 'SN_USER',
+      password: 'SN_PASSWORD',
+      ...(since !== undefined && { since }),
+    }).table('incident')
+
+  test('limit the backfill, the first delta and the lookup to rows that changed since', async () => {
+    const [old, changed] = fill(3)
+    stage.pass(60 * SECOND)
+    const since = new Date(stage.scene.clock.now()).toISOString()
+    vendor.update('incident', changed!, { short_description: 'changed' })
+    vendor.create('incident', { short_description: 'new' })
+    stage.pass(60 * SECOND)
+    stage.track(reading(since))
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 2 } })
+    expect(queries()[1]).toContain(`sys_updated_on>=${since.slice(0, 19).replace('T', ' ')}`)
+    expect(Object.keys(await stage.rows())).not.toContain(old)
+    expect((await stage.scene.checkpoint('sync-backfill')).scope).toBe(`since ${since.slice(0, -1)}000Z`)
+
+    stage.list({ mode: 'incremental', execute: reading(since).delta })
+    await stage.backfill()
+    expect(queries().join('\n')).not.toContain('incident: ORDERBY')
+    expect(Object.keys(await stage.rows())).not.toContain(old)
+  })
+
+  test('a range is read again in the order of creation, and other rows are left', async () => {
+    const ids = fill(5)
+    await stage.backfill()
+    stage.pass(60 * SECOND)
+    const from = new Date(stage.scene.clock.now()).toISOString()
+    vendor.update('incident', ids[1]!, { short_description: 'changed' })
+    stage.pass(60 * SECOND)
+    const to = new Date(stage.scene.clock.now()).toISOString()
+    vendor.update('incident', ids[2]!, { short_description: 'later' })
+    stage.pass(60 * SECOND)
+    queries()
+    expect(await stage.range({ from, to })).toMatchObject({
+      stopReason: 'complete',
+      counts: { updated: 1, swept: 0 },
+    })
+    expect(queries()[0]).toBe(
+      `incident: sys_updated_on>=${literal(Date.parse(from))}^sys_updated_on<${literal(Date.parse(to))}^ORDERBYsys_created_on^ORDERBYsys_id`,
+    )
+  })
+})
+
 describe('the backfill', () => {
   test('N66 N70: reads by creation time and id as two queries in one, until two consecutive responses are empty', async () => {
     fill(230)

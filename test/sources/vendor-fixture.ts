@@ -1,7 +1,8 @@
 import { Worker } from '../../src/worker/worker.ts'
 import type { TrackSource } from '../../src/worker/track-options.ts'
-import type { Execute, Mode } from '../../src/contract/index.ts'
+import type { Execute, Mode, TimeRange } from '../../src/contract/index.ts'
 import type { CycleResult, CycleProgress } from '../../src/engine/cycle-options.ts'
+import { toRangePlan } from '../../src/engine/range-plan.ts'
 import type { SyncLimits, SyncPlan } from '../../src/engine/sync-plan.ts'
 import {
   createSimulatorFetch,
@@ -73,6 +74,11 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
 
   backfill(choices: RunOverrides = {}): Promise<CycleResult> {
     return this.#run(this.#list ?? this.#plans!.backfill, choices)
+  }
+
+  /** Reads a range of times again. */
+  range(range: TimeRange, choices: RunOverrides = {}): Promise<CycleResult> {
+    return this.#run(toRangePlan(this.#plans!.backfill, range), choices)
   }
 
   delta(choices: RunOverrides = {}): Promise<CycleResult> {

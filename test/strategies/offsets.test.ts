@@ -206,3 +206,31 @@ describe('offsets', () => {
     })
   })
 })
+
+describe('a start', () => {
+  const started = (log: ToyLog, starts: Record<string, string>) => ({ ...log.options(), start: async () => starts })
+
+  test('partitions without a state begin at it, and not before their oldest message or after the end of the cycle', async () => {
+    const log = new ToyLog(['a0', 'a1', 'a2'], ['b0', 'b1', 'b2'], ['c0'], ['d0'])
+    log.low[1] = 2
+    const options = started(log, { 0: '1', 1: '0', 2: '9' })
+    const first = await cycle(options, undefined)
+    expect(first.keys.toSorted()).toEqual(['a1', 'a2', 'b2', 'd0'])
+    log.partitions[2]!.push('c1')
+    expect((await cycle(options, first.state)).keys).toEqual(['c1'])
+  })
+
+  test('a partition with a state continues at its offset', async () => {
+    const log = new ToyLog(['a0', 'a1', 'a2'])
+    const { state } = await cycle(log.options(), undefined)
+    log.partitions[0]!.push('a3')
+    const options = { ...log.options(), start: () => Promise.reject(new Error('not needed')) }
+    expect((await cycle(options, state)).keys).toEqual(['a3'])
+  })
+
+  test('a replace cycle begins at it every time', async () => {
+    const log = new ToyLog(['a0', 'a1'])
+    for (let round = 0; round < 2; round++)
+      expect((await cycle(started(log, { 0: '1' }), undefined, 'replace')).keys).toEqual(['a1'])
+  })
+})

@@ -256,7 +256,8 @@ export function NextRun({ sync: { isRunning, next } }: { sync: SyncDocument }) {
   const now = useNow()
   if (isRunning) return <>running</>
   if (next === null) return <span className="quiet">–</span>
-  if (next.at === null) return <span className="quiet">{next.why === 'manual' ? 'manual' : next.why}</span>
+  if (next.waitingFor !== undefined) return <span className="quiet">waiting for {next.waitingFor.join(', ')}</span>
+  if (next.at === null) return <span className="quiet">{next.why}</span>
   return Date.parse(next.at) <= now ? <>due now</> : <TimeAgo at={next.at} />
 }
 

@@ -282,7 +282,7 @@ interface ListQuery {
   readonly maxRecords: number
   readonly offset: string | undefined
   readonly fields: readonly string[]
-  /** Those of a formula `OR(RECORD_ID()='rec…', …)`, the only kind that is simulated. */
+  /** The records of a formula `OR(RECORD_ID()='rec…', …)`, the only kind that is simulated. */
   readonly recordIds: ReadonlySet<string> | undefined
   readonly sort: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
 }

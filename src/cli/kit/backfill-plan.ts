@@ -7,7 +7,7 @@ import { formatDuration } from './duration.ts'
 import { toPrintable } from './printable.ts'
 import type { Target } from './target.ts'
 
-/** What a backfill will read, and how long that may take. */
+/** The effects of a backfill, and an estimate of its duration. */
 export interface BackfillPlan {
   readonly sync: string
   /** Null to read everything. */
@@ -103,7 +103,7 @@ async function countRows(target: Target, store: Store, { databases, range }: Syn
   return total
 }
 
-/** The time per row of the newest cycle that read enough rows to tell. */
+/** The time per row of the newest cycle that read enough rows for an estimate. */
 async function readMsPerRow(store: Store, { worker, sync, range }: SyncPlan): Promise<number | null> {
   const listed = range === undefined ? sync : toSyncName(sync)
   const names = new Set([sync, toBackfillName(listed), listed])

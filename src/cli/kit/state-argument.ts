@@ -1,6 +1,9 @@
-import { SyncError } from '../../contract/index.ts'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { SyncError, type JsonValue, type SyncRef } from '../../contract/index.ts'
 import { serializeState } from '../../engine/check-page.ts'
 import { DEFAULT_LIMITS, type SyncPlan } from '../../engine/sync-plan.ts'
+import { parseJson } from '../../values/json.ts'
 
 /** Parses a state argument. `-` reads it from standard input, which keeps it out of the shell history. */
 export async function parseStateArgument(
@@ -24,6 +27,30 @@ export async function parseStateArgument(
   } catch (error) {
     throw new SyncError('ARGUMENT_INVALID', `${(error as Error).message} Nothing was changed.`, { cause: error })
   }
+}
+
+/** Reads the state file of another tool, without loss of digits. `-` reads it from standard input. */
+export async function readStateFile(folder: string, file: string): Promise<JsonValue> {
+  const text = file === '-' ? await readStandardInput() : readText(resolve(folder, file), file)
+  try {
+    return parseJson(text)
+  } catch {
+    // The parser's message is left out because it quotes the input.
+    throw new SyncError('ARGUMENT_INVALID', `${file} is not valid JSON. Nothing was changed.`)
+  }
+}
+
+function readText(path: string, file: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new SyncError('ARGUMENT_INVALID', `${file} cannot be read. Nothing was changed.`, { cause })
+  }
+}
+
+/** As a page would store it. */
+export function serializeImportedState({ sync }: SyncRef, state: unknown, plan: SyncPlan | null): string {
+  return serializeState(sync, state, (plan?.limits ?? DEFAULT_LIMITS).stateBytesMax)
 }
 
 export async function readStandardInput(): Promise<string> {

@@ -11,7 +11,9 @@ import {
 import { computeDueTime, RECENT_CYCLES, type DueTime } from '../../runner/due.ts'
 import { computeHealth, type Health } from '../../runner/health.ts'
 import { computeCompleteSince } from '../../runner/complete-since.ts'
+import { toParents } from '../../runner/declared-sync.ts'
 import { findPairBackfill } from '../../runner/pair-backfill.ts'
+import { readParents } from '../../runner/parents.ts'
 import { CONTINUOUS_PAUSE_MS } from '../../runner/status.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { isHolderGone, parseHolder } from '../../platform/lease-holder.ts'
@@ -65,6 +67,7 @@ export async function readSyncStatus(
   const known = new Map(stored.map((status) => [syncKey(status), status]))
   const quarantined = await countQuarantined(store, requests)
   const drifts = await readDrift(store, requests.length > DRIFT_SYNCS_MAX ? [] : stored)
+  const siblings = requests.flatMap(({ declared }) => declared ?? [])
   const syncs = requests.map(({ ref, declared }): SyncStatusDetails => {
     const facts = known.get(syncKey(ref)) ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
     const { checkpoint, recent } = facts
@@ -79,7 +82,13 @@ export async function readSyncStatus(
       lastCycle: recent[0] ?? null,
       lagMs: declared?.pair === 'backfill' ? null : computeLagMs(checkpoint, recent, now),
       due:
-        declared === null ? null : computeDueTime(declared, facts, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS }),
+        declared === null
+          ? null
+          : computeDueTime(
+              declared,
+              { ...facts, parents: readParents(toParents(declared.after ?? [], siblings), find) },
+              { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS },
+            ),
       leaseHolder: leaseHolderOf(checkpoint, now),
       quarantined: quarantined(ref),
       drift: drifts.get(syncKey(ref)) ?? null,

@@ -9,6 +9,7 @@ import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
 import { guardStrayRejections } from '../../platform/stray-rejections.ts'
 import { isBackfillNeeded } from '../../runner/pair-backfill.ts'
+import { sortByParents } from '../../worker/sync-order.ts'
 import { parseCount } from '../kit/arguments.ts'
 import { actorName } from '../kit/actor.ts'
 import type { VerbAction, Cli } from '../cli.ts'
@@ -61,7 +62,9 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
   printTarget(cli, target)
 
   const store = await openTargetStore(target)
-  const plans = (await selectPlans(target, store, chosen, flags)).map((plan) => withLimits(plan, flags))
+  const plans = sortPlans(target, await selectPlans(target, store, chosen, flags)).map((plan) =>
+    withLimits(plan, flags),
+  )
   const runtime = await createRuntime(cli, target)
   const { log } = runtime.ports
   const guards = [
@@ -97,7 +100,10 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
       display.showResult(result)
       return result
     }
+    const parents = new Map(target.worker.manifest.syncs.map(({ name, after = [] }) => [name, after]))
     const resultsOf = async (plan: SyncPlan): Promise<CycleResult[]> => {
+      // Parents are earlier in the list, so they have started.
+      for (const parent of parents.get(plan.sync) ?? []) await started.get(parent)
       if (plan.pair?.role !== 'delta') return [await cycleOf(plan)]
       const { backfill } = plan.pair
       // The first backfill of a pair sets the anchor at which its delta starts.
@@ -219,6 +225,14 @@ async function selectPlans(
     plans.push(plan)
   }
   return plans
+}
+
+/** Parents run before their children, and the backfill of a pair before its delta. */
+function sortPlans({ worker }: WorkerTarget, plans: readonly SyncPlan[]): SyncPlan[] {
+  const { syncs } = worker.manifest
+  if (syncs.every(({ after }) => after === undefined)) return [...plans]
+  const order = sortByParents(syncs).map(({ name }) => name)
+  return plans.toSorted((a, b) => order.indexOf(a.sync) - order.indexOf(b.sync))
 }
 
 /** Command-line limits override those of the worker. */

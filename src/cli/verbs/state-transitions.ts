@@ -3,9 +3,11 @@ import {
   SyncError,
   type AuditEntry,
   type Checkpoint,
+  type StateFormat,
   type StateText,
   type SyncRef,
 } from '../../contract/index.ts'
+import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { maskSecrets } from '../../redaction/known-secrets.ts'
@@ -19,7 +21,7 @@ import { openExistingStore } from '../kit/open-existing-store.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { describeState, stateDocument } from '../kit/state-document.ts'
 import { RefusedError } from '../kit/report-error.ts'
-import { parseStateArgument } from '../kit/state-argument.ts'
+import { parseStateArgument, readStateFile, serializeImportedState } from '../kit/state-argument.ts'
 import {
   printTarget,
   openTargetStore,
@@ -37,6 +39,12 @@ interface TransitionFlags extends TargetFlags {
 
 interface CopyFlags extends Omit<TransitionFlags, 'reason'> {
   readonly reason?: string
+}
+
+interface ImportFlags extends CopyFlags {
+  readonly singer?: string
+  readonly airbyte?: string
+  readonly stream?: string
 }
 
 interface RewindFlags extends Omit<TransitionFlags, 'reason'> {
@@ -79,6 +87,31 @@ export const stateCopy: VerbAction<[string, string, CopyFlags]> = async (cli, fr
   })
 }
 
+export const stateImport: VerbAction<[string, ImportFlags]> = async (cli, name, flags) => {
+  const { stream } = flags
+  await transitionState(cli, flags, name, async ({ ref, plan }) => {
+    const { format, file, title } = chooseImport(flags)
+    const convert = plan?.execute.importState?.[format]
+    if (convert === undefined)
+      throw new SyncError(
+        'ARGUMENT_INVALID',
+        `${ref.sync}: its source cannot take over the state of ${title}. Set a state with \`tidemark state set\`, or let the sync read everything.`,
+      )
+    const state = convert(await readStateFile(cli.folder, file), stream)
+    return {
+      state: serializeImportedState(ref, state, plan),
+      reason: flags.reason ?? `imported from the state of ${title}`,
+      next: `continues where ${title} stopped`,
+    }
+  })
+}
+
+function chooseImport({ singer, airbyte }: ImportFlags): { format: StateFormat; file: string; title: string } {
+  if (singer !== undefined) return { format: 'singer', file: singer, title: 'the Singer tap' }
+  if (airbyte !== undefined) return { format: 'airbyte', file: airbyte, title: 'the Airbyte connection' }
+  throw new SyncError('ARGUMENT_INVALID', 'Name the state file with --singer <file> or --airbyte <file>.')
+}
+
 /** The state of a version; version 0 is the empty state before the first. */
 export function findStateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], wanted: number): StateText {
   if (wanted === 0) return null
@@ -97,6 +130,8 @@ export function findStateOfVersion(ref: SyncRef, audit: readonly AuditEntry[], w
 
 interface TransitionContext {
   readonly ref: SyncRef
+  /** Null for a sync that the worker no longer declares. */
+  readonly plan: SyncPlan | null
   readAudit(): Promise<AuditEntry[]>
   /** Reads the checkpoint of another sync of the worker. */
   readCheckpoint(name: string): Promise<Checkpoint>
@@ -134,8 +169,12 @@ async function transitionState(
   try {
     const ref = await findSync(target, store, name)
     const before = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint(ref, { forRepair: true })
+    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync)
+      ? target.worker.plan(ref.sync)
+      : null
     const intended = await intend({
       ref,
+      plan: declared,
       readAudit: async () => store?.audit(ref, { limit: AUDIT_ENTRIES_MAX }) ?? [],
       readCheckpoint: async (sync) => {
         const found = await findSync(target, store, sync)
@@ -143,9 +182,6 @@ async function transitionState(
       },
     })
     const reason = maskSecrets(intended.reason)
-    const declared = target.worker.manifest.syncs.some((sync) => sync.name === ref.sync)
-      ? target.worker.plan(ref.sync)
-      : null
     const intent: PlannedTransition = {
       state: intended.state,
       reason,

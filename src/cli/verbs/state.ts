@@ -1,4 +1,4 @@
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { EMPTY_CHECKPOINT, type Store, type SyncRef } from '../../contract/index.ts'
 import { toRegistryRecord } from '../../strategies/kit/envelope.ts'
 import { parseCount, parseCountOrZero } from '../kit/arguments.ts'
@@ -30,7 +30,7 @@ interface LogFlags extends ReadFlags {
   readonly limit: number
 }
 
-export type StateVerb = 'get' | 'set' | 'reset' | 'log' | 'rewind' | 'diff' | 'copy' | 'verify'
+export type StateVerb = 'get' | 'set' | 'reset' | 'log' | 'rewind' | 'diff' | 'copy' | 'import' | 'verify'
 
 export function stateVerbs(): Record<StateVerb, Command> {
   const verb = (name: string): Command => withStoreFlags(new Command(name)).argument('<sync>', 'the sync')
@@ -84,6 +84,19 @@ export function stateVerbs(): Record<StateVerb, Command> {
         'Copies the committed state of a sync to another sync of the same worker, as a new version. Rows and change log are kept.',
       )
       .argument('<to>', 'the sync that receives the state')
+      .option('--reason <text>', 'the reason, for the audit log'),
+    import: destructive(verb('import'))
+      .summary('take over the state of another tool')
+      .description(
+        'Converts the state file of another tool to the state of a sync, so that it continues where the tool stopped. Rows and change log are kept.',
+      )
+      .addOption(
+        new Option('--singer <file>', 'the state of a Singer tap, as JSON; - reads standard input').conflicts(
+          'airbyte',
+        ),
+      )
+      .addOption(new Option('--airbyte <file>', 'the state of an Airbyte connection; - reads standard input'))
+      .option('--stream <name>', 'the name of the stream in the file')
       .option('--reason <text>', 'the reason, for the audit log'),
     verify: withStoreFlags(new Command('verify'))
       .summary('verify the hash chain of the audit log')

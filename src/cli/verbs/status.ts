@@ -4,6 +4,7 @@ import { toDestinationDocument } from '../../destinations/loop/destination-docum
 import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
 import { isRangeName } from '../../engine/range-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
+import type { DueTime } from '../../runner/due.ts'
 import type { Health } from '../../runner/health.ts'
 import { isShown } from '../../runner/status.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
@@ -260,6 +261,7 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     declared: declared !== null,
     mode: declared?.mode ?? last?.mode ?? null,
     schedule: declared === null ? null : declared.schedule,
+    ...(declared?.after !== undefined && { after: declared.after }),
     databases: declared?.databases ?? [],
     tidemark: redactTidemark(checkpoint.tidemark, reveal),
     lagMs,
@@ -290,7 +292,7 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     lastSuccessAt: isoTime(checkpoint.lastSuccessAt),
     backfillNeeded:
       backfillNeeded === null ? null : { since: isoTime(backfillNeeded.since), reason: backfillNeeded.reason },
-    next: due === null ? null : due.kind === 'at' ? { at: isoTime(due.at), why: due.why } : { at: null, why: due.why },
+    next: due === null ? null : toNextDocument(due),
     triggeredAt: isoTime(checkpoint.triggeredAt),
     failures: checkpoint.failures,
     retryAt: isoTime(checkpoint.retryAt),
@@ -318,6 +320,11 @@ function syncDocument(details: SyncStatusDetails, reveal: boolean): object {
     quarantined,
     ...(drift !== null && { drift }),
   }
+}
+
+function toNextDocument(due: DueTime): object {
+  if (due.kind === 'at') return { at: isoTime(due.at), why: due.why }
+  return { at: null, why: due.why, ...(due.why === 'after' && { waitingFor: due.waitingFor }) }
 }
 
 // ── Text output ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -390,7 +397,7 @@ function formatLastCycle({ lastCycle: last, leaseHolder }: SyncStatusDetails, no
 function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): string {
   if (leaseHolder?.isGone === false) return 'now'
   if (due === null) return '-'
-  if (due.kind === 'never') return due.why
+  if (due.kind === 'never') return due.why === 'after' ? `waiting for ${due.waitingFor.join(', ')}` : due.why
   const when = due.at <= now ? 'due' : formatAgo(due.at, now)
   return due.why === 'schedule' ? when : `${when} (${due.why})`
 }

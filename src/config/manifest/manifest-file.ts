@@ -25,6 +25,7 @@ export interface ManifestStream extends StreamDeclaration {
   readonly state_handling?: 'platform_registry'
   readonly schedule?: ScheduleInput
   readonly backfill_schedule?: ScheduleInput
+  readonly after?: readonly string[]
 }
 
 export interface ManifestDestination {

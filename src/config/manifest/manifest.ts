@@ -1,7 +1,9 @@
 import { dirname } from 'node:path'
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import type { SourceStream } from '../../sources/kit/define-source.ts'
+import { didYouMean } from '../../values/did-you-mean.ts'
 import { Worker } from '../../worker/worker.ts'
+import { describeValue } from '../names.ts'
 import type { Environment } from '../settings.ts'
 import { CONNECTORS } from './connectors.ts'
 import { declareDestination } from './create-destination.ts'
@@ -32,6 +34,7 @@ export async function buildWorker(
     ),
   )
   if (selected.size === 0) throw text.error(['select'], '`select` matches none of the streams')
+  checkParentStreams(text, streams, selected)
   const forEachStream = (declare: (stream: ManifestStream) => void): void => {
     for (const [index, stream] of streams.entries()) {
       if (!selected.has(stream.id)) continue
@@ -56,6 +59,24 @@ export async function buildWorker(
     }
   }
   return worker
+}
+
+/** A parent may follow its child in the list, so it is looked up last. */
+function checkParentStreams(
+  text: ManifestDocument,
+  streams: readonly ManifestStream[],
+  selected: ReadonlySet<string>,
+): void {
+  for (const [index, { id, after = [] }] of streams.entries()) {
+    const unknown = selected.has(id) ? after.findIndex((parent) => !selected.has(parent)) : -1
+    if (unknown === -1) continue
+    const what = `${id}: \`after\` names ${describeValue(after[unknown])}, which is not a selected stream`
+    throw text.error(
+      ['streams', index, 'after', unknown],
+      `${what}.${didYouMean(String(after[unknown]), selected)}`,
+      'SYNC_UNKNOWN',
+    )
+  }
 }
 
 /** Reads and validates a manifest. Secrets stay names. */
@@ -84,7 +105,7 @@ function declareDatabase(
 
 function declareStream(
   worker: Worker,
-  { id, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow }: ManifestStream,
+  { id, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow, after }: ManifestStream,
   { databases = [], ...source }: SourceStream,
 ): void {
   // A full read would silently ignore these options.
@@ -98,7 +119,12 @@ function declareStream(
     throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
   const known = new Set(worker.manifest.databases.map(({ name }) => name))
   for (const name of databases) if (!known.has(name)) worker.database(name)
-  const shared = { database: id, databases, ...(schedule !== undefined && { schedule }) }
+  const shared = {
+    database: id,
+    databases,
+    ...(schedule !== undefined && { schedule }),
+    ...(after !== undefined && { after }),
+  }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
 }

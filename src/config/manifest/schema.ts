@@ -88,6 +88,14 @@ const STREAM_SCHEMA = {
       description:
         'When an incremental stream is read in full, to detect deletions that the source does not report. Default: manual.',
     },
+    after: {
+      type: 'array',
+      items: NAME_SCHEMA,
+      minItems: 1,
+      uniqueItems: true,
+      description:
+        'The ids of streams that have to complete before each start of this one. Without a `schedule`, it runs whenever they have.',
+    },
     select: {
       type: 'array',
       items: { type: 'string', minLength: 1 },

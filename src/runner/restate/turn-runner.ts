@@ -1,4 +1,4 @@
-import { EMPTY_CHECKPOINT } from '../../contract/index.ts'
+import { EMPTY_CHECKPOINT, type SyncStatusRow } from '../../contract/index.ts'
 import { classifyError } from '../../engine/classify-error.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleResult, CycleProgress } from '../../engine/cycle-options.ts'
@@ -135,10 +135,15 @@ export class TurnRunner {
 
   async #refresh(job: Job, since: number | null): Promise<Job> {
     const { worker, sync } = job.ref
+    // The due time of a sync with parents depends on their checkpoints too.
+    const query = job.sync.after === undefined ? { ref: { worker, sync } } : {}
     const { syncs } = await this.#clock.synchronize((at) =>
-      job.store.listSyncStatus({ at, recent: RECENT_CYCLES, ref: { worker, sync } }),
+      job.store.listSyncStatus({ at, recent: RECENT_CYCLES, ...query }),
     )
-    job.facts = syncs[0] ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
+    const find = (name: string): SyncStatusRow | undefined =>
+      syncs.find((status) => status.worker === worker && status.sync === name)
+    job.findCheckpoint = (name) => find(name)?.checkpoint
+    job.facts = find(sync) ?? { checkpoint: EMPTY_CHECKPOINT, recent: [] }
     const now = this.#clock.now()
     job.updateDue({ now, since: since ?? now, pauseMs: this.#options.pauseMs ?? CONTINUOUS_PAUSE_MS })
     // A backlog from downtime gets no head start.

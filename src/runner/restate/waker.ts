@@ -1,7 +1,6 @@
 import type { Ports } from '../../contract/index.ts'
 import { classifyError } from '../../engine/classify-error.ts'
 import { DueQueue } from '../due-queue.ts'
-import { fingerprintCheckpoint } from '../due.ts'
 import type { Job } from '../job.ts'
 import type { StoreClock } from '../store-clock.ts'
 import { backoffMs, SyncWatcher, type StoreFailure } from '../sync-watcher.ts'
@@ -113,7 +112,7 @@ export class Waker {
     const known = this.#known.get(job)
     const seen = {
       at: job.due?.kind === 'at' ? job.due.at : Infinity,
-      fingerprint: fingerprintCheckpoint(job.checkpoint),
+      fingerprint: job.fingerprint,
     }
     if (seen.fingerprint === known?.fingerprint) return
     this.#known.set(job, seen)

@@ -63,7 +63,9 @@ export interface SyncDocument {
   readonly completeSince: string | null
   /** Changes were lost, and a backfill of the pair is requested. */
   readonly backfillNeeded: { readonly since: string; readonly reason: string } | null
-  readonly next: { readonly at: string | null; readonly why: string } | null
+  /** The syncs that have to complete before each start. */
+  readonly after: readonly string[]
+  readonly next: { readonly at: string | null; readonly why: string; readonly waitingFor?: readonly string[] } | null
   readonly triggeredAt: string | null
   readonly failures: number
   readonly lastError: {

@@ -7,7 +7,7 @@ import {
 } from '../../contract/index.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { computeCoverage } from '../../runner/coverage.ts'
-import { computeDueTime } from '../../runner/due.ts'
+import { computeDueTime, type DueTime } from '../../runner/due.ts'
 import { computeHealth } from '../../runner/health.ts'
 import { computeCompleteSince } from '../../runner/complete-since.ts'
 import { CONTINUOUS_PAUSE_MS, readKnownSyncs, type KnownSync } from '../../runner/status.ts'
@@ -71,7 +71,8 @@ function toSyncDocument(
     tidemark: redactTidemark(tidemark, false),
     completeSince: toIso(computeCompleteSince(checkpoint, recent)),
     backfillNeeded: toBackfillDocument(backfill?.backfillNeeded ?? null),
-    next: due === null ? null : { at: due.kind === 'at' ? toIso(due.at) : null, why: due.why },
+    after: declared?.after?.map((parent) => parent.sync) ?? [],
+    next: due === null ? null : toNextDocument(due),
     triggeredAt: toIso(triggeredAt),
     failures,
     lastError:
@@ -92,6 +93,11 @@ function toSyncDocument(
       siblings,
     }),
   }
+}
+
+function toNextDocument(due: DueTime): SyncDocument['next'] {
+  if (due.kind === 'at') return { at: toIso(due.at), why: due.why }
+  return { at: null, why: due.why, ...(due.why === 'after' && { waitingFor: due.waitingFor }) }
 }
 
 function toBackfillDocument(request: BackfillRequest | null): SyncDocument['backfillNeeded'] {

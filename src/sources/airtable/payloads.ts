@@ -11,7 +11,7 @@ import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { HttpClient } from '../kit/http-client.ts'
 import { path } from '../kit/origin.ts'
-import { withoutTidemark } from '../kit/without-tidemark.ts'
+import { withoutTidemark } from '../../strategies/kit/without-tidemark.ts'
 
 /** How long Airtable keeps the payloads of a webhook, and a webhook that is not read. */
 export const PAYLOAD_RETENTION_MS = 7 * 86_400_000

@@ -4,6 +4,7 @@ import { required } from '../../values/required.ts'
 import { COUNT_SCHEMA, objectSchema, requireOneOf, TEXT_SCHEMA, type SchemaValue } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import type { FilesOptions } from './source.ts'
 
 const BUCKET_SCHEMA = objectSchema(
@@ -16,7 +17,11 @@ const BUCKET_SCHEMA = objectSchema(
   },
   ['name'],
 )
-const CONFIG_SCHEMA = requireOneOf(objectSchema({ folder: TEXT_SCHEMA, bucket: BUCKET_SCHEMA }), ['folder'], ['bucket'])
+const CONFIG_SCHEMA = requireOneOf(
+  objectSchema({ folder: TEXT_SCHEMA, bucket: BUCKET_SCHEMA, since: SINCE_SCHEMA }),
+  ['folder'],
+  ['bucket'],
+)
 
 /** New and changed files of a folder or a bucket. The AWS client finds the credentials of a bucket itself. */
 export default defineSource({
@@ -60,13 +65,21 @@ export default defineSource({
   },
   async open(config, project) {
     const { files, discover } = await import('./source.ts')
-    return { files, discover, folder: await openFolder(config, project.folder) }
+    return { files, discover, folder: await openFolder(config, project.folder), since: config.since }
   },
-  stream({ files, folder }, { key, cursor: updatedAt, options = {} }) {
+  stream({ files, folder, since }, { key, cursor: updatedAt, options = {} }) {
     const { match, csv, deleted_files: deletedFiles, settle_ms: settleMs, page_size: pageSize } = options
     return files({
       folder,
-      ...omitUndefined({ key: key?.length === 1 ? key[0] : key, updatedAt, csv, deletedFiles, settleMs, pageSize }),
+      ...omitUndefined({
+        key: key?.length === 1 ? key[0] : key,
+        updatedAt,
+        csv,
+        deletedFiles,
+        settleMs,
+        pageSize,
+        since,
+      }),
       ...(match !== undefined && { match: parsePattern(match) }),
     })
   },

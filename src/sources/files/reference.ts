@@ -22,6 +22,7 @@ export default {
         csv: ['none', 'See below.'],
         key: ['path and row number, `2026/orders.csv#17`', 'Columns that identify a row across all files.'],
         updatedAt: ['none', 'Column with the time of the last change: of two rows with one key, the newer stays.'],
+        since: ['none', 'The start date, such as `2024-01-31`: files that last changed before it are not read.'],
         settleMs: ['10000', 'Milliseconds that a file must be unchanged before it is read.'],
         removedRows: [
           "`'delete'`",

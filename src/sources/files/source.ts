@@ -11,7 +11,9 @@ import {
 } from '../../contract/index.ts'
 import { csvReader, type CsvOptions } from './csv.ts'
 import { readChunks, type Folder, type ListedFile, type OpenFile } from './folder.ts'
+import { instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
+import { parseSince } from '../kit/since.ts'
 import { InvalidRow, UnreadableFileError, type RowReader } from './row-reader.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
@@ -51,6 +53,8 @@ export interface FilesOptions {
   readonly key?: string | readonly string[]
   /** The column with the time of the last change: of two rows with the same key, the newer wins. */
   readonly updatedAt?: string
+  /** The start date: files that last changed before it are not read. */
+  readonly since?: string
   /** A file is read only after it has not changed for this long; 10 seconds by default. */
   readonly settleMs?: number
   /**
@@ -85,7 +89,8 @@ const STATE_BYTES_MAX = 8_000_000
  * Reads new and changed files of a folder: `worker.sync('orders', { database, ...files({ folder: 'drop/orders' }) })`.
  */
 export function files(options: FilesOptions): FilesStream {
-  const { folder, deletedFiles = 'keep', removedRows = 'delete' } = options
+  const { folder, deletedFiles = 'keep', removedRows = 'delete', since } = options
+  parseSince(since)
   if (deletedFiles === 'delete' && removedRows === 'keep')
     throw new SyncError(
       'SYNC_INVALID',
@@ -160,13 +165,15 @@ class FilesPageReader {
    * Plans the work for the folder's current content; changes after the start of the cycle are left for the next one.
    */
   async #planSteps(): Promise<Array<() => Promise<void>>> {
-    const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS } = this.#options
+    const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS, since } = this.#options
+    const sinceMs = since === undefined ? -Infinity : instantToMs(required(parseSince(since), 'the start date'))
     const listed = await this.#folder.list(this.#context.signal)
     const settledBefore = this.#context.cycle.startedAt - settleMs
     const changed = listed.filter(
       ({ path, version }) =>
         isReadablePath(path, match) &&
         version.changedAtMs <= settledBefore &&
+        version.changedAtMs >= sinceMs &&
         this.#manifest.get(path)?.tag !== version.tag,
     )
     const steps = changed.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => () => this.#checkFile(file))

@@ -16,9 +16,9 @@ import { isObject } from '../kit/classify-response.ts'
 import type { HttpClient, HttpResponse, Query } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
 import { limitRange, withSinceScope } from '../kit/since.ts'
-import { timeWindow, type TimeWindowState } from '../kit/time-window.ts'
-import { timestampPaging, type TimestampPagingState } from '../kit/timestamp-paging.ts'
-import { withoutTidemark } from '../kit/without-tidemark.ts'
+import { timeWindow, type TimeWindowState } from '../../strategies/kit/time-window.ts'
+import { timestampPaging, type TimestampPagingState } from '../../strategies/kit/timestamp-paging.ts'
+import { withoutTidemark } from '../../strategies/kit/without-tidemark.ts'
 
 /** A list of one repository, read completely in every cycle. Pass it to `worker.sync`. */
 export interface GithubList<State> {
@@ -44,7 +44,7 @@ export interface GithubRepository {
   readonly issueComments: GithubPair<TimestampPagingState, TimestampPagingState>
   readonly reviewComments: GithubPair<TimestampPagingState, TimestampPagingState>
   readonly pullRequests: GithubPair<PageNumberState, TimeWindowState>
-  /** Of the default branch. */
+  /** The commits of the default branch. */
   readonly commits: GithubList<TokenState>
   readonly labels: GithubList<PageNumberState>
   readonly milestones: GithubList<PageNumberState>
@@ -203,7 +203,7 @@ interface NumberedList {
   /** The member of the body that holds the list. */
   readonly member?: string
   readonly answers?: readonly number[]
-  /** Of `updated_at`. */
+  /** A range of `updated_at`. */
   readonly range?: TimeRange
   readonly toChange?: (record: JsonObject) => Change
 }

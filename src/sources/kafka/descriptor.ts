@@ -2,6 +2,7 @@ import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../..
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { applyMode } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import { CONNECTION_FIELDS, toSasl } from './connection-schema.ts'
 import type { KafkaOptions } from './source.ts'
 
@@ -10,7 +11,7 @@ export default defineSource({
   name: 'kafka',
   title: 'Kafka',
   packages: ['kafkajs'],
-  config: objectSchema(CONNECTION_FIELDS, ['brokers']),
+  config: objectSchema({ ...CONNECTION_FIELDS, since: SINCE_SCHEMA }, ['brokers']),
   streams: {
     followsChanges: true,
     options: objectSchema({
@@ -30,12 +31,12 @@ export default defineSource({
       },
     },
   },
-  async open({ brokers, ssl, sasl, client_id: clientId }) {
+  async open({ brokers, ssl, sasl, client_id: clientId, since }) {
     const { kafka, listTopics } = await import('./source.ts')
     const options: KafkaOptions = { brokers, ...omitUndefined({ ssl, clientId, sasl: sasl && toSasl(sasl) }) }
-    return { options, source: kafka(options), listTopics }
+    return { options, source: kafka(options), listTopics, since }
   },
-  stream({ source }, declaration) {
+  stream({ source, since }, declaration) {
     const {
       topic = declaration.id,
       include,
@@ -43,7 +44,10 @@ export default defineSource({
       page_size: pageSize,
       page_bytes: pageBytes,
     } = declaration.options ?? {}
-    return applyMode(source.topic(topic, omitUndefined({ include, tombstonesMs, pageSize, pageBytes })), declaration)
+    return applyMode(
+      source.topic(topic, omitUndefined({ include, tombstonesMs, pageSize, pageBytes, since })),
+      declaration,
+    )
   },
   discover: async ({ options, listTopics }, context) =>
     (await listTopics(options, context)).map((id) => ({ id, key: ['key'], candidates: [] })),

@@ -31,6 +31,10 @@ export default {
       file: 'kafka/source.ts',
       name: 'TopicOptions',
       members: {
+        since: [
+          'none',
+          'The start date, such as `2024-01-31`: reading begins at the first message of each partition with this time or a later one.',
+        ],
         tombstonesMs: [
           'no limit',
           '`delete.retention.ms` of a compacted topic: after a longer absence the topic is read from the beginning.',

@@ -1,5 +1,7 @@
 import type { Execute, SyncContext } from '../../contract/index.ts'
 import { offsets, type OffsetsOptions, type OffsetsState } from '../../strategies/offsets.ts'
+import { instantToMs } from '../../values/instant.ts'
+import { parseSince, withSinceScope } from '../kit/since.ts'
 import { ClusterConnections } from './cluster-connections.ts'
 import type { KafkaOptions } from './connect.ts'
 import type { LogMessage } from './log-page.ts'
@@ -18,6 +20,8 @@ export interface TopicOptions extends MessageOptions {
    * topic again.
    */
   readonly tombstonesMs?: number
+  /** The start date: reading begins at the first message of each partition with this time or a later one. */
+  readonly since?: string
   /** Messages per page; 10,000 by default. */
   readonly pageSize?: number
   /** Bytes of keys and values per page; 8,000,000 by default. A page ends with the message that exceeds it. */
@@ -50,7 +54,8 @@ const PAGE_BYTES = 8_000_000
 export function kafka(source: KafkaOptions): KafkaSource {
   const topic = (name: string, options: TopicOptions = {}): KafkaStream => {
     const log = offsets(buildOffsetsOptions(source, name, options))
-    return { backfill: log, delta: log, anchor: (context) => log.anchor(context) }
+    const backfill = withSinceScope(log, parseSince(options.since))
+    return { backfill, delta: log, anchor: (context) => log.anchor(context) }
   }
   return { topic, listing: (name, options) => ({ mode: 'replace', execute: topic(name, options).backfill }) }
 }
@@ -58,12 +63,24 @@ export function kafka(source: KafkaOptions): KafkaSource {
 function buildOffsetsOptions(source: KafkaOptions, name: string, options: TopicOptions): OffsetsOptions<LogMessage> {
   const limits = { pageSize: options.pageSize ?? PAGE_SIZE, pageBytes: options.pageBytes ?? PAGE_BYTES }
   const clients = new ClusterConnections(source)
+  const since = parseSince(options.since)
   return {
     bounds: (context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).bounds()),
     read: (query, context) =>
       clients.withCluster(context, (cluster) => new TopicLog(cluster, name).read(query, limits, context)),
     cursor: ({ partition, offset }) => `${partition}:${offset}`,
     toChanges: (message) => toChange(name, message, options),
+    ...(since !== undefined && {
+      start: (context: SyncContext) =>
+        clients.withCluster(context, (cluster) => startOffsets(new TopicLog(cluster, name), instantToMs(since))),
+    }),
     ...(options.tombstonesMs !== undefined && { tombstonesMs: options.tombstonesMs }),
   }
+}
+
+/** A partition whose messages are all older begins at its end. */
+async function startOffsets(log: TopicLog, ms: number): Promise<Record<string, string>> {
+  const bounds = await log.bounds()
+  const found = await log.offsetsSince(ms)
+  return Object.fromEntries(Object.entries(bounds).map(([partition, { end }]) => [partition, found[partition] ?? end]))
 }

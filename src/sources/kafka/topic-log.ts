@@ -14,6 +14,8 @@ const EMPTY_FETCHES_MAX = 3
 const PAGE_MS = 10_000
 const FETCH_WAIT_MS = 200
 const READ_COMMITTED = 1
+/** The response of a broker if every message of a partition is older. */
+const NO_OFFSET = '-1'
 
 /** Reads a topic from any offset, without a consumer group. */
 export class TopicLog {
@@ -46,6 +48,25 @@ export class TopicLog {
             partition,
             { low: required(low.get(partition), `the low offset of partition ${partition}`), end: offset },
           ]),
+      )
+    } catch (error) {
+      throw toSyncError(error, `topic ${topic}`)
+    }
+  }
+
+  /** The offset of the first message of each partition at or after the time; a partition without one is absent. */
+  async offsetsSince(ms: number): Promise<Record<string, string>> {
+    const topic = this.#topic
+    try {
+      await this.#cluster.addTargetTopic(topic)
+      const partitions = this.#cluster
+        .findTopicPartitionMetadata(topic)
+        .map(({ partitionId }) => ({ partition: partitionId }))
+      const found = await this.#cluster.fetchTopicsOffset([{ topic, partitions, fromTimestamp: ms }])
+      return Object.fromEntries(
+        (found[0]?.partitions ?? []).flatMap(({ partition, offset }) =>
+          offset === NO_OFFSET ? [] : [[String(partition), offset]],
+        ),
       )
     } catch (error) {
       throw toSyncError(error, `topic ${topic}`)

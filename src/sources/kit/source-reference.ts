@@ -41,6 +41,11 @@ export const SAFETY_WINDOW_OPTION: OptionReference = [
   'Every cycle reads this much again, as a duration such as `PT5M`.',
 ]
 
+export const SINCE_OPTION: OptionReference = [
+  'none',
+  'The start date, such as `2024-01-31`: records that last changed before it are not read.',
+]
+
 export function secretOption(subject: string): OptionReference {
   return [null, `${subject}, or the name of the secret that holds it.`]
 }

@@ -1,4 +1,4 @@
-import { lagOption, secretOption, type SourceReference } from '../kit/source-reference.ts'
+import { lagOption, secretOption, SINCE_OPTION, type SourceReference } from '../kit/source-reference.ts'
 
 export default {
   auth: 'An API key with "Query ledger entries" and "Query closed orders and trades", and its secret.',
@@ -20,6 +20,7 @@ export default {
         apiSecret: secretOption('Its secret'),
         baseUrl: ['`https://api.kraken.com`', 'Base URL of the API.'],
         tier: ['`starter`', '`starter`, `intermediate` or `pro`: determines the call rate limit of the account.'],
+        since: SINCE_OPTION,
         lagMs: lagOption('10000'),
         overlapMs: ['60000', 'Milliseconds before its state that every cycle reads again.'],
       },

@@ -17,6 +17,8 @@ import {
 import { resolveSecret, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpResponse, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier, type ResponseClass } from '../kit/classify-response.ts'
+import { instantToMs } from '../../values/instant.ts'
+import { parseSince } from '../kit/since.ts'
 import { CallCounter, TIERS, type KrakenTier } from './call-counter.ts'
 import { signRequest } from './sign-request.ts'
 
@@ -28,6 +30,8 @@ export interface KrakenOptions {
   readonly baseUrl?: string
   /** The tier of the account, which determines its rate limit. The default is `starter`, the slowest. */
   readonly tier?: KrakenTier
+  /** The start date: entries from before it are not read. */
+  readonly since?: string
   /** The visibility delay of an entry. */
   readonly lagMs?: number
   /** The time span that every cycle re-reads. */
@@ -105,6 +109,7 @@ const PASSES_MAX = 10
 class KrakenAccount {
   readonly #client: HttpClient
   readonly #options: KrakenOptions
+  readonly #sinceMs: number
   /** Shared by both streams, because the counter belongs to the API key. */
   readonly #counter: CallCounter
   #nonce = 0
@@ -117,6 +122,8 @@ class KrakenAccount {
         `kraken: unknown tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`,
       )
     this.#options = options
+    const since = parseSince(options.since)
+    this.#sinceMs = since === undefined ? 0 : instantToMs(since)
     this.#counter = new CallCounter(tier)
     this.#client = createHttpClient({ baseUrl, classifyResponse: createResponseClassifier(this.#counter.drainMs) })
   }
@@ -127,10 +134,13 @@ class KrakenAccount {
     context: SyncContext,
   ): Promise<ProviderPage<KrakenEntry>> {
     const { lagMs = 10_000, overlapMs = 60_000 } = this.#options
+    const sinceMs = this.#sinceMs
     const boundaryMs = cursor === undefined ? 0 : Number(cursor.value)
+    // The API returns entries after `start`, in whole seconds.
+    const startMs = Math.max(boundaryMs - overlapMs, sinceMs)
     const kept = own?.metadata?.isComplete === true ? null : restorePass(own?.metadata?.custom, context)
     const pass = kept ?? {
-      startS: boundaryMs === 0 ? null : Math.max(0, Math.floor((boundaryMs - overlapMs) / 1_000) - 1),
+      startS: boundaryMs === 0 && sinceMs === 0 ? null : Math.max(0, Math.floor(startMs / 1_000) - 1),
       endS: Math.max(0, Math.floor((context.cycle.startedAt - lagMs) / 1_000)),
       count: null,
       number: 1,
@@ -170,7 +180,7 @@ class KrakenAccount {
     if (entries.length > 0)
       return {
         ...stay,
-        items: entries,
+        items: entries.filter(({ timeMs }) => timeMs >= sinceMs),
         metadata: { offset: offset + entries.length },
         custom: serializePass({ ...pass, count }, context),
       }

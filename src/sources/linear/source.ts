@@ -18,8 +18,8 @@ import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../k
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
-import { withoutTidemark } from '../kit/without-tidemark.ts'
-import { timeWindow, type TimeWindowState } from '../kit/time-window.ts'
+import { withoutTidemark } from '../../strategies/kit/without-tidemark.ts'
+import { timeWindow, type TimeWindowState } from '../../strategies/kit/time-window.ts'
 import { ENTITY_FIELDS, LIST_ARGUMENTS, type EntityName } from './entities.ts'
 import { readServerTime } from '../../values/retry-after.ts'
 
@@ -150,7 +150,7 @@ function createPair(name: EntityName, settings: StreamSettings): LinearPair {
 }
 
 interface ListRequest {
-  /** Of `updatedAt`. */
+  /** A range of `updatedAt`. */
   readonly range: TimeRange
   readonly includeArchived: boolean
   readonly after: string | null

@@ -3,6 +3,7 @@ import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
 import { COUNT_SCHEMA, objectSchema, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'
 
 /** Entity sets of OData services. */
@@ -14,6 +15,7 @@ export default defineSource({
       url: { ...TEXT_SCHEMA, description: 'the root URL of the service; ${NAME} is read from the environment' },
       auth: AUTH_SCHEMA,
       query: { type: 'object', additionalProperties: { type: 'string' } },
+      since: SINCE_SCHEMA,
     },
     ['url'],
   ),
@@ -26,14 +28,15 @@ export default defineSource({
       lag_ms: { type: 'integer', minimum: 0 },
       exact_cursor: { type: 'boolean' },
       delta_links: { type: 'boolean' },
+      since: SINCE_SCHEMA,
     }),
   },
-  async open({ url, auth, query }) {
+  async open({ url, auth, query, since }) {
     const { odata, discover } = await import('./source.ts')
-    const options = { url, ...omitUndefined({ query }), ...(await createAuth(auth)) }
+    const options = { url, ...omitUndefined({ query, since }), ...(await createAuth(auth)) }
     return { options, source: odata(options), discover }
   },
-  stream({ source }, declaration) {
+  stream({ source, options: { since: sourceSince } }, declaration) {
     const { key, cursor, mode, select, safety_window: safetyWindow, options = {} } = declaration
     const {
       filter,
@@ -42,21 +45,26 @@ export default defineSource({
       lag_ms: lagMs,
       exact_cursor: exactCursor,
       delta_links: isTracked = false,
+      since,
     } = options
     const name = resolveStreamName(declaration, 'entity_set')
     const shared = omitUndefined({ key, select, filter, pageSize })
-    if (isTracked && (cursor ?? deleted ?? safetyWindow) !== undefined)
+    if (isTracked && (cursor ?? deleted ?? safetyWindow ?? since) !== undefined)
       throw new SyncError(
         'SYNC_INVALID',
-        'delta links exclude `cursor`, `deleted` and `safety_window`; remove these options',
+        'delta links exclude `cursor`, `deleted`, `since` and `safety_window`; remove these options',
       )
     if (isTracked && mode !== 'full_refresh') return source.tracked(name, shared)
     if (mode === 'full_refresh' || cursor === undefined)
-      return source.listing(name, { ...shared, ...omitUndefined({ deleted }) })
+      return source.listing(name, {
+        ...shared,
+        ...omitUndefined({ deleted, since }),
+        ...((since ?? sourceSince) !== undefined && omitUndefined({ cursor })),
+      })
     return source.entitySet(name, {
       ...shared,
       cursor,
-      ...omitUndefined({ deleted, safetyWindow, lagMs, exactCursor }),
+      ...omitUndefined({ deleted, safetyWindow, lagMs, exactCursor, since }),
     })
   },
   discover: ({ options, discover }, context) => discover(options, context),

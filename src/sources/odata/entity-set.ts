@@ -1,7 +1,7 @@
-import type { SyncContext } from '../../contract/index.ts'
+import type { SyncContext, TimeRange } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import { buildPlan, toRow, type EntityRow, type EntitySetPlan } from './entity-set-plan.ts'
-import { buildQueryPath, type EntityQuery } from './query.ts'
+import { buildQueryPath, buildRangeConditions, type EntityQuery } from './query.ts'
 import type { EntityPage, ODataService } from './service.ts'
 import type { CursorOptions, EntitySetOptions } from './source.ts'
 
@@ -23,13 +23,21 @@ export class EntitySet {
   readonly limit: number
   readonly service: ODataService
   readonly #options: EntitySetOptions & Partial<CursorOptions>
+  readonly #range: TimeRange
   #plan: { readonly cycle: string; readonly plan: EntitySetPlan } | null = null
 
-  constructor(service: ODataService, name: string, options: EntitySetOptions & Partial<CursorOptions>) {
+  /** With a range, only entities whose cursor is inside it are read. */
+  constructor(
+    service: ODataService,
+    name: string,
+    options: EntitySetOptions & Partial<CursorOptions>,
+    range: TimeRange = {},
+  ) {
     this.name = name
     this.limit = options.pageSize ?? PAGE_SIZE
     this.service = service
     this.#options = options
+    this.#range = range
   }
 
   /** Metadata is loaded once per cycle: it may be as large as a page, and changes with service upgrades. */
@@ -46,9 +54,15 @@ export class EntitySet {
   }
 
   async query(plan: EntitySetPlan, query: EntityQuery, context: SyncContext): Promise<RowPage> {
-    const page = await this.service.fetchPage(buildQueryPath(plan, query), plan.metadata.version, context, {
-      prefer: [`odata.maxpagesize=${this.limit}`],
-    })
+    const conditions = [...buildRangeConditions(plan, this.#range), ...query.conditions]
+    const page = await this.service.fetchPage(
+      buildQueryPath(plan, { ...query, conditions }),
+      plan.metadata.version,
+      context,
+      {
+        prefer: [`odata.maxpagesize=${this.limit}`],
+      },
+    )
     return toRowPage(required(page, 'the entity page'), plan)
   }
 

@@ -1,3 +1,4 @@
+import type { TimeRange } from '../../contract/index.ts'
 import { requireInstant } from '../../strategies/kit/instants.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
@@ -61,6 +62,23 @@ export function buildCursorCondition(
   { metadata: { version } }: EntitySetPlan,
 ): string {
   return `${name} ${operator} ${formatLiteral(type, type === 'Edm.Date' ? requireInstant(instant, 'A cursor').slice(0, 10) : instant, version)}`
+}
+
+/** Entities without a cursor are in no range. */
+export function buildRangeConditions(plan: EntitySetPlan, { from, to }: TimeRange): string[] {
+  if (from === undefined && to === undefined) return []
+  const cursor = required(plan.cursor, `the cursor of ${plan.set}`)
+  // A date is in the range if one of its instants is.
+  const isWithinDay = cursor.type === 'Edm.Date' && to !== undefined && !to.endsWith('T00:00:00.000000Z')
+  return [
+    ...(from === undefined ? [] : [buildCursorCondition(cursor, 'ge', trimFraction(from), plan)]),
+    ...(to === undefined ? [] : [buildCursorCondition(cursor, isWithinDay ? 'le' : 'lt', trimFraction(to), plan)]),
+  ]
+}
+
+/** A service may refuse more digits than its property has. */
+export function trimFraction(canonical: string): string {
+  return canonical.replace(/\.?0*Z$/, 'Z')
 }
 
 /** The first instant of the next millisecond. */

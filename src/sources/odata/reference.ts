@@ -26,10 +26,11 @@ export default {
         auth: ['none', 'Credentials.'],
         headers: ['none', 'Sent with every request.'],
         query: ['none', "Added to every query: `{ 'sap-client': '100' }`."],
+        since: ['none', 'The start date of every entity set; each then needs a `cursor`.'],
       },
     },
     {
-      title: 'entitySet, tracked (without `deleted`) and listing',
+      title: 'entitySet, tracked (without `deleted`, `cursor` and `since`) and listing',
       file: 'odata/source.ts',
       name: 'EntitySetOptions',
       members: {
@@ -37,6 +38,14 @@ export default {
         select: ['all', 'Properties to read.'],
         filter: ['none', "Filter for all reads: `CompanyCode eq '1010'`."],
         deleted: ['none', "Property that marks a deleted entity: true, or anything but null, false, 0 and ''."],
+        cursor: [
+          'none',
+          'Property that every change increases: a timestamp or a date. A listing needs it for `since`.',
+        ],
+        since: [
+          'none',
+          'The start date, such as `2024-01-31`: entities whose `cursor` is before it, or null, are not read.',
+        ],
         pageSize: ['1000', 'Entities of a page; the service may give fewer.'],
       },
     },
@@ -45,10 +54,9 @@ export default {
       file: 'odata/source.ts',
       name: 'CursorOptions',
       members: {
-        cursor: [null, 'Property that every change increases: a timestamp or a date.'],
+        cursor: [null, 'As above; needed here.'],
         lagMs: lagOption('30000'),
         safetyWindow: SAFETY_WINDOW_OPTION,
-        since: ['the first entity', 'Where a sync without state begins.'],
         exactCursor: ['as `$metadata` says', 'Whether responses show every digit of the cursor.'],
         strict: [
           'false',

@@ -1,11 +1,13 @@
-import type { Execute, SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type SyncContext, type TimeRange } from '../../contract/index.ts'
 import type { KeysetState, TokenState, WatermarkState } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { createCursorDelta, LAG_MS } from './cursor-delta.ts'
 import { EntitySet } from './entity-set.ts'
 import { createListing } from './listing.ts'
 import { ODataService } from './service.ts'
 import { createAfterCursorDelta } from './after-cursor.ts'
+import { trimFraction } from './query.ts'
 import { withTableShape } from './table-shape.ts'
 import { createDeltaLinkDelta } from './delta-links.ts'
 
@@ -22,6 +24,8 @@ export interface ODataOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Added to every query: `{ 'sap-client': '100' }`. */
   readonly query?: Readonly<Record<string, string>>
+  /** The start date of every entity set; see `since` of an entity set. */
+  readonly since?: string
 }
 
 /** Selects the entities and properties to read. */
@@ -34,6 +38,10 @@ export interface EntitySetOptions {
   readonly filter?: string
   /** The property that marks a deleted entity: true, or any value other than null, false, 0 and ''. */
   readonly deleted?: string
+  /** The property that every change increases: a timestamp or a date. */
+  readonly cursor?: string
+  /** The start date: only entities whose `cursor` is at or after it are read. */
+  readonly since?: string
   /** 1,000 by default; the service may return fewer per page. */
   readonly pageSize?: number
 }
@@ -49,8 +57,6 @@ export interface CursorOptions extends EntitySetOptions {
   readonly lagMs?: number
   /** Every cycle re-reads this much, such as `PT5M`: for clock skew and timestamps set by clients. */
   readonly safetyWindow?: string
-  /** Where a sync without state begins; at the first entity by default. */
-  readonly since?: string
   /** Whether responses contain every digit of the cursor; derived from `$metadata` by default. */
   readonly exactCursor?: boolean
   /**
@@ -84,7 +90,7 @@ export interface ODataSource {
    * Follows the service's delta links, which include deletions: `worker.track('people', { database, source:
    * erp.tracked('People') })`.
    */
-  tracked(name: string, options?: Omit<EntitySetOptions, 'deleted'>): ODataStream<TokenState>
+  tracked(name: string, options?: Omit<EntitySetOptions, 'deleted' | 'cursor' | 'since'>): ODataStream<TokenState>
   /**
    * Reads everything each time and sweeps missing rows: `worker.sync('countries', { database,
    * ...erp.listing('Countries') })`.
@@ -100,15 +106,34 @@ export function odata(options: ODataOptions): ODataSource {
     name: string,
     given: EntitySetOptions & Partial<CursorOptions>,
     make: (set: EntitySet) => Read,
+    range: TimeRange = {},
   ): Read => {
-    const set = new EntitySet(service, name, given)
+    const set = new EntitySet(service, name, given, range)
     return withTableShape(set, make(set))
+  }
+  /** With a range if the cursor is known. */
+  const list = (name: string, given: EntitySetOptions): Execute<TokenState> => {
+    const since = parseSince(given.since)
+    const listRange = (range: TimeRange): Execute<TokenState> =>
+      shaped(name, given, createListing, limitRange(range, since))
+    const listing = withSinceScope(listRange({}), since)
+    return given.cursor === undefined ? listing : Object.assign(listing, { range: listRange })
+  }
+  const withDefaults = <Given extends EntitySetOptions>(name: string, given: Given): Given => {
+    const since = parseSince(given.since ?? options.since)
+    if (since !== undefined && given.cursor === undefined)
+      throw new SyncError(
+        'SYNC_INVALID',
+        `${name}: \`since\` needs a \`cursor\`. Name the property that every change increases, or set \`since\` of single entity sets only.`,
+      )
+    return since === undefined ? given : { ...given, since: trimFraction(since) }
   }
   function entitySet(name: string, given: CursorOptions & { readonly strict: true }): StrictStream
   function entitySet(name: string, given: CursorOptions): ODataStream
-  function entitySet(name: string, given: CursorOptions): ODataStream | StrictStream {
+  function entitySet(name: string, chosen: CursorOptions): ODataStream | StrictStream {
+    const given = withDefaults(name, chosen)
     const { lagMs = LAG_MS } = given
-    const backfill = Object.assign(shaped(name, given, createListing), { lagMs })
+    const backfill = Object.assign(list(name, given), { lagMs })
     if (given.strict === true)
       return { backfill, delta: shaped(name, given, (set) => createAfterCursorDelta(set, given)), lagMs }
     const delta = shaped(name, given, (set) => createCursorDelta(set, given))
@@ -117,9 +142,10 @@ export function odata(options: ODataOptions): ODataSource {
   return {
     entitySet,
     tracked(name, given = {}) {
-      const delta = shaped(name, given, createDeltaLinkDelta)
-      return { backfill: shaped(name, given, createListing), delta, anchor: delta.anchor }
+      const options = withDefaults<EntitySetOptions>(name, given)
+      const delta = shaped(name, options, createDeltaLinkDelta)
+      return { backfill: list(name, options), delta, anchor: delta.anchor }
     },
-    listing: (name, given = {}) => ({ mode: 'replace', execute: shaped(name, given, createListing) }),
+    listing: (name, given = {}) => ({ mode: 'replace', execute: list(name, withDefaults(name, given)) }),
   }
 }

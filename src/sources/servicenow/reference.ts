@@ -1,4 +1,4 @@
-import { AUTH_OPTION, HTTP_PACE, secretOption, type SourceReference } from '../kit/source-reference.ts'
+import { AUTH_OPTION, HTTP_PACE, secretOption, SINCE_OPTION, type SourceReference } from '../kit/source-reference.ts'
 
 export default {
   auth: 'User and password, or `auth`; the user needs to read the tables and `sys_audit`; `sys_db_object` and `sys_dictionary` for types and `discover`.',
@@ -30,6 +30,7 @@ export default {
           '15000',
           'Milliseconds that a change may take to become readable; not below one second, because times are whole seconds.',
         ],
+        since: SINCE_OPTION,
         auditRetentionMs: ['2592000000', 'How long the instance keeps entries of `sys_audit`.'],
         metadata: ['true', 'Whether the types of columns are requested.'],
       },

@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type Lookup,
   type SyncContext,
+  type TimeRange,
 } from '../../contract/index.ts'
 import {
   keyset,
@@ -16,7 +17,7 @@ import {
   type StreamsState,
 } from '../../strategies/index.ts'
 import { mergeAnswers } from '../../strategies/kit/merge-answers.ts'
-import { canonicalizeInstant } from '../../values/instant.ts'
+import { canonicalizeInstant, instantToMs, msToInstant } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 import { basic, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
@@ -25,6 +26,7 @@ import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { PageColumnTypes } from '../kit/page-column-types.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { createDictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
 import { discoverTables, type DiscoveredTable } from './discover.ts'
 
@@ -39,6 +41,8 @@ export interface ServicenowOptions {
   readonly limit?: number
   /** The visibility delay of a change. At least one second, because timestamps are in whole seconds. */
   readonly lagMs?: number
+  /** The start date: only rows that changed at or after it are read. */
+  readonly since?: string
   /** How long the instance keeps entries of `sys_audit`. It depends on the instance; the default is 30 days. */
   readonly auditRetentionMs?: number
   /** Whether to read column types, with one request in each cycle that has records. The default is true. */
@@ -86,12 +90,14 @@ export function servicenow({
   auth,
   limit = 100,
   lagMs = 15_000,
+  since: sinceDate,
   auditRetentionMs = 30 * 86_400_000,
   metadata = true,
 }: ServicenowOptions): ServicenowSource {
   const basicAuth = user !== undefined && password !== undefined ? basic({ user, password }) : undefined
   const chosenAuth = requireOneAuth(auth, basicAuth, 'ServiceNow needs either `user` and `password`, or `auth`.')
   checkPageSize('ServiceNow', limit, 10_000)
+  const since = parseSince(sinceDate)
   const client = createHttpClient({
     baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`,
     auth: chosenAuth,
@@ -114,6 +120,7 @@ export function servicenow({
           lagMs,
           limit,
           confirms: true,
+          ...(since !== undefined && { since }),
           ...(overlapMs !== undefined && { overlapMs }),
         })
       const rows = { table: name, condition: '' } as const
@@ -149,12 +156,15 @@ export function servicenow({
         if (status === 404) return null
         if (!isObject(body) || !isObject(body.result))
           throw new SyncError('SOURCE_INVALID', 'ServiceNow returned a response without `result`.')
-        return toUpsert(body.result)
+        const found = toUpsert(body.result)
+        // The backfill does not list rows from before the start date.
+        return since !== undefined && toInstant(requireString(body.result, 'sys_updated_on')) < since ? null : found
       }
-      const backfill = types.attachTo(
+      const list = (range: TimeRange): Execute<ServicenowListState> =>
         listByCreation(
           readBy({
             ...rows,
+            condition: buildTimeCondition(range),
             timestampColumn: 'sys_created_on',
             columns: listed,
             toChange: (row) => toUpsert(selectColumns(row, columns)),
@@ -166,12 +176,13 @@ export function servicenow({
                 items.length < limit &&
                 items.every((row) => Date.parse(toInstant(requireString(row, 'sys_created_on'))) >= cycle.startedAt)),
           }),
-        ),
-      )
+        )
+      const backfill = types.attachTo(withSinceScope(list(limitRange({}, since)), since))
+      const range = (times: TimeRange): Execute<ServicenowListState> => types.attachTo(list(limitRange(times, since)))
       return {
         lagMs,
         lookup,
-        backfill: Object.assign(backfill, { lagMs, lookup }),
+        backfill: Object.assign(backfill, { lagMs, lookup, range }),
         delta: Object.assign(types.attachTo(streams({ changes, deletes })), { retentionMs: auditRetentionMs - lagMs }),
         anchor: async (context) => {
           const state = await changes.anchor(context)
@@ -305,6 +316,16 @@ async function requestPage(
 /** A query that timed out returns the rows found so far, with an error beside them. */
 const classifyResponse: ResponseClassifier = ({ status, body }) =>
   status < 300 && isObject(body) && isObject(body.error) ? { code: 'SOURCE_INVALID', reason: 'a partial result' } : null
+
+/** Rows that last changed in the range. Times of the API are whole seconds. */
+function buildTimeCondition({ from, to }: TimeRange): string {
+  return [
+    ...(from === undefined ? [] : [`sys_updated_on>=${formatTime(from)}`]),
+    ...(to === undefined
+      ? []
+      : [`sys_updated_on<${formatTime(msToInstant(Math.ceil(instantToMs(to) / 1_000) * 1_000))}`]),
+  ].join('^')
+}
 
 /** ^NQ starts a second query whose rows are added, so both queries repeat the common conditions. */
 function buildEncodedQuery({ after, until }: KeysetQuery, stamp: string, condition: string): string {

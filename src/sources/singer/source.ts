@@ -19,6 +19,7 @@ import {
   type StreamSelection,
   type DiscoveredStream,
 } from './catalog.ts'
+import { importTapState } from './import-state.ts'
 import { toTapExitError } from './tap-exit-error.ts'
 import type { TapLine } from './lines.ts'
 import { parseMessage } from './message.ts'
@@ -125,7 +126,7 @@ export function singer(options: SingerOptions): SingerSource {
   return {
     stream: (name, selection = {}) => ({
       mode: 'incremental',
-      execute: createExecute(program, options, new Map([[name, selection]])),
+      execute: withStateImport([name], createExecute(program, options, new Map([[name, selection]]))),
     }),
     listing: (name, selection = {}) => ({
       mode: 'replace',
@@ -133,18 +134,30 @@ export function singer(options: SingerOptions): SingerSource {
     }),
     streams: (databases) => ({
       mode: 'incremental',
-      execute: createExecute(
-        program,
-        options,
-        new Map(
-          Object.entries(databases).map(([name, target]) => [
-            name,
-            typeof target === 'string' ? { database: target } : target,
-          ]),
+      execute: withStateImport(
+        Object.keys(databases),
+        createExecute(
+          program,
+          options,
+          new Map(
+            Object.entries(databases).map(([name, target]) => [
+              name,
+              typeof target === 'string' ? { database: target } : target,
+            ]),
+          ),
         ),
       ),
     }),
   }
+}
+
+function withStateImport(streams: readonly string[], execute: Execute<SingerState>): Execute<SingerState> {
+  const importState = {
+    singer: (document: JsonValue, stream?: string): SingerState => ({
+      tap: toPlainJson(importTapState(document, streams, stream)),
+    }),
+  }
+  return Object.assign(execute, { importState })
 }
 
 /** Lists the streams that the tap offers. */

@@ -16,7 +16,10 @@ export default {
       title: 'sql(options)',
       file: 'sql/source.ts',
       name: 'SqlOptions',
-      members: { url: secretOption('`postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`') },
+      members: {
+        url: secretOption('`postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`'),
+        since: ['none', 'The start date of every table; each then needs a `cursor`.'],
+      },
     },
     {
       title: 'table(name, options), listing(name, options)',
@@ -27,6 +30,10 @@ export default {
         cursor: ['none', 'Column that every change increases: a timestamp, a date or an integer.'],
         columns: ['all', 'Columns to read, in addition to key and cursor.'],
         deleted: ['none', 'Column that marks a deleted row: true, or anything but null, false and 0.'],
+        since: [
+          'none',
+          'The start date, such as `2024-01-31`, or a number for an integer cursor: rows whose `cursor` is before it, or null, are not read.',
+        ],
         pageSize: ['10000', 'Rows of a page; a page also ends at 32 MB.'],
       },
     },
@@ -38,7 +45,6 @@ export default {
         cursor: [null, 'As above; needed here.'],
         lagMs: lagOption('30000'),
         safetyWindow: SAFETY_WINDOW_OPTION,
-        since: ['the first row', 'Where a sync without state begins.'],
         strict: [
           'false',
           'Queries with `>` and without an upper bound. Rows with the value of the last cursor, or visible late, are never read.',

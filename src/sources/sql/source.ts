@@ -1,9 +1,17 @@
-import { SyncError, type Execute, type Lookup, type Page, type SyncContext } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Execute,
+  type Lookup,
+  type Page,
+  type SyncContext,
+  type TimeRange,
+} from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { subtractMicrosecond } from '../../strategies/kit/instants.ts'
-import type { TableName } from '../kit/postgres/catalog.ts'
+import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
+import { parseSince, withSinceScope } from '../kit/since.ts'
 import type { Secret } from '../../redaction/secret.ts'
 import type { SqlColumn, SqlDatabase } from './database.ts'
 import { subtractMs, parseColumnInstant, laterInstant } from './column-instants.ts'
@@ -19,6 +27,7 @@ import {
 } from './table-plan.ts'
 import { checkRowCursor, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { LowerBound, RowSelection } from './statements.ts'
+import { describeSince, readRangeBounds, readSinceBound } from './time-bounds.ts'
 
 export { discover, type DiscoveredStream } from './discover.ts'
 export type { SqlListState, SqlState } from './state.ts'
@@ -28,6 +37,8 @@ export type { TableName } from '../kit/postgres/catalog.ts'
 export interface SqlOptions {
   /** `postgres://…`, `mysql://…`, `mariadb://…` or `sqlite:path`; or the name of the secret that contains it. */
   readonly url: string | Secret
+  /** The start date of every table, such as `2024-01-31`; see `since` of a table. */
+  readonly since?: string
 }
 
 /** Selects the rows and columns of a table. */
@@ -40,6 +51,11 @@ export interface TableOptions {
   readonly columns?: readonly string[]
   /** The column that marks a deleted row: true, or any value other than null, false and 0. */
   readonly deleted?: string
+  /**
+   * Only rows whose `cursor` is at or after this are read: a date, a time such as `2024-01-31T08:00:00Z`, or a number
+   * for an integer cursor. A column without a zone is compared as it is written.
+   */
+  readonly since?: string
   /** 10,000 by default; a page of large rows ends earlier. */
   readonly pageSize?: number
 }
@@ -54,8 +70,6 @@ export interface CursorOptions extends TableOptions {
   readonly lagMs?: number
   /** Every cycle re-reads this much, such as `PT5M`: for clock skew and timestamps set by clients. */
   readonly safetyWindow?: string
-  /** Where a sync without state begins; at the first row by default. */
-  readonly since?: string
   /**
    * Query with a bare `>` and no upper bound. Rows that share the last cursor value, or become visible late, are never
    * read.
@@ -94,9 +108,20 @@ const PAGE_BYTES = 32_000_000
 const LAG_MS = 30_000
 
 /** Reads tables and views of PostgreSQL, MySQL, MariaDB and SQLite. */
-export function sql({ url }: SqlOptions): SqlSource {
+export function sql({ url, since: sourceSince }: SqlOptions): SqlSource {
+  parseSince(sourceSince)
+  const withDefaults = <Options extends TableOptions>(name: TableName, given: Options): Options => {
+    const since = given.since ?? sourceSince
+    if (since !== undefined && given.cursor === undefined)
+      throw new SyncError(
+        'SYNC_INVALID',
+        `${splitTableName(name).join('.')}: \`since\` needs a \`cursor\`. Name the column that every change increases, or set \`since\` of single tables only.`,
+      )
+    return since === undefined ? given : { ...given, since }
+  }
   return {
-    table(name, options) {
+    table(name, given) {
+      const options = withDefaults(name, given)
       const overlapMs = parseSafetyWindowMs(options.safetyWindow) ?? 0
       const delta: Execute<SqlState> = async (state, context) => {
         await using database = await openDatabase(url, context)
@@ -120,22 +145,63 @@ export function sql({ url }: SqlOptions): SqlSource {
         },
       }
     },
-    listing: (name, options = {}) => ({
-      mode: 'replace',
-      execute: withLaggedTidemark(createListing(url, name, options), LAG_MS),
-      lookup: createLookup(url, name, options),
-    }),
+    listing(name, given = {}) {
+      const options = withDefaults(name, given)
+      return {
+        mode: 'replace',
+        execute: withLaggedTidemark(createListing(url, name, options), LAG_MS),
+        lookup: createLookup(url, name, options),
+      }
+    },
   }
 }
 
-/** Reads all rows in key order. */
+/** Reads all rows in key order; a range of their times in the order of the cursor. */
 function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListState> {
+  const listing = withSinceScope(listByKey(url, name, options), describeSince(options.since))
+  return options.cursor === undefined
+    ? listing
+    : Object.assign(listing, { range: (range: TimeRange) => listRange(url, name, options, range) })
+}
+
+function listRange(
+  url: SqlOptions['url'],
+  name: TableName,
+  options: TableOptions,
+  range: TimeRange,
+): Execute<SqlListState> {
+  return async (state, context) => {
+    await using database = await openDatabase(url, context)
+    const plan = await loadPlan(database, name, options)
+    if (state !== undefined) checkRowCursor(state.after, plan.order.length)
+    const bounds = await readRangeBounds(database, plan, range)
+    const since = await readSinceBound(database, plan, options)
+    const lower: LowerBound | null =
+      state === undefined ? bounds.lower : { columns: plan.order, values: state.after, bound: '>' }
+    const { changes, last, isFull } = await readPage(
+      database,
+      plan,
+      { lower, since, upper: bounds.upper, order: plan.order },
+      options,
+    )
+    return {
+      changes,
+      hasMore: isFull,
+      tables: [buildTableShape(plan, options)],
+      ...(last !== null && { nextState: { after: last } }),
+    }
+  }
+}
+
+function listByKey(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListState> {
   return async (state, context) => {
     await using database = await openDatabase(url, context)
     const plan = await loadPlan(database, name, options)
     if (state !== undefined) checkRowCursor(state.after, plan.key.length)
     const lower: LowerBound | null = state === undefined ? null : { columns: plan.key, values: state.after, bound: '>' }
-    const { changes, last, isFull } = await readPage(database, plan, { lower, upper: null, order: plan.key }, options)
+    const since = await readSinceBound(database, plan, options)
+    const selection = { lower, since, upper: null, order: plan.key }
+    const { changes, last, isFull } = await readPage(database, plan, selection, options)
     return {
       changes,
       hasMore: isFull,
@@ -157,7 +223,12 @@ function createLookup(url: SqlOptions['url'], name: TableName, options: TableOpt
     } = await readPage(
       database,
       plan,
-      { lower: { columns: plan.key, values: texts, bound: '>=' }, upper: null, order: plan.key },
+      {
+        lower: { columns: plan.key, values: texts, bound: '>=' },
+        since: await readSinceBound(database, plan, options),
+        upper: null,
+        order: plan.key,
+      },
       { ...options, pageSize: 1 },
     )
     return found?.key === key ? found : null
@@ -174,6 +245,7 @@ async function loadPlan(database: SqlDatabase, name: TableName, options: TableOp
 
 interface CursorRange {
   readonly lower: LowerBound | null
+  readonly since?: LowerBound | null
   readonly until: string | null
   /** The state at the end of the cycle, without the rows it reads. */
   readonly state: SqlState
@@ -203,11 +275,13 @@ async function beginCycle(
 ): Promise<CursorRange | null> {
   const { table } = plan
   const cursor = requireCursor(plan)
-  const known = state?.cursorValue ?? options.since ?? null
+  const known = state?.cursorValue ?? null
+  const since = known === null ? await readSinceBound(database, plan, options) : null
   const from = (text: string | null, bound: '>' | '>='): LowerBound | null =>
     text === null ? null : { columns: [cursor], values: [text], bound }
   const field = { cursorField: cursor.name }
-  if (options.strict === true) return { lower: from(known, '>'), until: null, state: { ...field, cursorValue: known } }
+  if (options.strict === true)
+    return { lower: from(known, '>'), since, until: null, state: { ...field, cursorValue: known } }
   if (cursor.nullable && !table.isView)
     context.log.warn('rows with a null cursor are read by the backfill only', { table: table.id })
 
@@ -220,6 +294,7 @@ async function beginCycle(
     const frontier = isAhead ? until : known
     return {
       lower: from(frontier === null ? null : subtractMs(frontier, overlapMs), '>='),
+      since,
       until,
       state: { ...field, cursorValue: frontier },
     }
@@ -229,7 +304,7 @@ async function beginCycle(
     const first = await captureAnchor(database, plan, options, context)
     return first === undefined
       ? null
-      : { lower: null, until: first.cursorValue ?? required(first.mark, 'the mark').value, state: first }
+      : { lower: null, since, until: first.cursorValue ?? required(first.mark, 'the mark').value, state: first }
   }
   const top = await database.readMaxValue(table, cursor)
   if (top === null) return null
@@ -239,6 +314,7 @@ async function beginCycle(
   const isSettled = mark !== undefined && mark.at <= settled
   return {
     lower: from(minInteger(known, top), cursor.isUnique ? '>' : '>='),
+    since,
     until: top,
     state: {
       ...field,
@@ -281,7 +357,7 @@ async function readByCursor(
   const { changes, last, isFull } = await readPage(
     database,
     plan,
-    { lower: start.lower, upper, order: plan.order },
+    { lower: start.lower, since: start.since ?? null, upper, order: plan.order },
     options,
   )
   // The cursor moves only to a row that was read. An integer cursor moves by its mark.
@@ -333,7 +409,7 @@ interface RowsPage {
 async function readPage(
   database: SqlDatabase,
   plan: TablePlan,
-  range: Pick<RowSelection, 'lower' | 'upper'> & { order: readonly SqlColumn[] },
+  range: Pick<RowSelection, 'lower' | 'since' | 'upper'> & { order: readonly SqlColumn[] },
   options: TableOptions,
 ): Promise<RowsPage> {
   const { table, isKeyUnique } = plan

@@ -14,18 +14,27 @@ export interface LowerBound {
   readonly bound: '>' | '>='
 }
 
+/** Selects rows up to a value, included by default. */
+export interface UpperBound {
+  readonly column: SqlColumn
+  readonly text: string
+  readonly bound?: '<' | '<='
+}
+
 export interface RowSelection {
   readonly table: SqlTable
   /** All by default. */
   readonly columns?: readonly string[] | undefined
   readonly lower: LowerBound | null
-  readonly upper: { readonly column: SqlColumn; readonly text: string } | null
+  /** A second lower bound: the start date. */
+  readonly since?: LowerBound | null
+  readonly upper: UpperBound | null
   readonly order: readonly SqlColumn[]
   readonly limit: number
 }
 
 export function buildSelect(
-  { table, columns, lower, upper, order, limit }: RowSelection,
+  { table, columns, lower, since = null, upper, order, limit }: RowSelection,
   dialect: SqlDialect,
 ): SqlStatement {
   const values: unknown[] = []
@@ -33,7 +42,9 @@ export function buildSelect(
     dialect.placeholder(values.push(dialect.bind(text, column)), column)
   const conditions: string[] = []
   if (lower !== null) conditions.push(buildLowerCondition(lower, dialect, addValue))
-  if (upper !== null) conditions.push(`${dialect.quote(upper.column.name)} <= ${addValue(upper.column, upper.text)}`)
+  if (since !== null) conditions.push(buildLowerCondition(since, dialect, addValue))
+  if (upper !== null)
+    conditions.push(`${dialect.quote(upper.column.name)} ${upper.bound ?? '<='} ${addValue(upper.column, upper.text)}`)
   const names = columns === undefined ? '*' : columns.map((name) => dialect.quote(name)).join(', ')
   const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`
   const by = order.map(({ name }) => dialect.quote(name)).join(', ')

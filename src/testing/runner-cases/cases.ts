@@ -241,6 +241,23 @@ export const runnerCases: readonly RunnerCase[] = [
     await scene.waitUntil('two requests close to each other', () => gaps().some((gap) => gap < 6_000))
     assert.deepEqual(scene.source.requestsOf('c1'), [])
   }),
+  rule('a sync runs after its parents have completed, once, in whichever processes they ran', async (scene) => {
+    await scene.start({ child: true })
+    const runs = (): number => scene.source.requestsOf('child').length
+    for (let round = 1; round <= 3; round++) {
+      await scene.harness.trigger('m0')
+      await scene.waitUntil('the first parent', async () => (await scene.version('m0')) === round)
+      await sleep(OBSERVATION_MS)
+      assert.equal(runs(), round - 1)
+      await scene.harness.trigger('items')
+      await scene.waitUntil('the child', async () => (await scene.version('child')) === round)
+      // A continuous sync would run again after a second.
+      await sleep(2 * OBSERVATION_MS)
+      assert.equal(runs(), round)
+    }
+    await scene.harness.trigger('child')
+    await scene.waitUntil('a triggered cycle of the child', async () => (await scene.version('child')) === 4)
+  }),
   rule('XB19 a small tenant is served beside a large one', async (scene) => {
     const many = Array.from({ length: 60 }, (_, i) => `m${i}`)
     scene.source.setBehaviour({ pageMs: 30 })

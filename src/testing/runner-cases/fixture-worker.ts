@@ -18,6 +18,8 @@ export interface FixtureWorkerOptions {
    * Number of further scheduled syncs (s0, s1, …), alternately every minute since the last and at every full minute.
    */
   readonly scheduled?: number
+  /** Whether to declare `child`, which runs after `m0` and the pair `items`. */
+  readonly child?: boolean
   /** Requests per second that all continuous syncs may make together. */
   readonly perSecond?: number
 }
@@ -33,6 +35,7 @@ export function createFixtureWorker({
   continuous = 0,
   manual = 2,
   scheduled = 0,
+  child = false,
   perSecond,
 }: FixtureWorkerOptions): Worker {
   const worker = new Worker({ name: 'stage' })
@@ -80,6 +83,10 @@ export function createFixtureWorker({
       anchor: async (context) => ({ after: await ask<number>(context, 'items-backfill', 'items', 'position') }),
     },
   })
+  if (child) {
+    const execute = read('child', 'child', 'changes')
+    worker.sync('child', { database, mode: 'incremental', after: ['m0', 'items'], limits, execute })
+  }
   return worker
 }
 

@@ -66,6 +66,24 @@ test('first every object gets its due time; one that is never due by itself is n
   expect(woken.find(({ sync }) => sync === 'daily')!.inMs).toBeGreaterThan(5 * HOUR)
 })
 
+test('a sync is woken when its parents have completed, and its turn finds it due', async () => {
+  await watch(declare({ parent: { schedule: 'manual' }, child: { after: ['parent'] } }))
+  expect(woken).toEqual([])
+  await turn('child')
+  expect(await scene.store.cycles(ref('child'))).toEqual([])
+  for (let round = 1; round <= 2; round++) {
+    await scene.trigger('parent')
+    await turn('parent')
+    await scene.time.advance(2 * SECOND)
+    expect(woken.filter(({ sync }) => sync === 'child').length).toBeGreaterThanOrEqual(round)
+    await turn('child')
+    expect(await scene.store.cycles(ref('child'))).toHaveLength(round)
+    await turn('child')
+    expect(await scene.store.cycles(ref('child'))).toHaveLength(round)
+    await scene.time.advance(MINUTE)
+  }
+})
+
 test('N17 a trigger is sent once, within a poll round', async () => {
   await watch(declare({ byHand: { schedule: 'manual' } }))
   await scene.trigger('byHand')

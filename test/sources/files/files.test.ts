@@ -415,3 +415,15 @@ test('the state of 10,000 files takes less than 30 bytes for each, and comes bac
   expect(text.length / known.size).toBeLessThan(30)
   expect(files({ folder: '.' }).limits.stateBytesMax).toBeGreaterThan(text.length * 20)
 })
+
+test('files that last changed before the start date are not read', async () => {
+  const day = (offset: number): string => new Date(Date.now() + offset * 86_400_000).toISOString()
+  box = await FilesFixture.open({ since: day(1) })
+  box.put('a.ndjson', '{"n":1}\n')
+  expect(await box.counts()).toEqual({})
+  await box.close()
+  box = await FilesFixture.open({ since: day(-1) })
+  box.put('a.ndjson', '{"n":1}\n')
+  expect(await box.counts()).toEqual({ created: 1 })
+  expect(() => files({ folder: box.folder, since: 'soon' })).toThrow('`since` is "soon"')
+})

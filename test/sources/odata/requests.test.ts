@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { required } from '../../../src/values/required.ts'
 import { odata } from '../../../src/sources/odata/source.ts'
 import { OdataSimulator, SERVICE_PATH } from '../../../simulators/src/odata/simulator.ts'
 import { standardParser } from '../../simulators/odata/standard-parser.ts'
@@ -12,6 +13,8 @@ const open = async (version: 2 | 4): Promise<ODataFixture> => {
   closing.push(desk)
   return desk
 }
+
+const textOf = (url: string): string => decodeURIComponent(url.slice(url.indexOf(SERVICE_PATH) + SERVICE_PATH.length))
 
 describe('R26 R39 SAP by OData, as documented', () => {
   const since = '2025-09-30T23:59:59Z'
@@ -29,8 +32,6 @@ describe('R26 R39 SAP by OData, as documented', () => {
     closing.push(stage)
     return stage
   }
-  const textOf = (url: string): string => decodeURIComponent(url.slice(url.indexOf(SERVICE_PATH) + SERVICE_PATH.length))
-
   test('word for word when it is strict: the request, the state before and the state after', async () => {
     const stage = await accounts()
     const put = (id: string, at: string): void =>
@@ -107,6 +108,57 @@ describe('R26 R39 SAP by OData, as documented', () => {
     expect(second).toContain('$filter=(LastUpdated%20gt%202025-10-02T13:20:45%2B02:00%20or%20')
     expect(fourth).toContain('AccountID%20gt%20%27a%2Bb%20c%26d%27')
     for (const url of stage.vendor.urls) expect(url).not.toContain('+')
+  })
+})
+
+describe('a start date and a range', () => {
+  test.each([2, 4] as const)('version %i: limit the listing and keep its key order', async (version) => {
+    const { stage, service, source } = await open(version)
+    closing.push(stage)
+    const put = (id: number, at: string): void =>
+      service.put('Orders', {
+        Id: String(id),
+        Name: `n${id}`,
+        Price: '1.50',
+        Gone: false,
+        At: version === 4 ? `${at}Z` : at,
+      })
+    put(1, '2025-12-31T23:59:59')
+    put(2, '2026-01-01T00:00:00')
+    put(3, '2026-01-10T00:00:00')
+    put(4, '2026-02-01T00:00:00')
+    stage.track(source.entitySet('Orders', { cursor: 'At', since: '2026-01-01' }))
+    expect(await stage.backfill()).toMatchObject({ stopReason: 'complete', counts: { created: 3 } })
+    expect((await stage.scene.checkpoint('sync-backfill')).scope).toBe('since 2026-01-01T00:00:00.000000Z')
+
+    put(2, '2026-01-01T00:00:00')
+    service.urls.splice(0)
+    const result = await stage.range({ from: '2025-01-01', to: '2026-01-10' })
+    expect(result).toMatchObject({ stopReason: 'complete', counts: { unchanged: 1, swept: 0 } })
+    const literal = (text: string): string => (version === 4 ? `${text}Z` : `datetime'${text}'`)
+    expect(textOf(required(service.urls[1], 'the first request'))).toBe(
+      `/Orders?$filter=At ge ${literal('2026-01-01T00:00:00')} and At lt ${literal('2026-01-10T00:00:00')}&$orderby=Id asc&$top=1000`,
+    )
+  })
+
+  test('a day belongs to a range that ends within it', async () => {
+    const { stage, service, source } = await open(4)
+    closing.push(stage)
+    stage.track(source.entitySet('Days', { cursor: 'On' }))
+    await stage.backfill()
+    service.urls.splice(0)
+    await stage.range({ from: '2026-01-01T08:00:00Z', to: '2026-01-10' })
+    await stage.range({ to: '2026-01-10T08:00:00Z' })
+    const filters = service.urls.map(textOf).flatMap((url) => /filter=([^&]*)/.exec(url)?.[1] ?? [])
+    expect([...new Set(filters)]).toEqual(['On ge 2026-01-01 and On lt 2026-01-10', 'On le 2026-01-10'])
+  })
+
+  test('a start date needs a cursor', () => {
+    const limited = odata({ url: URL_OF_SERVICE, since: '2026-01-01' })
+    expect(() => limited.listing('Orders')).toThrow(/`since` needs a `cursor`/)
+    expect(() => limited.tracked('Orders')).toThrow(/`since` needs a `cursor`/)
+    expect(() => limited.entitySet('Orders', { cursor: 'At', since: 'soon' })).toThrow(/`since` is "soon"/)
+    expect(odata({ url: URL_OF_SERVICE }).listing('Orders').execute.range).toBeUndefined()
   })
 })
 

@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openStore } from '../../../src/stores/open-store.ts'
-import { isSyncError } from '../../../src/contract/index.ts'
+import { isSyncError, type TimeRange } from '../../../src/contract/index.ts'
+import { parseColumnInstant } from '../../../src/sources/sql/column-instants.ts'
 import { discover, sql, type CursorOptions } from '../../../src/sources/sql/source.ts'
+import { canonicalizeInstant, instantToMs } from '../../../src/values/instant.ts'
+import { required } from '../../../src/values/required.ts'
 import { buildPackage, type Build } from '../../process/build.ts'
 import { Child } from '../../process/child.ts'
 import type { Source, SourceKind } from './servers.ts'
@@ -33,6 +36,13 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       for (const [id, text, ago] of rows)
         await source.exec(`insert into ${name} values (${id}, '${text}', ${momentOf(kind, now - ago * 1_000)})`)
       return name
+    }
+    /** The time of the first row, which the table got when it was made. */
+    const firstMoment = async (table: string): Promise<number> => {
+      const { backfill } = sql({ url: source.url }).table(table, { cursor: 'updated_at', lagMs: 0, pageSize: 1 })
+      const [first] = (await backfill(undefined, contextOf())).changes
+      const instant = first?.type === 'upsert' ? parseColumnInstant(String(first.cursor)) : null
+      return instantToMs(required(instant, 'the time of the first row'))
     }
     const stageOf = async (table: string, options: Partial<CursorOptions> = {}): Promise<DatabaseFixture> => {
       const stream = sql({ url: source.url }).table(table, { cursor: 'updated_at', lagMs: 0, ...options })
@@ -162,6 +172,90 @@ export function describeSqlSource(kind: SourceKind, extra: (source: () => Source
       })
       expect((await stage.complete('items')).counts).toMatchObject({ created: 1 })
       await stage.close()
+    })
+
+    test('the start date limits the backfill and the first delta, and a lookup knows no earlier row', async () => {
+      const table = await makeTable([
+        [1, 'before', 100_000],
+        [2, 'at', 50_000],
+        [3, 'after', 100],
+      ])
+      const at = new Date(Math.floor(Date.now() / 1_000) * 1_000 - 50_000_000).toISOString()
+      const stream = sql({ url: source.url, since: at }).table(table, { cursor: 'updated_at', lagMs: 0, pageSize: 1 })
+      const stage = (await DatabaseFixture.open()).track('items', stream)
+      expect((await stage.complete('items-backfill')).counts).toMatchObject({ created: 2 })
+      expect((await stage.complete('items')).counts).toMatchObject({ created: 0 })
+      expect(await stream.lookup('1', contextOf())).toBeNull()
+      expect(await stream.lookup('2', contextOf())).toMatchObject({ key: '2' })
+      await stage.close()
+      const alone = (await DatabaseFixture.open()).sync('items', 'incremental', stream.delta)
+      expect((await alone.complete('items')).counts).toMatchObject({ created: 2 })
+      await alone.close()
+    })
+
+    test('a start date that is set later sweeps no older row without a confirmation', async () => {
+      const table = await makeTable([
+        [1, 'before', 100_000],
+        [2, 'after', 100],
+      ])
+      const stage = await DatabaseFixture.open()
+      const plain = sql({ url: source.url }).listing(table, { cursor: 'updated_at' })
+      const since = new Date(Date.now() - 50_000_000).toISOString()
+      const limited = sql({ url: source.url }).listing(table, { cursor: 'updated_at', since })
+      let current = plain.execute
+      stage.sync('items', 'replace', (state, context) => current(state, context))
+      await stage.complete('items')
+      current = limited.execute
+      expect(await stage.run('items')).toMatchObject({ stopReason: 'blocked', error: { code: 'SCOPE_CHANGED' } })
+      expect(Object.keys(await stage.rows('items'))).toEqual(['1', '2'])
+      expect((await stage.complete('items', { allowDeletes: true })).counts).toMatchObject({ swept: 1 })
+      await stage.close()
+    })
+
+    test('a range is read page by page, with its start and without its end', async () => {
+      const table = await makeTable([
+        [1, 'before', 5_000],
+        [2, 'at the start', 4_000],
+        [3, 'inside', 3_000],
+        [4, 'also inside', 3_000],
+        [5, 'at the end', 2_000],
+        [6, 'after', 1_000],
+      ])
+      const { backfill } = sql({ url: source.url }).table(table, { cursor: 'updated_at', lagMs: 0, pageSize: 2 })
+      const read = async (range: TimeRange): Promise<string[]> => {
+        const execute = required(backfill.range, 'range')(range)
+        const keys: string[] = []
+        for (let state: unknown; ;) {
+          const page = await execute(state, contextOf())
+          keys.push(...page.changes.map(({ key }) => String(key)))
+          if (!page.hasMore) return keys
+          state = page.nextState
+        }
+      }
+      const base = await firstMoment(table)
+      const time = (ago: number): string =>
+        canonicalizeInstant(new Date(base + (5_000 - ago) * 1_000).toISOString()) ?? ''
+      expect(await read({ from: time(4_000), to: time(2_000) })).toEqual(['2', '3', '4'])
+      expect(await read({ from: time(3_500) })).toEqual(['3', '4', '5', '6'])
+      expect(await read({ to: time(2_999) })).toEqual(['1', '2', '3', '4'])
+      expect(await read({ from: time(500) })).toEqual([])
+    })
+
+    test('a start date or a range that does not fit the table is refused', async () => {
+      const table = await makeTable([[1, 'a', 100]])
+      const shop = sql({ url: source.url, since: '2024-01-01' })
+      expect(() => shop.listing(table)).toThrow(/`since` needs a `cursor`/)
+      expect(() => sql({ url: source.url, since: 'soon' })).toThrow(/`since` is "soon"/)
+      await expect(shop.table(table, { cursor: 'id' }).backfill(undefined, contextOf())).rejects.toThrow(
+        /the cursor "id" is an integer/,
+      )
+      const byId = sql({ url: source.url }).table(table, { cursor: 'id' })
+      await expect(byId.backfill.range?.({ from: '2024-01-01' })(undefined, contextOf())).rejects.toMatchObject({
+        code: 'RANGE_UNSUPPORTED',
+      })
+      const from2 = sql({ url: source.url }).table(table, { cursor: 'id', since: '2', lagMs: 0 })
+      expect((await from2.backfill(undefined, contextOf())).changes).toEqual([])
+      expect(sql({ url: source.url }).listing(table).execute.range).toBeUndefined()
     })
 
     test('R24 R47 by an integer: everything once, then what is above; the greatest is kept until nothing below it can appear', async () => {

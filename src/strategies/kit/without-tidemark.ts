@@ -1,5 +1,5 @@
 import type { SyncContext } from '../../contract/index.ts'
-import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
+import type { AnchoredExecute } from './anchored-execute.ts'
 
 /** A delta that does not report deletions: a tidemark would claim that they are in the copy. */
 export function withoutTidemark<State>(execute: AnchoredExecute<State>): AnchoredExecute<State> {

@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest'
+import { sortByParents } from '../../src/worker/sync-order.ts'
+import { Worker } from '../../src/worker/worker.ts'
+
+const execute = async () => ({ changes: [], hasMore: false })
+const source = { backfill: execute, delta: execute }
+
+function create(): { worker: Worker; sync: (name: string, ...after: string[]) => void } {
+  const worker = new Worker({ name: 'shop' })
+  const database = worker.database('rows')
+  return { worker, sync: (name, ...after) => void worker.sync(name, { database, execute, after }) }
+}
+
+describe('after', () => {
+  test('takes names and handles, of syncs that are declared earlier or later', () => {
+    const { worker } = create()
+    const first = worker.sync('first', { database: 'rows', execute })
+    const pair = worker.track('pair', { database: 'rows', source })
+    worker.sync('child', { database: 'rows', execute, after: [first, pair, 'last', 'first'] })
+    worker.sync('last', { database: 'rows', execute, after: 'first' })
+    const { syncs } = worker.manifest
+    expect(syncs.find(({ name }) => name === 'child')).toMatchObject({ after: ['first', 'pair', 'last'] })
+    expect(syncs.find(({ name }) => name === 'first')).not.toHaveProperty('after')
+  })
+
+  test('a child without a schedule follows its parents', () => {
+    const { worker } = create()
+    worker.sync('parent', { database: 'rows', execute })
+    worker.sync('child', { database: 'rows', execute, after: 'parent' })
+    worker.sync('hourly', { database: 'rows', execute, after: 'parent', schedule: '1h' })
+    worker.track('pair', { database: 'rows', source, after: 'parent' })
+    worker.track('alone', { database: 'rows', source })
+    const schedules = Object.fromEntries(worker.manifest.syncs.map(({ name, schedule }) => [name, schedule]))
+    expect(schedules).toMatchObject({
+      parent: { kind: 'interval', intervalMs: 1_800_000 },
+      child: { kind: 'continuous' },
+      hourly: { kind: 'interval', intervalMs: 3_600_000 },
+      pair: { kind: 'continuous' },
+      'pair-backfill': { kind: 'manual' },
+      alone: { kind: 'interval', intervalMs: 300_000 },
+    })
+    expect(worker.manifest.syncs.filter(({ after }) => after !== undefined).map(({ name }) => name)).toEqual([
+      'child',
+      'hourly',
+      'pair-backfill',
+      'pair',
+    ])
+  })
+
+  test('an unknown name is an error with the closest name', () => {
+    const { worker, sync } = create()
+    sync('customers')
+    sync('orders', 'custmers')
+    expect(() => worker.manifest).toThrow(
+      'Sync "orders": `after` names "custmers", which is not declared. Did you mean "customers"?',
+    )
+    expect(() => worker.manifest).toThrow(expect.objectContaining({ code: 'SYNC_UNKNOWN' }))
+  })
+
+  test('a cycle is an error at the declaration that closes it, and is spelled out', () => {
+    const { worker, sync } = create()
+    sync('a', 'b')
+    sync('b', 'c')
+    expect(() => sync('c', 'x', 'a')).toThrow('could ever start: c → a → b → c. Remove one of them.')
+    expect(() => sync('self', 'self')).toThrow('self → self')
+    // A refused declaration reserves nothing.
+    sync('c')
+    expect(worker.manifest.syncs.map(({ name }) => name)).toEqual(['a', 'b', 'c'])
+  })
+
+  test('the halves of a pair are one', () => {
+    const { worker, sync } = create()
+    sync('parent', 'pair-backfill')
+    expect(() => worker.track('pair', { database: 'rows', source, after: 'parent' })).toThrow('pair → parent → pair')
+    expect(() => worker.track('own', { database: 'rows', source, after: 'own-backfill' })).toThrow('own → own')
+  })
+
+  test('a value that is not a name is refused', () => {
+    const { worker } = create()
+    // @ts-expect-error Not a name.
+    expect(() => worker.sync('a', { database: 'rows', execute, after: [5] })).toThrow('after names 5, not a sync')
+  })
+
+  test('many syncs in layers are checked in linear time', () => {
+    const { worker, sync } = create()
+    for (let layer = 0; layer < 20; layer++)
+      for (const side of ['a', 'b', 'c'])
+        sync(`${side}${layer}`, ...(layer === 0 ? [] : ['a', 'b', 'c'].map((other) => `${other}${layer - 1}`)))
+    expect(worker.manifest.syncs).toHaveLength(60)
+  })
+})
+
+test('a delta knows the range reads of its database, because they are listings', () => {
+  const { worker } = create()
+  const backfill = Object.assign(async () => ({ changes: [], hasMore: false }), { range: () => execute })
+  worker.track('pair', { database: 'rows', source: { backfill, delta: execute } })
+  worker.sync('events', { database: 'rows', mode: 'incremental', execute })
+  expect(worker.plan('pair').listings).toEqual(['pair-backfill', 'pair~range'])
+  expect(worker.plan('events').listings).toEqual(['pair-backfill', 'pair~range'])
+})
+
+test('parents are sorted before their children, and the order is otherwise kept', () => {
+  const syncs = [{ name: 'd', after: ['b', 'c'] }, { name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c' }]
+  expect(sortByParents(syncs).map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd'])
+})
