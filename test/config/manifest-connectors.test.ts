@@ -198,6 +198,35 @@ streams: [{ id: Account }]
     )
   })
 
+  test('N42 nested objects of a stream arrive in databases of their own, also one that another stream fills', async () => {
+    const { config, vendor: make } = VENDORS['stripe']!
+    const options =
+      'expand: [data.payment_method, data.customer], nested: { payment_method: methods, customer: stripe.customers }'
+    const path = manifest(
+      `name: shop\nconnector: stripe\nconfig: ${config}\nstreams:\n  - { id: stripe.paymentIntents, options: { ${options} } }\n  - { id: stripe.customers }\n`,
+    )
+    const worker = await buildWorker(path, 'tidemark.yaml', {})
+    expect(worker.manifest.databases.map(({ name }) => name).toSorted()).toEqual([
+      'methods',
+      'stripe.customers',
+      'stripe.paymentIntents',
+    ])
+    const scene = await EngineFixture.open()
+    try {
+      const vendor = make({ clock: scene.clock, random: new RandomStream(1, 'vendor') })
+      const customer = vendor.create('customer', {})
+      const method = vendor.create('payment_method', {})
+      vendor.create('payment_intent', { customer, payment_method: method })
+      const backfill = worker.plans().find(({ sync }) => sync === 'stripe.paymentIntents-backfill')!
+      const context = { fetch: createSimulatorFetch(vendor), secrets: { get: (name: string) => name } }
+      expect(await scene.run(backfill, context)).toMatchObject({ stopReason: 'complete', error: null })
+      expect(await scene.keys('methods')).toEqual([method])
+      expect(await scene.keys('stripe.customers')).toEqual([customer])
+    } finally {
+      await scene.close()
+    }
+  })
+
   test('a full refresh of an incremental stream reads everything each time', async () => {
     const { config, vendor: make, fill } = VENDORS['stripe']!
     const stream = '{ id: stripe.customers, mode: full_refresh }'

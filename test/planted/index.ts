@@ -5,6 +5,7 @@ import { ENGINE_BUGS } from './engine.ts'
 import { MANIFEST_BUGS } from './manifests.ts'
 import type { PlantedBug } from './planted-bug.ts'
 import { LAKE_BUGS } from './lake.ts'
+import { PAGED_VENDOR_BUGS } from './paged-vendors.ts'
 import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
@@ -46,7 +47,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
   ...VENDOR_BUGS,
+  ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,
-  ...VENDOR_BUGS,
   ...RANGE_BUGS,
 ]

@@ -535,7 +535,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/rest/timestamp-paging.ts',
+    'src/strategies/kit/timestamp-paging.ts',
     ['test/sources/rest/following.test.ts', 'test/sources/rest/listing.test.ts'],
     [
       ['a page out of order is accepted', 'if (instant < previous) throw', "if (instant === '') throw"],
@@ -547,7 +547,7 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile(
-    'src/sources/rest/time-window.ts',
+    'src/strategies/kit/time-window.ts',
     ['test/sources/rest/following.test.ts'],
     [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],

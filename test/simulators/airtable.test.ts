@@ -97,3 +97,24 @@ describe('the airtable simulator', () => {
     expect(second.offset).toBeUndefined()
   })
 })
+
+test('a webhook numbers its payloads and keeps them for a week', async () => {
+  const ports = portsOf()
+  const simulator = new AirtableSimulator(ports, { baseId: 'appX' })
+  const fetch = createSimulatorFetch(simulator)
+  const get = async (path: string): Promise<any> =>
+    (
+      await fetch(`https://api.airtable.com/v0/bases/appX/webhooks${path}`, { headers: { authorization: 'Bearer t' } })
+    ).json()
+  const id = simulator.create('Tasks', { Name: 'a' })
+  simulator.remove('Tasks', id)
+  expect((await get('')).webhooks[0].cursorForNextPayload).toBe(3)
+  const first = await get('/achSimulated00001/payloads?limit=1')
+  expect([first.cursor, first.mightHaveMore, first.payloads.length]).toEqual([2, true, 1])
+  const second = await get('/achSimulated00001/payloads?cursor=2')
+  expect([second.cursor, second.mightHaveMore]).toEqual([3, false])
+  expect(second.payloads[0].changedTablesById.tbl00000000000000).toEqual({ destroyedRecordIds: [id] })
+  ports.clock.advance(8 * 86_400_000)
+  simulator.create('Tasks', { Name: 'b' })
+  expect((await get('/achSimulated00001/payloads?cursor=1')).cursor).toBe(4)
+})

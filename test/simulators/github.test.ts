@@ -253,3 +253,53 @@ describe('the github simulator', () => {
     })
   })
 })
+
+describe('the REST API of a repository', () => {
+  async function openRest() {
+    const ports = portsOf()
+    const simulator = new GithubSimulator(ports, { requestsPerHour: 30 })
+    const repository = simulator.create('repository', { owner: 'acme', name: 'app' })
+    const fetch = createSimulatorFetch(simulator)
+    const get = (path: string) =>
+      fetch(`https://api.github.com/repos/acme/app/${path}`, { headers: { authorization: 'Bearer t' } })
+    const list = async (path: string) => (await (await get(path)).json()) as Array<Record<string, unknown>>
+    const create = (type: string, fields: object = {}) => {
+      ports.clock.advance(1_000)
+      return simulator.create(type, { repository, ...fields })
+    }
+    return { ...ports, simulator, get, list, create }
+  }
+
+  test('issues include pull requests, open ones by default, newest first, with links between pages', async () => {
+    const { get, list, create } = await openRest()
+    const ids = [create('issue'), create('issue', { state: 'CLOSED' }), create('pull_request')]
+    expect((await list('issues')).map((row) => row['node_id'])).toEqual([ids[2], ids[0]])
+    expect((await list('issues?state=all&direction=asc')).map((row) => 'pull_request' in row)).toEqual([
+      false,
+      false,
+      true,
+    ])
+    const first = await get('issues?state=all&per_page=2')
+    expect(first.headers.get('link')).toMatch(/page=2>; rel="next"/)
+    expect((await list('pulls')).map((row) => row['node_id'])).toEqual([ids[2]])
+  })
+
+  test('since includes its second, and sorts by the last change', async () => {
+    const { simulator, clock, list, create } = await openRest()
+    const ids = [create('issue'), create('issue'), create('issue')]
+    clock.advance(5_000)
+    simulator.update('issue', ids[0]!, { title: 'changed' })
+    const since = `${new Date(clock.now()).toISOString().slice(0, 19)}Z`
+    const query = 'issues?state=all&sort=updated&direction=asc'
+    expect((await list(`${query}&since=${since}`)).map((row) => row['node_id'])).toEqual([ids[0]])
+    expect((await list(query)).map((row) => row['node_id'])).toEqual([ids[1], ids[2], ids[0]])
+  })
+
+  test('the primary limit is a 403 without a remaining request, and an unknown repository is a 404', async () => {
+    const { get } = await openRest()
+    expect((await get('../other/issues')).status).toBe(404)
+    let last = await get('labels')
+    for (let n = 0; n < 30 && last.ok; n++) last = await get('labels')
+    expect([last.status, last.headers.get('x-ratelimit-remaining')]).toEqual([403, '0'])
+  })
+})

@@ -1,7 +1,11 @@
 import { LinearClient } from '@linear/sdk'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { createSimulatorFetch } from '../../simulators/src/kit/simulator-fetch.ts'
 import { serve } from '../../simulators/src/kit/serve.ts'
+import { LINEAR_ENTITIES } from '../../simulators/src/linear/entities.ts'
 import { LinearSimulator, type LinearOptions } from '../../simulators/src/linear/simulator.ts'
 import { portsOf } from './ports.ts'
 
@@ -36,6 +40,23 @@ function open(options: LinearOptions = {}) {
 }
 
 describe('the linear simulator', () => {
+  test('the other entities have the fields and arguments of the schema that Linear publishes', () => {
+    const folder = dirname(fileURLToPath(import.meta.resolve('@linear/sdk')))
+    const file = readdirSync(folder).find((name) => /^index-.*\.d\.mts$/.test(name)) ?? ''
+    const types = readFileSync(join(folder, file), 'utf8')
+    const fieldsOf = (name: string): string[] =>
+      [...(types.split(`\ntype ${name} = `)[1]?.split('\n};')[0] ?? '').matchAll(/^ {2}(\w+)\??:/gm)].map(
+        ([, field]) => field!,
+      )
+    for (const { typeName, list, filter, args, fields } of Object.values(LINEAR_ENTITIES)) {
+      expect(fieldsOf(typeName), typeName).toEqual(expect.arrayContaining([...Object.keys(fields), 'updatedAt']))
+      expect(fieldsOf(`Query${list[0]!.toUpperCase()}${list.slice(1)}Args`), list).toEqual(
+        expect.arrayContaining(['after', 'filter', 'first', 'includeArchived', 'orderBy', ...Object.keys(args ?? {})]),
+      )
+      expect(fieldsOf(filter), filter).toEqual(expect.arrayContaining(['id', 'updatedAt']))
+    }
+  })
+
   test('issues are paged by Relay cursors, newest first, fifty by default', async () => {
     const { issues, fill } = open()
     const ids = fill(60)

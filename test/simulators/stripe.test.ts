@@ -46,6 +46,22 @@ describe('the stripe client against the simulator', () => {
     expect(server.requests).toBe(3)
   })
 
+  test('objects below a namespace are listed and read by id, and only some types have events', async () => {
+    const { simulator, list } = open()
+    const session = simulator.create('checkout.session')
+    const card = simulator.create('issuing.card')
+    const quote = simulator.create('quote')
+    simulator.update('quote', quote, { description: 'draft' })
+    simulator.update('checkout.session', session, { status: 'complete' })
+    await using server = await serve(simulator)
+    const stripe = clientOf(server.url)
+    expect((await stripe.checkout.sessions.list()).data.map(({ id }) => id)).toEqual([session])
+    expect(await stripe.issuing.cards.retrieve(card)).toMatchObject({ id: card, object: 'issuing.card' })
+    const events = (await list('/v1/events')).data.map(({ type }) => type)
+    expect(new Set(events)).toEqual(new Set(['checkout.session.completed', 'issuing_card.created', 'quote.created']))
+    await expect(list('/v1/quotes?created[gte]=1')).resolves.toMatchObject({ error: { code: 'parameter_unknown' } })
+  })
+
   test('the client reads events after an anchor, with a snapshot of the object in each', async () => {
     const { simulator, clock, customers } = open()
     const [id] = customers(1)

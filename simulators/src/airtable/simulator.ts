@@ -5,6 +5,7 @@ import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { required } from '../kit/required.ts'
+import { WEBHOOK_ID, WebhookPayloads } from './webhook.ts'
 
 /** Options of `AirtableSimulator`. */
 export interface AirtableOptions extends VendorOptions {
@@ -28,7 +29,8 @@ const PAGE_SIZE_MAX = 100
 const PENALTY_MS = 30_000
 
 /**
- * The records of one base, listed by iterators that time out. There is no modification time and no sign of deletion.
+ * The records of one base, listed by iterators that time out. There is no modification time and no sign of deletion
+ * but in the payloads of its webhook.
  */
 export class AirtableSimulator extends VendorSimulator {
   readonly #baseId: string
@@ -38,6 +40,7 @@ export class AirtableSimulator extends VendorSimulator {
   readonly #window: RateWindow
   readonly #iterators = new Map<string, ListIterator>()
   #refusedUntilMs = -Infinity
+  readonly #payloads: WebhookPayloads
 
   constructor(ports: SimulatorPorts, options: AirtableOptions = {}) {
     super(ports, options)
@@ -46,10 +49,34 @@ export class AirtableSimulator extends VendorSimulator {
     this.#limited = options.limited === true
     this.#iteratorTtlMs = options.iteratorTtlMs ?? 10 * 60_000
     this.#window = new RateWindow(ports.clock, { requests: 5, perMs: 1_000 })
+    this.#payloads = new WebhookPayloads(ports.clock)
   }
 
   protected newId(): string {
     return `rec${randomText(this.random, 14)}`
+  }
+
+  /** Reports a change of the fields of a table, such as a new name. */
+  changeField(table: string): void {
+    const fieldId = `fld${String(this.#tables.indexOf(table)).padStart(14, '0')}`
+    this.#payloads.add(this.#tableId(table), {
+      changedFieldsById: { [fieldId]: { current: { name: 'Title' }, previous: { name: 'Name' } } },
+    })
+  }
+
+  #tableId(name: string): string {
+    return formatTableId(this.#tables.indexOf(name))
+  }
+
+  /** A payload names the records; their values are those of single fields by id, so readers read the record. */
+  protected override onWrite(kind: 'created' | 'updated' | 'deleted', { type, id, createdAtMs }: RecordVersion): void {
+    const createdTime = new Date(createdAtMs).toISOString()
+    const change = {
+      created: { createdRecordsById: { [id]: { cellValuesByFieldId: {}, createdTime } } },
+      updated: { changedRecordsById: { [id]: { current: { cellValuesByFieldId: {} } } } },
+      deleted: { destroyedRecordIds: [id] },
+    }[kind]
+    this.#payloads.add(this.#tableId(type), change)
   }
 
   /** Empty fields are omitted: null, false, empty text and empty lists. */
@@ -71,11 +98,13 @@ export class AirtableSimulator extends VendorSimulator {
 
   protected respond(call: ApiCall): Response {
     if (call.url.pathname.startsWith('/v0/meta/')) return this.#schema(call)
+    if (call.url.pathname.startsWith('/v0/bases/')) return this.#webhooks(call)
     const match = /^\/v0\/(\w+)\/([^/]+)(?:\/(\w+))?$/.exec(call.url.pathname)
     if (match === null) return errorResponse(404, 'NOT_FOUND', 'Not found')
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (!this.#takeRateSlot()) return this.rateLimited(undefined)
-    const table = decodeURIComponent(required(match[2], 'match[2]'))
+    const named = decodeURIComponent(required(match[2], 'match[2]'))
+    const table = this.#tables.find((_, at) => formatTableId(at) === named) ?? named
     if (match[1] !== this.#baseId || !this.#tables.includes(table))
       return errorResponse(
         403,
@@ -103,6 +132,31 @@ export class AirtableSimulator extends VendorSimulator {
     return errorResponse(status, 'SERVER_ERROR', 'Server error')
   }
 
+  #webhooks(call: ApiCall): Response {
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    if (!this.#takeRateSlot()) return this.rateLimited(undefined)
+    const home = `/v0/bases/${this.#baseId}/webhooks`
+    if (call.url.pathname === home)
+      return jsonResponse({
+        webhooks: [
+          {
+            id: WEBHOOK_ID,
+            areNotificationsEnabled: true,
+            cursorForNextPayload: this.#payloads.cursorForNextPayload,
+            isHookEnabled: true,
+            specification: { options: { filters: { dataTypes: ['tableData', 'tableFields'] } } },
+          },
+        ],
+      })
+    if (call.url.pathname !== `${home}/${WEBHOOK_ID}/payloads`) return errorResponse(404, 'NOT_FOUND', 'Not found')
+    const query = call.url.searchParams
+    const cursor = Number(query.get('cursor') ?? 1)
+    if (!Number.isInteger(cursor) || cursor < 1)
+      return errorResponse(422, 'INVALID_REQUEST_UNKNOWN', 'Invalid request: parameter validation failed.')
+    const listed = this.#payloads.list(cursor, Math.min(Number(query.get('limit') ?? 50), this.pageSizeMax))
+    return jsonResponse({ ...listed, payloadFormat: 'v0' })
+  }
+
   #schema(call: ApiCall): Response {
     if (!this.isAuthorized(call.request)) return this.unauthorized()
     if (call.url.pathname === '/v0/meta/bases')
@@ -113,7 +167,7 @@ export class AirtableSimulator extends VendorSimulator {
       tables: this.#tables.map((name, at) => {
         const primary = `fld${String(at).padStart(14, '0')}`
         return {
-          id: `tbl${String(at).padStart(14, '0')}`,
+          id: formatTableId(at),
           name,
           primaryFieldId: primary,
           fields: [{ id: primary, name: 'Name', type: 'singleLineText' }],
@@ -143,7 +197,8 @@ export class AirtableSimulator extends VendorSimulator {
     if (offset === undefined) {
       id = `itr${randomText(this.random, 14)}`
       from = 0
-      const ids = this.#order(table, asked.sort)
+      const accepted = asked.recordIds
+      const ids = this.#order(table, asked.sort).filter((record) => accepted === undefined || accepted.has(record))
       this.#iterators.set(id, {
         table,
         ids,
@@ -227,6 +282,8 @@ interface ListQuery {
   readonly maxRecords: number
   readonly offset: string | undefined
   readonly fields: readonly string[]
+  /** The records of a formula `OR(RECORD_ID()='rec…', …)`, the only kind that is simulated. */
+  readonly recordIds: ReadonlySet<string> | undefined
   readonly sort: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
 }
 
@@ -242,8 +299,19 @@ function parseQuery(query: URLSearchParams): ListQuery {
     maxRecords: Number(query.get('maxRecords') ?? Infinity),
     offset: query.get('offset') ?? undefined,
     fields: [...query].filter(([name]) => /^fields\[\d*\]$/.test(name)).map(([, value]) => value),
+    recordIds: parseFormula(query.get('filterByFormula') ?? undefined),
     sort,
   }
+}
+
+function parseFormula(formula: string | undefined): ReadonlySet<string> | undefined {
+  return formula === undefined
+    ? undefined
+    : new Set([...formula.matchAll(/RECORD_ID\(\)\s*=\s*'(rec\w+)'/g)].map(([, id]) => required(id, 'an id')))
+}
+
+function formatTableId(at: number): string {
+  return `tbl${String(at).padStart(14, '0')}`
 }
 
 function parseBody(body: string): ListQuery {
@@ -253,12 +321,14 @@ function parseBody(body: string): ListQuery {
     offset?: string
     fields?: string[]
     sort?: Array<{ field: string; direction?: string }>
+    filterByFormula?: string
   }
   return {
     pageSize: given.pageSize ?? PAGE_SIZE_MAX,
     maxRecords: given.maxRecords ?? Infinity,
     offset: given.offset,
     fields: given.fields ?? [],
+    recordIds: parseFormula(given.filterByFormula),
     sort: (given.sort ?? []).map(({ field, direction }) => ({ field, descending: direction === 'desc' })),
   }
 }

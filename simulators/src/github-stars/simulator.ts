@@ -5,7 +5,7 @@ import { RateWindow, type RateLimit } from '../kit/rate-window.ts'
 import type { Fields, SimulatorPorts } from '../kit/simulator.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
-import { formatPageLinks } from './page-links.ts'
+import { formatPageLinks } from '../kit/page-links.ts'
 import { buildAccount, buildRepository } from './repository.ts'
 import { required } from '../kit/required.ts'
 

@@ -10,6 +10,7 @@ import type { RecordView } from '../kit/sorted-view.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { computeQueryCost, type QueryCost } from './query-cost.ts'
+import { answerRest, databaseIdOf, formatTimestamp, renderRest, REST_ID_PREFIXES } from './rest.ts'
 import { GITHUB_SCHEMA, type GithubContext } from './schema.ts'
 import { required } from '../kit/required.ts'
 
@@ -20,6 +21,10 @@ export interface GithubOptions extends VendorOptions {
   readonly organizations?: readonly string[]
   /** The budget of points per hour. */
   readonly pointsPerHour?: number
+  /** The budget of REST requests per hour. */
+  readonly requestsPerHour?: number
+  /** The secondary limit of the REST API: points per minute. */
+  readonly pointsPerMinute?: number
 }
 
 const HOUR_MS = 3_600_000
@@ -30,9 +35,9 @@ const CURSOR_PREFIX = 'cursor:v2:'
 type KeysetCursor = readonly [string, number]
 
 const CURSOR_BY_ORDER: Readonly<Record<string, (version: RecordVersion) => KeysetCursor>> = {
-  CREATED_AT: (version) => [formatTimestamp(version.createdAtMs), databaseId(version)],
-  UPDATED_AT: (version) => [formatTimestamp(version.modifiedAtMs), databaseId(version)],
-  NAME: (version) => [String(version.fields['name']), databaseId(version)],
+  CREATED_AT: (version) => [formatTimestamp(version.createdAtMs), databaseIdOf(version)],
+  UPDATED_AT: (version) => [formatTimestamp(version.modifiedAtMs), databaseIdOf(version)],
+  NAME: (version) => [String(version.fields['name']), databaseIdOf(version)],
 }
 /** Repositories by owner, issues by repository. */
 const VIEWS: Readonly<Record<string, RecordView>> = Object.fromEntries(
@@ -47,13 +52,20 @@ const VIEWS: Readonly<Record<string, RecordView>> = Object.fromEntries(
   ]),
 )
 
-/** The GraphQL endpoint: repositories and their issues with opaque cursors, a budget of points, partial responses. */
+/**
+ * The GraphQL endpoint: repositories and their issues with opaque cursors, a budget of points, partial responses. The
+ * REST API of a repository: numbered pages, `since` on some lists, and two rate limits.
+ */
 export class GithubSimulator extends VendorSimulator {
   readonly #viewer: string
   readonly #organizations: readonly string[]
   readonly #points: number
   readonly #budget: RateWindow
+  readonly #requestLimit: number
+  readonly #requestWindow: RateWindow
+  readonly #burst: RateWindow
   readonly #numbers = new Map<string, number>()
+  #isRestRequest = false
   #ids = 0
 
   constructor(ports: SimulatorPorts, options: GithubOptions = {}) {
@@ -62,18 +74,31 @@ export class GithubSimulator extends VendorSimulator {
     this.#organizations = options.organizations ?? ['acme']
     this.#points = options.pointsPerHour ?? DEFAULT_POINTS
     this.#budget = new RateWindow(ports.clock, { requests: this.#points, perMs: HOUR_MS })
+    this.#requestLimit = options.requestsPerHour ?? DEFAULT_POINTS
+    this.#requestWindow = new RateWindow(ports.clock, { requests: this.#requestLimit, perMs: HOUR_MS })
+    this.#burst = new RateWindow(ports.clock, { requests: options.pointsPerMinute ?? 900, perMs: 60_000 })
   }
 
-  /** `repository` with `name` and `owner`; `issue` with `repository` (its id) and `title`. */
+  /**
+   * `repository` with `name` and `owner`; `issue` with `repository` (its id) and `title`; the types of
+   * `REST_ID_PREFIXES` with `repository`.
+   */
   override create(type: string, fields: Fields = {}): string {
-    if (type !== 'issue')
+    if (type === 'repository')
       return super.create(type, { owner: this.#viewer, name: `repository-${this.#ids + 1}`, ...fields })
     const repository = String(fields['repository'])
     if (this.records.find('repository', repository) === undefined)
-      throw new Error(`An issue needs the id of its repository; ${repository} does not exist.`)
+      throw new Error(`Records of type ${type} need the id of their repository; ${repository} does not exist.`)
+    if (type !== 'issue' && type !== 'pull_request') return super.create(type, fields)
     const number = (this.#numbers.get(repository) ?? 0) + 1
     this.#numbers.set(repository, number)
     return super.create(type, { number, ...fields })
+  }
+
+  /** The two APIs refuse differently. */
+  override handle(request: Request): Promise<Response> {
+    this.#isRestRequest = new URL(request.url).pathname.includes('/repos/')
+    return super.handle(request)
   }
 
   /** Deleting a repository deletes its issues. */
@@ -86,13 +111,23 @@ export class GithubSimulator extends VendorSimulator {
 
   protected newId(type: string): string {
     this.#ids++
-    return `${type === 'issue' ? 'I_kwDO' : 'R_kgDO'}${randomText(this.random, 8)}${this.#ids.toString(36).padStart(4, '0')}`
+    return `${type === 'issue' ? 'I_kwDO' : (REST_ID_PREFIXES[type] ?? 'R_kgDO')}${randomText(this.random, 8)}${this.#ids.toString(36).padStart(4, '0')}`
+  }
+
+  /** The current records of a type as the REST API shows them. */
+  restTruth(type: string): Fields[] {
+    return this.records.current(type).map((version) => renderRest(version, this.#repositoryOf(version)))
+  }
+
+  #repositoryOf({ fields }: RecordVersion): RecordVersion {
+    return required(this.records.find('repository', String(fields['repository'])), 'the repository of a record')
   }
 
   protected render(version: RecordVersion): Fields {
+    if (Object.hasOwn(REST_ID_PREFIXES, version.type)) return renderRest(version, this.#repositoryOf(version))
     const common = {
       id: version.id,
-      databaseId: databaseId(version),
+      databaseId: databaseIdOf(version),
       createdAt: formatTimestamp(version.createdAtMs),
       updatedAt: formatTimestamp(version.modifiedAtMs),
     }
@@ -127,6 +162,8 @@ export class GithubSimulator extends VendorSimulator {
   }
 
   protected respond(call: ApiCall): Response {
+    const rest = /^(?:\/api\/v3)?\/repos\/([^/]+)\/([^/]+)\/(.+)$/.exec(call.url.pathname)
+    if (rest !== null) return this.#respondRest(call, rest[1] ?? '', rest[2] ?? '', rest[3] ?? '')
     if (!/^\/(?:api\/)?graphql\/?$/.test(call.url.pathname))
       return jsonResponse(
         { message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' },
@@ -161,6 +198,38 @@ export class GithubSimulator extends VendorSimulator {
     return this.#answer(errors.length === 0 ? { data } : { data, errors })
   }
 
+  #respondRest(call: ApiCall, owner: string, name: string, rest: string): Response {
+    if (!this.isAuthorized(call.request)) return this.unauthorized()
+    const refuse = (status: number, message: string, headers: Readonly<Record<string, string>> = {}): Response =>
+      jsonResponse({ message, documentation_url: 'https://docs.github.com/rest', status: String(status) }, status, {
+        ...this.#restHeaders(),
+        ...headers,
+      })
+    if (!this.#requestWindow.take())
+      return refuse(403, 'API rate limit exceeded for user ID 1.', { 'x-ratelimit-remaining': '0' })
+    if (!this.#burst.take())
+      return refuse(403, 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.', {
+        'retry-after': String(Math.max(1, Math.ceil((this.#burst.resetAtMs - this.clock.now()) / 1_000))),
+      })
+    const repository = this.records
+      .current('repository')
+      .find(({ fields }) => fields['owner'] === owner && fields['name'] === name)
+    if (repository === undefined || call.request.method !== 'GET') return refuse(404, 'Not Found')
+    const lies = { endFlag: call.endFlagOverride, isShort: call.shortPage }
+    const { status, body, headers } = answerRest(this.records, repository, rest, call.url, lies)
+    return jsonResponse(body, status, { ...this.#restHeaders(), ...headers })
+  }
+
+  #restHeaders(): Record<string, string> {
+    return {
+      'x-ratelimit-limit': String(this.#requestLimit),
+      'x-ratelimit-remaining': String(this.#requestWindow.remaining),
+      'x-ratelimit-used': String(this.#requestWindow.used),
+      'x-ratelimit-reset': String(Math.ceil(this.#requestWindow.resetAtMs / 1_000)),
+      'x-ratelimit-resource': 'core',
+    }
+  }
+
   /** The primary limit returns 200 with an error in the body; the secondary one is a refusal with Retry-After. */
   protected rateLimited(retryAfter: string | undefined, secondary: boolean): Response {
     if (secondary) {
@@ -171,6 +240,12 @@ export class GithubSimulator extends VendorSimulator {
       }
       return jsonResponse(body, 403, { ...this.#headers(), 'retry-after': retryAfter ?? '60' })
     }
+    if (this.#isRestRequest)
+      return jsonResponse({ message: 'API rate limit exceeded for user ID 1.', status: '403' }, 403, {
+        ...this.#restHeaders(),
+        'x-ratelimit-remaining': '0',
+        ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+      })
     return jsonResponse(
       { errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded for user ID 1.' }] },
       200,
@@ -313,10 +388,6 @@ export class GithubSimulator extends VendorSimulator {
   }
 }
 
-function databaseId(version: RecordVersion): number {
-  return Number.parseInt(version.id.slice(-4), 36)
-}
-
 function compareCursors(a: KeysetCursor, b: KeysetCursor): number {
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : a[1] - b[1]
 }
@@ -329,9 +400,4 @@ function decodeCursor(cursor: string): KeysetCursor | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Whole seconds, as GitHub writes them. */
-function formatTimestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

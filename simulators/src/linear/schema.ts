@@ -1,12 +1,15 @@
 import type { Connection } from '../kit/graphql/relay.ts'
 import { createConnectionTypes, PAGE_INFO } from '../kit/graphql/relay-types.ts'
 import type { Args, Field, Parent, Schema } from '../kit/graphql/schema.ts'
+import { LINEAR_ENTITIES } from './entities.ts'
 
 export interface LinearContext {
   viewer(): Parent
   one(type: 'issue' | 'team', id: string): Parent
   issues(args: Args, teamId?: string): Connection<Parent>
   teams(args: Args): Connection<Parent>
+  /** Entities of any other type. */
+  entities(type: string, args: Args): Connection<Parent>
 }
 
 const PAGING = {
@@ -119,6 +122,16 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
         args: { ...PAGING, filter: 'TeamFilter' },
         resolve: (_parent, args, context) => context.teams(args),
       },
+      ...Object.fromEntries(
+        Object.entries(LINEAR_ENTITIES).map(([type, { typeName, list, filter, args }]) => [
+          list,
+          {
+            type: `${typeName}Connection!`,
+            args: { ...PAGING, filter, ...args },
+            resolve: (_parent: Parent, given: Args, context: LinearContext) => context.entities(type, given),
+          },
+        ]),
+      ),
     },
   },
   User: {
@@ -163,7 +176,7 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
       boardOrder: constantField('Float!', 0),
       customerTicketCount: constantField('Int!', 0),
       inheritsSharedAccess: constantField('Boolean!', false),
-      labelIds: constantField('[String!]!', []),
+      labelIds: { type: '[String!]!' },
       previousIdentifiers: constantField('[String!]!', []),
       priorityLabel: {
         type: 'String!',
@@ -181,24 +194,34 @@ export const LINEAR_SCHEMA: Schema<LinearContext> = {
         disallowedIssueFields: [],
       }),
       sortOrder: constantField('Float!', 0),
-      state: constantField('WorkflowState!', { id: '00000000-0000-0000-0000-0000000000aa' }),
+      state: { type: 'WorkflowState!' },
       syncedWith: { type: '[ExternalEntityInfo!]' },
       trashed: { type: 'Boolean' },
     },
   },
   ...Object.fromEntries(
-    [
-      'Comment',
-      'Cycle',
-      'ExternalUser',
-      'Favorite',
-      'InitiativeUpdate',
-      'Project',
-      'ProjectMilestone',
-      'ProjectUpdate',
-      'Template',
-      'WorkflowState',
-    ].map((name) => [name, { kind: 'object', fields: { id: { type: 'ID!' } } } as const]),
+    Object.values(LINEAR_ENTITIES)
+      .filter(({ typeName }) => typeName !== 'User')
+      .map(({ typeName, fields }) => [
+        typeName,
+        {
+          kind: 'object',
+          fields: {
+            ...TIMESTAMP_FIELDS,
+            ...Object.fromEntries(Object.entries(fields).map(([name, [type]]) => [name, { type }])),
+          },
+        } as const,
+      ]),
+  ),
+  ...Object.assign(
+    {},
+    ...Object.values(LINEAR_ENTITIES).map(({ typeName }) => createConnectionTypes(typeName, { isNonNull: true })),
+  ),
+  ...Object.fromEntries(
+    ['ExternalUser', 'Favorite', 'InitiativeUpdate', 'ProjectUpdate', 'Template'].map((name) => [
+      name,
+      { kind: 'object', fields: { id: { type: 'ID!' } } } as const,
+    ]),
   ),
   ActorBot: {
     kind: 'object',

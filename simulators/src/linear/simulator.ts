@@ -9,6 +9,7 @@ import type { RecordView } from '../kit/sorted-view.ts'
 import type { RecordVersion } from '../kit/versioned-records.ts'
 import { VendorSimulator, type ApiCall, type VendorOptions } from '../kit/vendor-simulator.ts'
 import { LeakyBucket } from '../kit/leaky-bucket.ts'
+import { ISSUE_DEFAULTS, LINEAR_ENTITIES } from './entities.ts'
 import { LINEAR_SCHEMA, type LinearContext } from './schema.ts'
 
 /** Options of `LinearSimulator`. */
@@ -28,7 +29,7 @@ const VIEWS = {
   updatedAt: createViews(({ modifiedAtMs }) => modifiedAtMs),
 }
 
-/** Issues and teams with Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
+/** The entities of a workspace with Relay cursors, newest first, under two budgets: requests, and the complexity of queries. */
 export class LinearSimulator extends VendorSimulator {
   readonly #requestBudget: LeakyBucket
   readonly #complexityBudget: LeakyBucket
@@ -41,7 +42,8 @@ export class LinearSimulator extends VendorSimulator {
   }
 
   /**
-   * `team` with `name` and `key`; `issue` with `team` (its id) and `title`. An `archived` record is hidden from lists.
+   * `team` with `name` and `key`; `issue` with `team` (its id) and `title`; the types of `LINEAR_ENTITIES`. An `archived`
+   * record is hidden from lists, like a user that is not `active`.
    */
   override create(type: string, fields: Fields = {}): string {
     if (type !== 'issue') return super.create(type, fields)
@@ -67,6 +69,12 @@ export class LinearSimulator extends VendorSimulator {
       archivedAt: fields['archived'] === true ? updatedAt : null,
     }
     if (version.type === 'team') return { ...common, name: fields['name'] ?? '', key: fields['key'] ?? 'TEAM' }
+    const entity = LINEAR_ENTITIES[version.type]
+    if (entity !== undefined) {
+      const values = Object.entries(entity.fields).map(([name, [, value]]) => [name, fields[name] ?? value])
+      return { ...common, ...Object.fromEntries(values) }
+    }
+    const given = Object.keys(ISSUE_DEFAULTS).filter((name) => fields[name] !== undefined)
     const team = this.records.find('team', String(fields['team']))
     const identifier = `${team === undefined ? 'TEAM' : String(this.render(team)['key'])}-${String(fields['number'])}`
     return {
@@ -78,6 +86,8 @@ export class LinearSimulator extends VendorSimulator {
       priority: fields['priority'] ?? 0,
       url: `https://linear.app/simulated/issue/${identifier}`,
       teamId: fields['team'],
+      ...ISSUE_DEFAULTS,
+      ...Object.fromEntries(given.map((name) => [name, fields[name]])),
     }
   }
 
@@ -184,6 +194,7 @@ export class LinearSimulator extends VendorSimulator {
       },
       issues: (args, teamId) => this.#connection('issue', args, call, teamId),
       teams: (args) => this.#connection('team', args, call, undefined),
+      entities: (type, args) => this.#connection(type, args, call, undefined),
     }
   }
 
@@ -201,12 +212,15 @@ export class LinearSimulator extends VendorSimulator {
       ]
     const all = this.records.sorted(type, view)
     const filter = args['filter'] ?? undefined
+    const isWithoutDisabled = type === 'user' && args['includeDisabled'] !== true
     const accepted =
-      teamId === undefined && filter === undefined
+      teamId === undefined && filter === undefined && !isWithoutDisabled
         ? all
         : all.filter(
             (version) =>
-              (teamId === undefined || version.fields['team'] === teamId) && matches(this.render(version), filter),
+              (teamId === undefined || version.fields['team'] === teamId) &&
+              !(isWithoutDisabled && version.fields['active'] === false) &&
+              matches(this.render(version), filter),
           )
     // A cursor is the id of a record, and follows the record when it moves.
     const placeOf = (cursor: string): RecordVersion => {

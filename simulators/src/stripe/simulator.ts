@@ -154,6 +154,8 @@ export class StripeSimulator extends VendorSimulator {
   ): void {
     const resource = findResource(version.type)
     if (resource?.events === undefined) return
+    const { [kind]: eventName = kind } = resource.eventNames ?? {}
+    if (eventName === null) return
     const object = this.render(version)
     const changed =
       kind !== 'updated' || before === undefined
@@ -169,7 +171,7 @@ export class StripeSimulator extends VendorSimulator {
       livemode: false,
       pending_webhooks: 0,
       request: { id: null, idempotency_key: null },
-      type: `${resource.events}.${kind}`,
+      type: `${resource.events}.${eventName}`,
     })
   }
 
@@ -214,7 +216,10 @@ export class StripeSimulator extends VendorSimulator {
   }
 
   #route(call: ApiCall): unknown {
-    const [version, path = '', id, nested] = call.url.pathname.slice(1).split('/')
+    const [version, ...segments] = call.url.pathname.slice(1).split('/')
+    const isNamespaced = RESOURCES.some((known) => known.path === `${segments[0]}/${segments[1]}`)
+    const path = segments.slice(0, isNamespaced ? 2 : 1).join('/')
+    const [id, nested] = segments.slice(isNamespaced ? 2 : 1)
     const unknown = () =>
       new StripeError(404, `Unrecognized request URL (${call.request.method}: ${call.url.pathname}).`)
     if (version !== 'v1' || call.request.method !== 'GET') throw unknown()
@@ -239,7 +244,7 @@ export class StripeSimulator extends VendorSimulator {
   #list(resource: StripeResource, call: ApiCall): unknown {
     const query = call.url.searchParams
     const filters = resource.filters ?? []
-    rejectUnknownParams(query, [...filters, ...createdParams(query)])
+    rejectUnknownParams(query, [...filters, ...(resource.isWithoutCreatedFilter === true ? [] : createdParams(query))])
     const isAll = resource.endStatus !== undefined && query.get('status') === 'all'
     const given = filters.filter((name) => query.has(name) && !(isAll && name === 'status'))
     const all = this.records.sorted(resource.object, OBJECTS)

@@ -35,15 +35,20 @@ export async function buildWorker(
   )
   if (selected.size === 0) throw text.error(['select'], '`select` matches none of the streams')
   checkParentStreams(text, streams, selected)
-  for (const [index, stream] of streams.entries()) {
-    if (!selected.has(stream.id)) continue
-    try {
-      declareStream(worker, stream, opened.stream(stream, streams))
-    } catch (error) {
-      if (!isSyncError(error)) throw error
-      throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
+  const forEachStream = (declare: (stream: ManifestStream) => void): void => {
+    for (const [index, stream] of streams.entries()) {
+      if (!selected.has(stream.id)) continue
+      try {
+        declare(stream)
+      } catch (error) {
+        if (!isSyncError(error)) throw error
+        throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
+      }
     }
   }
+  // All databases first: a stream may write nested objects to the database of another.
+  forEachStream((stream) => declareDatabase(worker, stream))
+  forEachStream((stream) => declareStream(worker, stream, opened.stream(stream, streams)))
   for (const [index, destination] of destinations.entries()) {
     const given = text.resolveDestination(index, destination, environment)
     try {
@@ -84,21 +89,24 @@ export function checkManifest(text: string, shownFile: string): void {
   new ManifestDocument('.', shownFile, text).check()
 }
 
+function declareDatabase(
+  worker: Worker,
+  { id, schema, schema_changes: schemaChanges, history, deletes }: ManifestStream,
+): void {
+  const kept =
+    history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
+  worker.database(id, {
+    ...(schema !== undefined && { schema }),
+    ...(schemaChanges !== undefined && { schemaChanges }),
+    ...kept,
+    ...(deletes !== undefined && { deletes }),
+  })
+}
+
 function declareStream(
   worker: Worker,
-  {
-    id,
-    schema,
-    schema_changes: schemaChanges,
-    history,
-    deletes,
-    schedule,
-    backfill_schedule: backfillSchedule,
-    mode,
-    safety_window: safetyWindow,
-    after,
-  }: ManifestStream,
-  source: SourceStream,
+  { id, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow, after }: ManifestStream,
+  { databases = [], ...source }: SourceStream,
 ): void {
   // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'
@@ -109,15 +117,14 @@ function declareStream(
     throw new SyncError('SYNC_INVALID', 'a full refresh is not possible, because this source only returns changes')
   if ('execute' in source && backfillSchedule !== undefined)
     throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
-  const kept =
-    history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
-  const database = worker.database(id, {
-    ...(schema !== undefined && { schema }),
-    ...(schemaChanges !== undefined && { schemaChanges }),
-    ...kept,
-    ...(deletes !== undefined && { deletes }),
-  })
-  const shared = { database, ...(schedule !== undefined && { schedule }), ...(after !== undefined && { after }) }
+  const known = new Set(worker.manifest.databases.map(({ name }) => name))
+  for (const name of databases) if (!known.has(name)) worker.database(name)
+  const shared = {
+    database: id,
+    databases,
+    ...(schedule !== undefined && { schedule }),
+    ...(after !== undefined && { after }),
+  }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
 }

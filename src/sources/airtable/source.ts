@@ -8,10 +8,12 @@ import {
   type TableShape,
 } from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
+import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
+import { followPayloads } from './payloads.ts'
 
 /** Options of `airtable`. */
 export interface AirtableOptions {
@@ -23,10 +25,23 @@ export interface AirtableOptions {
   readonly baseUrl?: string
 }
 
+/** One table whose changes a webhook reports, deletions included. Pass it to `worker.track`. */
+export interface AirtablePair {
+  readonly backfill: Execute<TokenState>
+  readonly delta: AnchoredExecute<TokenState>
+  readonly anchor: (context: SyncContext) => Promise<TokenState | undefined>
+  readonly lookup: Lookup
+}
+
 /** The tables of an Airtable base. */
 export interface AirtableSource {
   /** Prefer the id, because the name may change. */
   table(idOrName: string): { readonly mode: 'replace'; readonly execute: Execute<TokenState>; readonly lookup: Lookup }
+  /**
+   * Follows the payloads of a webhook of the base. It must report `tableData` and `tableFields` of the table, and the
+   * token needs their scopes and `webhook:manage`. Requires the id of the table.
+   */
+  tracked(tableId: string, webhookId: string): AirtablePair
   /** Lists the tables of the base by name. The token needs `schema.bases:read`. */
   discover(context: SyncContext): Promise<
     {
@@ -57,7 +72,52 @@ export function airtable({
     classifyResponse: ({ status }) =>
       status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null,
   })
+  const table: AirtableSource['table'] = (idOrName) => ({
+    mode: 'replace',
+    lookup: async (key, context) => {
+      // Airtable returns 403 for a record without access, and for a record of another table.
+      const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, {
+        answers: [403, 404],
+      })
+      return status >= 400 ? null : toUpsert(body)
+    },
+    execute: attachTableShape(
+      byToken({
+        limit: PAGE_SIZE,
+        confirms: true,
+        read: async ({ token: offset }, context) => {
+          // An offset expires after a while; the list then starts over.
+          const { body } = await client.get(
+            path`/${baseId}/${idOrName}`,
+            { pageSize: PAGE_SIZE, offset },
+            context,
+            offset === undefined ? {} : { cursorRefusals: [422] },
+          )
+          if (!isObject(body) || !Array.isArray(body.records))
+            throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
+          return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
+        },
+      }),
+    ),
+  })
   return {
+    table,
+    tracked(tableId, webhookId) {
+      if (!/^tbl\w+$/.test(tableId))
+        throw new SyncError(
+          'SYNC_INVALID',
+          `Airtable: a tracked table needs its id, tbl…, not ${JSON.stringify(tableId)}.`,
+        )
+      const { execute: backfill, lookup } = table(tableId)
+      const payloads = followPayloads({ client, baseId, tableId, webhookId, toUpsert })
+      const delta = attachTableShape(payloads)
+      return {
+        backfill: Object.assign(backfill, { lookup }),
+        delta,
+        anchor: (context) => payloads.anchor(context),
+        lookup,
+      }
+    },
     async discover(context) {
       const { body } = await client.get(path`/meta/bases/${baseId}/tables`, {}, context)
       if (!isObject(body) || !Array.isArray(body.tables) || !body.tables.every(isObject))
@@ -69,34 +129,6 @@ export function airtable({
         candidates: [],
       }))
     },
-    table: (idOrName) => ({
-      mode: 'replace',
-      lookup: async (key, context) => {
-        // Airtable returns 403 for a record without access, and for a record of another table.
-        const { status, body } = await client.get(path`/${baseId}/${idOrName}/${key}`, {}, context, {
-          answers: [403, 404],
-        })
-        return status >= 400 ? null : toUpsert(body)
-      },
-      execute: attachTableShape(
-        byToken({
-          limit: PAGE_SIZE,
-          confirms: true,
-          read: async ({ token: offset }, context) => {
-            // An offset expires after a while; the list then starts over.
-            const { body } = await client.get(
-              path`/${baseId}/${idOrName}`,
-              { pageSize: PAGE_SIZE, offset },
-              context,
-              offset === undefined ? {} : { cursorRefusals: [422] },
-            )
-            if (!isObject(body) || !Array.isArray(body.records))
-              throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
-            return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
-          },
-        }),
-      ),
-    }),
   }
 }
 
@@ -116,6 +148,10 @@ const TABLE_SHAPE: TableShape = {
   key: ['id'],
 }
 
-function attachTableShape(execute: Execute<TokenState>): Execute<TokenState> {
-  return async (state, context) => ({ ...(await execute(state, context)), tables: [TABLE_SHAPE] })
+function attachTableShape<Read extends Execute<TokenState>>(execute: Read): Read {
+  const read: Execute<TokenState> = async (state, context) => ({
+    ...(await execute(state, context)),
+    tables: [TABLE_SHAPE],
+  })
+  return Object.assign(read, execute)
 }

@@ -2,16 +2,37 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
+
+const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 
 export default defineSource({
   name: 'github',
   title: 'GitHub',
-  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, owner: TEXT_SCHEMA }, ['token']),
-  async open({ token, base_url: baseUrl, owner }) {
+  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, owner: TEXT_SCHEMA, since: SINCE_SCHEMA }, [
+    'token',
+  ]),
+  async open({ token, base_url: baseUrl, owner, since }) {
     const { github } = await import('./source.ts')
-    return { ...github({ token, ...omitUndefined({ baseUrl, owner }) }) }
+    return github({ token, ...omitUndefined({ baseUrl, owner, since }) })
   },
-  ...selectFixedStreams({ followsChanges: false }),
+  streams: {
+    ...FIXED_STREAMS.streams,
+    options: objectSchema({
+      stream: TEXT_SCHEMA,
+      repository: {
+        type: 'string',
+        pattern: '^[^/\\s]+/[^/\\s]+$',
+        description: 'owner/name: a stream of this repository. Without it, a stream of all repositories of the owner.',
+      },
+    }),
+  },
+  stream({ repository: open, repositories, issues }, declaration) {
+    const { repository, ...options } = declaration.options ?? {}
+    const streams = repository === undefined ? { repositories, issues } : { ...open(repository) }
+    return FIXED_STREAMS.stream(streams, { ...declaration, options })
+  },
+  discover: ({ repositories, issues }) => FIXED_STREAMS.discover({ repositories, issues }),
   template: {
     rank: 60,
     label: 'GitHub repositories and issues',

@@ -21,6 +21,9 @@ import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/aut
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
+import { path } from '../kit/origin.ts'
+import { parseSince } from '../kit/since.ts'
+import { createRepository, type GithubRepository } from './repository.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
@@ -35,6 +38,8 @@ export interface GithubOptions {
   readonly owner?: string
   /** The number of repositories per request when issues are read. */
   readonly repositoriesPerPage?: number
+  /** A date or RFC 3339: of a repository, only records changed at or after this time are copied. */
+  readonly since?: string
 }
 
 /** The streams of one GitHub user or organization. */
@@ -42,6 +47,8 @@ export interface GithubSource {
   readonly repositories: { readonly mode: 'replace'; readonly execute: Execute<RelayState>; readonly lookup: Lookup }
   /** The issues of all repositories. */
   readonly issues: { readonly mode: 'replace'; readonly execute: Execute<RelayNestedState>; readonly lookup: Lookup }
+  /** The streams of one repository, `owner/name`, which the REST API lists. */
+  repository(fullName: string): GithubRepository
 }
 
 /** The visibility delay of a change in a list. */
@@ -59,6 +66,7 @@ export function github({
   baseUrl = 'https://api.github.com',
   owner,
   repositoriesPerPage = 20,
+  since: given,
 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
@@ -69,6 +77,7 @@ export function github({
     headers: { 'user-agent': 'tidemark' },
     classifyResponse,
   })
+  const since = parseSince(given)
   const repositories = async (
     fields: string,
     first: number,
@@ -105,6 +114,14 @@ export function github({
   }
 
   return {
+    repository(fullName) {
+      const [repositoryOwner = '', name = '', ...rest] = fullName.split('/')
+      if (repositoryOwner === '' || name === '' || rest.length > 0)
+        throw new SyncError('SYNC_INVALID', `GitHub: the repository is ${JSON.stringify(fullName)}. Write owner/name.`)
+      // The REST API of an Enterprise server is below /api/v3, GraphQL below /api.
+      const prefix = new URL(baseUrl).pathname.replace(/\/$/, '') === '/api' ? '/v3' : ''
+      return createRepository({ client, path: prefix + path`/repos/${repositoryOwner}/${name}`, since })
+    },
     repositories: {
       mode: 'replace',
       lookup: async (key, context) => {

@@ -104,16 +104,21 @@ export interface StreamDeclaration<Options = Readonly<Record<string, unknown>>> 
   readonly options?: Options
 }
 
+interface StreamDatabases {
+  /** Databases that it writes besides its own. A manifest declares them. */
+  readonly databases?: readonly string[]
+}
+
 /** A single sync (replace or incremental), or a tracked pair. */
 export type SourceStream = SingleStream | StreamPair
 
-export interface SingleStream {
+export interface SingleStream extends StreamDatabases {
   readonly mode: Mode
   readonly execute: Execute<any>
   readonly limits?: { readonly stateBytesMax?: number }
 }
 
-export interface StreamPair {
+export interface StreamPair extends StreamDatabases {
   readonly backfill: Execute<any>
   readonly delta: Execute<any>
   readonly anchor?: (context: SyncContext) => Promise<any>

@@ -2,16 +2,30 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
+
+const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 
 export default defineSource({
   name: 'linear',
   title: 'Linear',
-  config: objectSchema({ api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['api_key']),
-  async open({ api_key: apiKey, base_url: baseUrl }) {
+  config: objectSchema(
+    {
+      api_key: SECRET_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      since: SINCE_SCHEMA,
+      include_archived: { type: 'boolean', description: 'Keep archived records. Default: they count as deleted.' },
+    },
+    ['api_key'],
+  ),
+  async open({ api_key: apiKey, base_url: baseUrl, since, include_archived: includeArchived }) {
     const { linear } = await import('./source.ts')
-    return linear({ apiKey, ...omitUndefined({ baseUrl }) })
+    return linear({ apiKey, ...omitUndefined({ baseUrl, since, includeArchived }) })
   },
-  ...selectFixedStreams({ followsChanges: false }),
+  ...FIXED_STREAMS,
+  stream: ({ tracked, ...lists }, declaration) =>
+    FIXED_STREAMS.stream(declaration.mode === 'incremental' ? tracked : lists, declaration),
+  discover: ({ tracked }) => FIXED_STREAMS.discover(tracked),
   template: { rank: 80, settings: { LINEAR_KEY: 'a personal API key' }, database: 'issues' },
   advice: {
     rank: 60,

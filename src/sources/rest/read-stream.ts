@@ -9,6 +9,8 @@ import { token } from '../../strategies/token.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { HttpResponse, RequestOptions } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
+import { timeWindow } from '../../strategies/kit/time-window.ts'
+import { timestampPaging } from '../../strategies/kit/timestamp-paging.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { createExportReader } from './export-job.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
@@ -36,8 +38,6 @@ import type {
   TokenPaging,
   WindowPaging,
 } from './stream.ts'
-import { timeWindow } from './time-window.ts'
-import { timestampPaging } from './timestamp-paging.ts'
 
 /** Creates a reader of the complete list. */
 export function createListReader(listing: ListEndpoint, page: ListPaging): Execute<any> {

@@ -8,6 +8,7 @@ import { parseEvent, type StripeEvent } from './events.ts'
 import { requireString } from './object-fields.ts'
 import { hasTruncatedList, ListChangedError, readNestedLists } from './nested-objects.ts'
 import type { PageBudget } from './page-budget.ts'
+import { ALL_TIMES, toCreatedQuery, type CreatedRange } from './created-range.ts'
 import { findObjectPath, type StripeResource } from './resources.ts'
 
 /** The largest page that Stripe returns. */
@@ -41,14 +42,21 @@ export class StripeApi {
   }
 
   async listObjects(
-    { path, query }: StripeResource,
+    stream: StripeResource,
     after: string | undefined,
     context: SyncContext,
+    created: CreatedRange = ALL_TIMES,
   ): Promise<{ data: JsonObject[]; hasMore: boolean }> {
     const expand = this.expand.map((field) => `data.${field}`)
     const { body } = await this.client.get(
-      path,
-      { ...query, starting_after: after, limit: this.limit, 'expand[]': expand },
+      stream.path,
+      {
+        ...stream.query,
+        ...toCreatedQuery(stream, created),
+        starting_after: after,
+        limit: this.limit,
+        'expand[]': expand,
+      },
       context,
       after === undefined ? {} : CURSOR_REQUEST_OPTIONS,
     )

@@ -3,6 +3,7 @@ import { token, type TokenState } from '../../strategies/index.ts'
 import { required } from '../../values/required.ts'
 import type { StripeApi } from './api.ts'
 import { getListedObjectFacts, toUpserts, type StreamDatabases } from './changes.ts'
+import { isCreatedIn, type CreatedRange } from './created-range.ts'
 import { requireString } from './object-fields.ts'
 import { PageBudget } from './page-budget.ts'
 import type { StripeResource } from './resources.ts'
@@ -11,7 +12,7 @@ import type { StripeResource } from './resources.ts'
 export type StripeListState = TokenState
 
 /**
- * Reads all objects of a type. A page whose nested lists exceed the request budget ends after a complete object, and the next
+ * Reads the objects of a type that were created in the range. A page whose nested lists exceed the request budget ends after a complete object, and the next
  * page continues from there.
  */
 export function createBackfill(
@@ -19,13 +20,15 @@ export function createBackfill(
   stream: StripeResource,
   databases: StreamDatabases,
   requestsMax: number,
+  created: CreatedRange,
 ): Execute<StripeListState> {
   return token({
     read: async ({ token: after }, context) => {
-      const { data, hasMore } = await api.listObjects(stream, after, context)
+      const { data, hasMore } = await api.listObjects(stream, after, context, created)
       const changes: Change[] = []
       const budget = new PageBudget(requestsMax, context)
       const taken = await budget.processWithinBudget(data, context, async (object) => {
+        if (!isCreatedIn(object, created)) return
         const complete = await api.completeObject(object, stream.type, stream, budget, context)
         // Null: deleted since the page was listed.
         if (complete !== null)

@@ -9,6 +9,7 @@ import {
 } from '../../strategies/index.ts'
 import { PAGE_SIZE_MAX, type StripeApi } from './api.ts'
 import { toUpserts, type StreamDatabases } from './changes.ts'
+import type { CreatedRange } from './created-range.ts'
 import { EventScan } from './event-scan.ts'
 import { secondToIso, formatOrderedTime, type StripeEvent } from './events.ts'
 import { PageBudget } from './page-budget.ts'
@@ -70,13 +71,21 @@ export class StripeDelta {
   readonly #stream: StripeResource
   readonly #databases: StreamDatabases
   readonly #requestsMax: number
+  readonly #created: CreatedRange
   readonly #feed: AnchoredExecute<StripeDeltaState>
 
-  constructor(api: StripeApi, stream: StripeResource, databases: StreamDatabases, requestsMax: number) {
+  constructor(
+    api: StripeApi,
+    stream: StripeResource,
+    databases: StreamDatabases,
+    requestsMax: number,
+    created: CreatedRange,
+  ) {
     this.#api = api
     this.#stream = stream
     this.#databases = databases
     this.#requestsMax = requestsMax
+    this.#created = created
     this.#feed = eventFeed<StripeEvent, DeltaProgress>({
       anchor: (context) => this.#readNewestSafeEvent(context),
       read: ({ after, extra }, context) => this.#readEvents(after, extra?.waiting, context),
@@ -206,6 +215,7 @@ export class StripeDelta {
   ): EventScan {
     return new EventScan({
       databases: this.#databases,
+      created: this.#created,
       expand: this.#api.expand,
       pending: new PendingObjects(pending),
       objectReads: new ObjectReads(read),

@@ -2,16 +2,43 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
+import type { StripeOptions, StripeStreams } from './source.ts'
+
+type StreamOptions = Pick<StripeOptions, 'expand' | 'nested'>
+
+const FIXED_STREAMS = selectFixedStreams({ followsChanges: true })
 
 export default defineSource({
   name: 'stripe',
   title: 'Stripe',
-  config: objectSchema({ api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['api_key']),
-  async open({ api_key: apiKey, base_url: baseUrl }) {
+  config: objectSchema(
+    { api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, api_version: TEXT_SCHEMA, since: SINCE_SCHEMA },
+    ['api_key'],
+  ),
+  async open({ api_key: apiKey, base_url: baseUrl, api_version: apiVersion, since }) {
     const { stripe } = await import('./source.ts')
-    return stripe({ apiKey, ...omitUndefined({ baseUrl }) })
+    return (options: StreamOptions): StripeStreams =>
+      stripe({ apiKey, ...omitUndefined({ baseUrl, apiVersion, since }), ...options })
   },
-  ...selectFixedStreams({ followsChanges: true }),
+  streams: {
+    ...FIXED_STREAMS.streams,
+    options: objectSchema({
+      stream: TEXT_SCHEMA,
+      expand: { type: 'array', items: TEXT_SCHEMA, description: 'Fields to expand, such as data.payment_method.' },
+      nested: {
+        type: 'object',
+        additionalProperties: TEXT_SCHEMA,
+        description: 'The databases of nested objects, by type: { payment_method: payment_methods }.',
+      },
+    }),
+  },
+  stream(open, declaration) {
+    const { expand, nested, ...options } = declaration.options ?? {}
+    const stream = FIXED_STREAMS.stream(open({ ...omitUndefined({ expand, nested }) }), { ...declaration, options })
+    return nested === undefined ? stream : { ...stream, databases: [...new Set(Object.values(nested))] }
+  },
+  discover: (open) => FIXED_STREAMS.discover(open({})),
   template: {
     rank: 20,
     settings: {

@@ -1,6 +1,7 @@
 import type { Change, JsonObject } from '../../contract/index.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { toUpsert, type StreamDatabases } from './changes.ts'
+import { isCreatedIn, type CreatedRange } from './created-range.ts'
 import { classifyEvent, formatOrderedTime, type StripeEvent } from './events.ts'
 import { requireString, getObjectType } from './object-fields.ts'
 import { extractNested, hasTruncatedList, hasUnexpandedField, type NestedObject } from './nested-objects.ts'
@@ -10,6 +11,8 @@ import { findObjectPath } from './resources.ts'
 
 export interface EventScanOptions {
   readonly databases: StreamDatabases
+  /** Objects of the stream that were created at other times are skipped. */
+  readonly created: CreatedRange
   readonly expand: readonly string[]
   readonly pending: PendingObjects
   readonly objectReads: ObjectReads
@@ -38,10 +41,12 @@ export class EventScan {
     const { object, created } = event
     const {
       databases: { type: own, nested },
+      created: range,
       objectReads,
     } = this.#options
     const type = getObjectType(object)
     if (type !== own && !Object.hasOwn(nested, type)) return true
+    if (isPreview(event) || (type === own && !isCreatedIn(object, range))) return true
     const id = requireString(object, 'id')
     const database = type === own ? undefined : nested[type]
     const kind = classifyEvent(event)
@@ -110,6 +115,11 @@ export class EventScan {
     if (other === undefined) this.#objectsBySecond.set(key, object)
     return other !== undefined && stringifyJson(other) !== stringifyJson(object)
   }
+}
+
+/** The invoice of this event does not exist yet: it has no id, or one that cannot be read. */
+function isPreview({ type }: StripeEvent): boolean {
+  return type === 'invoice.upcoming'
 }
 
 /** The clock that stamps events was set back after the object was created, so its events are out of order. */

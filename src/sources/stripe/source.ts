@@ -1,13 +1,15 @@
-import { SyncError, type Execute, type Lookup, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type Lookup, type SyncContext, type TimeRange } from '../../contract/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { checkPageSize } from '../kit/page-size.ts'
+import { parseSince, withSinceScope } from '../kit/since.ts'
 import { PAGE_SIZE_MAX, StripeApi } from './api.ts'
 import { getListedObjectFacts, toUpserts } from './changes.ts'
 import { EVENT_LAG_MS, EVENT_RETENTION_MS, StripeDelta, type StripeDeltaState } from './delta.ts'
 import { createBackfill, type StripeListState } from './backfill.ts'
 import { PageBudget } from './page-budget.ts'
-import { STREAMS, type StripeResource } from './resources.ts'
+import { isCreatedIn, toCreatedRange } from './created-range.ts'
+import { LISTED_STREAMS, TRACKED_STREAMS, type StripeResource } from './resources.ts'
 
 export type { StripeDeltaState, StripeListState }
 
@@ -29,6 +31,11 @@ export interface StripeOptions {
   readonly expand?: readonly string[]
   /** The databases of nested objects, by type: `{ payment_method: 'payment_methods' }`. The sync must declare these `databases`. */
   readonly nested?: Readonly<Record<string, string>>
+  /**
+   * A date or RFC 3339: only objects created at or after this time are copied. Changes of older objects are skipped, whenever they
+   * happen.
+   */
+  readonly since?: string
   /** The maximum number of requests per page for objects and their nested lists. A page that needs more is split. */
   readonly followUpsMax?: number
 }
@@ -41,8 +48,19 @@ export interface StripeStream {
   readonly lookup: Lookup
 }
 
+/** An object type whose new objects have no events. Pass it to `worker.sync`. */
+export interface StripeList {
+  readonly mode: 'replace'
+  readonly execute: Execute<StripeListState>
+}
+
+/** The object types of a Stripe account. */
+export type StripeStreams = { readonly [Name in keyof typeof TRACKED_STREAMS]: StripeStream } & {
+  readonly [Name in keyof typeof LISTED_STREAMS]: StripeList
+}
+
 /** Uses lists for the backfill and the event log for the delta: `worker.track('customers', { database, source: stripe({ apiKey: 'STRIPE_KEY' }).customers })`. */
-export function stripe(options: StripeOptions): { readonly [Name in keyof typeof STREAMS]: StripeStream } {
+export function stripe(options: StripeOptions): StripeStreams {
   const {
     apiKey,
     auth,
@@ -51,6 +69,7 @@ export function stripe(options: StripeOptions): { readonly [Name in keyof typeof
     limit = PAGE_SIZE_MAX,
     expand = [],
     nested = {},
+    since,
     followUpsMax = 20,
   } = options
   const chosenAuth = requireOneAuth(
@@ -64,32 +83,53 @@ export function stripe(options: StripeOptions): { readonly [Name in keyof typeof
   // A cached response would be mistaken for the current version.
   const headers = { 'cache-control': 'no-cache', ...(apiVersion !== undefined && { 'stripe-version': apiVersion }) }
   const api = new StripeApi(createHttpClient({ baseUrl, auth: chosenAuth, headers }), limit, expand)
-  const streams = Object.entries(STREAMS).map(([name, stream]) => [
-    name,
-    createStream(api, stream, nested, followUpsMax),
-  ])
-  return Object.fromEntries(streams) as { [Name in keyof typeof STREAMS]: StripeStream }
+  const shared = { api, nested, followUpsMax, since: parseSince(since) }
+  const entries = [
+    ...Object.entries(TRACKED_STREAMS).map(([name, stream]) => [name, createStream(stream, shared)] as const),
+    ...Object.entries(LISTED_STREAMS).map(([name, stream]) => [name, createList(stream, shared)] as const),
+  ]
+  return Object.fromEntries(entries) as StripeStreams
 }
 
-function createStream(
-  api: StripeApi,
-  stream: StripeResource,
-  nested: Readonly<Record<string, string>>,
-  followUpsMax: number,
-): StripeStream {
-  const databases = { type: stream.type, nested }
-  const delta = new StripeDelta(api, stream, databases, followUpsMax)
-  const lookup: Lookup = async (key, context) => {
-    const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
-    return complete === null ? null : toUpserts(complete.object, databases, getListedObjectFacts(complete.object))[0]
-  }
+interface StreamSettings {
+  readonly api: StripeApi
+  readonly nested: Readonly<Record<string, string>>
+  readonly followUpsMax: number
+  readonly since: string | undefined
+}
+
+function createStream(stream: StripeResource, settings: StreamSettings): StripeStream {
+  const { api, nested, followUpsMax, since } = settings
+  const delta = new StripeDelta(api, stream, { type: stream.type, nested }, followUpsMax, toCreatedRange({}, since))
+  const backfill = createListing(stream, settings)
   return {
-    backfill: Object.assign(createBackfill(api, stream, databases, followUpsMax), { lookup }),
+    backfill,
     delta: Object.assign(
       (state: StripeDeltaState | undefined, context: SyncContext) => delta.readPage(state, context),
       { startsAtEnd: true, retentionMs: EVENT_RETENTION_MS - EVENT_LAG_MS },
     ),
     anchor: (context) => delta.anchor(context),
-    lookup,
+    lookup: backfill.lookup,
   }
+}
+
+function createList(stream: StripeResource, settings: StreamSettings): StripeList {
+  return { mode: 'replace', execute: createListing(stream, settings) }
+}
+
+function createListing(
+  stream: StripeResource,
+  { api, nested, followUpsMax, since }: StreamSettings,
+): Execute<StripeListState> & { readonly lookup: Lookup } {
+  const databases = { type: stream.type, nested }
+  const created = toCreatedRange({}, since)
+  const lookup: Lookup = async (key, context) => {
+    const complete = await api.readObject(stream.type, key, stream, new PageBudget(followUpsMax, context), context)
+    return complete === null || !isCreatedIn(complete.object, created)
+      ? null
+      : toUpserts(complete.object, databases, getListedObjectFacts(complete.object))[0]
+  }
+  const read = (range: TimeRange): Execute<StripeListState> =>
+    createBackfill(api, stream, databases, followUpsMax, toCreatedRange(range, since))
+  return Object.assign(withSinceScope(read({}), since), { lookup, range: read })
 }

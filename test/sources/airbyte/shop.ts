@@ -58,8 +58,8 @@ export class Shop {
     options: AirbyteStreamOptions = {},
     secrets = { SHOP_KEY: 'canary-key' },
   ): Promise<CycleResult> {
-    const stream = this.#source.stream(name, { lagMs: 0, ...options })
-    return this.scene.run(planOf({ ...stream, limits: { retriesMax: 2, ...stream.limits } }), {
+    const { mode, execute, limits } = this.#source.stream(name, { lagMs: 0, ...options })
+    return this.scene.run(planOf({ mode, execute, limits: { retriesMax: 2, ...limits } }), {
       fetch: this.fetch,
       secrets: { get: (secret: string) => secrets[secret as keyof typeof secrets] },
     })

@@ -24,3 +24,23 @@ export const airtableTasks: VendorStream = {
   supportsFault: (fault) => fault === 'wrong-date' || fault === 'end-flag-never' || fault === 'short-page',
   tokenOf: ({ url }) => url.searchParams.get('offset'),
 }
+
+/** The same, followed by the payloads of a webhook, which are kept for a week. */
+export const airtableTracked: VendorStream = {
+  ...airtableTasks,
+  name: 'tracked tasks',
+  retentionMs: 7 * 24 * 3_600_000,
+  source: () => ({
+    ...airtable({ baseId: 'appSimulated00001', token: 'TOKEN', baseUrl: 'https://vendor.test/v0' }).tracked(
+      'tbl00000000000000',
+      'achSimulated00001',
+    ),
+    guarantee: {
+      windowMs: 1_000,
+      startsFrom: 'anchor',
+      reports: () => ({ changes: true, deletes: true }),
+      cyclesPerRound: 1,
+    },
+  }),
+  tokenOf: ({ url }) => url.searchParams.get('offset') ?? url.searchParams.get('cursor'),
+}

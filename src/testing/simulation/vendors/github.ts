@@ -2,6 +2,7 @@ import { GithubSimulator } from '@tidemark/simulators'
 import { github } from '../../../sources/github/source.ts'
 import type { VendorStream } from './vendor-stream.ts'
 import { formatWriteNumber, parseWriteNumber } from './write-numbers.ts'
+import { required } from '../../../values/required.ts'
 
 const RESPONSE_FAULTS: ReadonlySet<string> = new Set([
   'wrong-date',
@@ -60,4 +61,37 @@ export const githubIssues: VendorStream = {
   fields: (n) => ({ title: formatWriteNumber(n) }),
   writeNumberOf: ({ title }) => parseWriteNumber(title),
   rowOf: ({ __typename: _type, ...record }) => record,
+}
+
+/** Issues of one repository over REST: sorted by their last change in whole seconds, without a report of deletions. */
+export const githubRepositoryIssues: VendorStream = {
+  ...githubRepositories,
+  name: 'repository issues',
+  type: 'issue',
+  // A page of the largest size must hold the changes of one second.
+  recordsMax: 70,
+  open: (ports, { lag, limited }) =>
+    new GithubSimulator(ports, { lag, requestsPerHour: limited ? 1_000 : 5_000, pointsPerMinute: limited ? 60 : 900 }),
+  source: () => ({
+    ...github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repository('acme/app').issues,
+    guarantee: {
+      windowMs: 16_000,
+      startsFrom: 'first',
+      reports: () => ({ changes: true, deletes: false }),
+      cyclesPerRound: 1,
+    },
+  }),
+  prepare: (simulator) => void simulator.create('repository', { owner: 'acme', name: 'app' }),
+  parentFields: (simulator) => ({
+    repository: required(simulator.records.current('repository')[0], 'the repository').id,
+  }),
+  fields: (n) => ({ title: formatWriteNumber(n) }),
+  writeNumberOf: ({ title }) => parseWriteNumber(title),
+  rowOf: ({ id: nodeId }, simulator) =>
+    required(
+      (simulator as GithubSimulator).restTruth('issue').find((row) => row['node_id'] === nodeId),
+      'the issue in the REST API',
+    ),
+  supportsFault: (fault) => fault === 'wrong-date' || fault === 'page-repeated' || fault === 'cached-page',
+  tokenOf: ({ url }) => url.searchParams.get('since'),
 }

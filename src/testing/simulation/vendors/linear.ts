@@ -39,3 +39,18 @@ export const linearIssues: VendorStream = {
   repeats: 'page-before',
   tokenOf: ({ body }) => (JSON.parse(body) as { variables: { after?: string | null } }).variables.after ?? null,
 }
+
+/** The same, followed by `updatedAt`. Only a listing finds deleted records. */
+export const linearTracked: VendorStream = {
+  ...linearIssues,
+  name: 'tracked issues',
+  source: ({ pageSize }) => ({
+    ...linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize }).tracked.issues,
+    guarantee: {
+      windowMs: 16_000,
+      startsFrom: 'first',
+      reports: () => ({ changes: true, deletes: false }),
+      cyclesPerRound: 1,
+    },
+  }),
+}

@@ -20,7 +20,11 @@ function isNestedPage(url: URL): boolean {
 }
 
 /** Lists newest first; an event log with delayed events, in whole seconds. */
-const stream = (name: 'customers' | 'invoices', type: string, text: string): Omit<VendorStream, 'fields'> => ({
+const stream = (
+  name: 'coupons' | 'customers' | 'invoices',
+  type: string,
+  text: string,
+): Omit<VendorStream, 'fields'> => ({
   vendor: 'stripe',
   name,
   type,
@@ -54,6 +58,12 @@ const stream = (name: 'customers' | 'invoices', type: string, text: string): Omi
 
 export const stripeCustomers: VendorStream = {
   ...stream('customers', 'customer', 'name'),
+  fields: (n) => ({ name: formatWriteNumber(n) }),
+}
+
+/** Objects that can be deleted and have no parent. */
+export const stripeCoupons: VendorStream = {
+  ...stream('coupons', 'coupon', 'name'),
   fields: (n) => ({ name: formatWriteNumber(n) }),
 }
 

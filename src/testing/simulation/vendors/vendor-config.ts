@@ -100,7 +100,7 @@ export function drawVendorConfig(seed: number, choice: VendorSelection = {}): Ve
       { share: 0.3, maxMs: stream.lagMaxMs },
     ]),
     limited: chance.chance(0.3),
-    records: chance.int(1, 20) * (isBig ? 12 : 1),
+    records: Math.min(chance.int(1, 20) * (isBig ? 12 : 1), stream.recordsMax ?? Infinity),
     operations: chance.int(5, 20),
     gapMs,
     bulkShare: chance.pick([0, 0.1, 0.3]),

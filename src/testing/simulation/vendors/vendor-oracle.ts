@@ -344,10 +344,16 @@ export class VendorOracle extends StoreOracle<VendorSyncFacts> {
 
   /**
    * O1: the rows equal the vendor's records. A row the delta could not learn about may be missing; a wrong row is a
-   * finding.
+   * finding. A delta that does not report deletions leaves deleted rows.
    */
-  compareWithVendor(owedSince = 0): void {
-    this.#compare('O1', 'in the final state', owedSince, (id) => this.#options.history.isBackdated(id))
+  compareWithVendor(owedSince = 0, { hasDeletes = true }: { readonly hasDeletes?: boolean } = {}): void {
+    const { history } = this.#options
+    this.#compare(
+      'O1',
+      'in the final state',
+      owedSince,
+      (id) => history.isBackdated(id) || (!hasDeletes && history.writesOf(id).at(-1)?.deleted === true),
+    )
   }
 
   /** O17: after two undisturbed listings the rows equal the vendor's records, whatever was stored before. */

@@ -25,6 +25,8 @@ export interface VendorStream {
   readonly readsWindows?: boolean
   /** Its delta follows a log of changes, in timestamp order. */
   readonly readsLog?: boolean
+  /** The largest number of records in a world. */
+  readonly recordsMax?: number
   /** Its lists may be served by a lagging replica. */
   readonly hasReplicas?: boolean
   open(ports: SimulatorPorts, conditions: VendorConditions): VendorSimulator

@@ -1,12 +1,12 @@
-import { airtableTasks } from './airtable.ts'
-import { githubIssues, githubRepositories } from './github.ts'
+import { airtableTasks, airtableTracked } from './airtable.ts'
+import { githubIssues, githubRepositories, githubRepositoryIssues } from './github.ts'
 import { hubspotAssociations, hubspotCars, hubspotCompanies, hubspotContacts } from './hubspot.ts'
-import { linearIssues } from './linear.ts'
+import { linearIssues, linearTracked } from './linear.ts'
 import { odataOrders, odataTracked } from './odata.ts'
 import { restContacts, restCustomers } from './rest.ts'
 import { bulkAccounts, salesforceAccounts } from './salesforce.ts'
 import { servicenowIncidents } from './servicenow.ts'
-import { stripeCustomers, stripeInvoices } from './stripe.ts'
+import { stripeCoupons, stripeCustomers, stripeInvoices } from './stripe.ts'
 import type { VendorStream } from './vendor-stream.ts'
 
 export const VENDOR_STREAMS: readonly VendorStream[] = [
@@ -34,4 +34,8 @@ export const OPT_IN_STREAMS: readonly VendorStream[] = [
   bulkAccounts,
   hubspotCars,
   hubspotAssociations,
+  stripeCoupons,
+  linearTracked,
+  githubRepositoryIssues,
+  airtableTracked,
 ]

@@ -174,7 +174,7 @@ class VendorWorld {
         break
       case 'delta':
         await this.#runAtRest(DELTA, 2 * guaranteeOf(this.#config).cyclesPerRound)
-        if (oracle.violations.length === 0) oracle.compareWithVendor(oracle.responsibleSince(guaranteeOf(this.#config)))
+        if (oracle.violations.length === 0) this.#compareAfterDelta(oracle.responsibleSince(guaranteeOf(this.#config)))
         break
       case 'pair':
         await this.#runPairAtRest()
@@ -217,10 +217,15 @@ class VendorWorld {
       await this.#runAtRest(LISTING, 1)
       await this.#runAtRest(DELTA, 2 * cyclesPerRound)
     }
-    oracle.compareWithVendor()
+    this.#compareAfterDelta()
     await this.#runAtRest(LISTING, 1)
     oracle.compareWithVendor()
     await this.#checkRepair()
+  }
+
+  #compareAfterDelta(owedSince?: number): void {
+    const { deletes } = guaranteeOf(this.#config).reports(null)
+    this.#oracle.compareWithVendor(owedSince, { hasDeletes: deletes })
   }
 
   /** O17: whatever was stored, two undisturbed listings repair it. */

@@ -1,8 +1,8 @@
 import type { Change, Execute, JsonValue, SyncContext } from '../../contract/index.ts'
-import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
-import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../../strategies/kit/horizon.ts'
-import { requireInstant, msToInstant, formatIso, subtractMicrosecond } from '../../strategies/kit/instants.ts'
-import { sourceInvalidError, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
+import type { AnchoredExecute } from './anchored-execute.ts'
+import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
+import { requireInstant, msToInstant, formatIso, subtractMicrosecond } from './instants.ts'
+import { sourceInvalidError, requireNumber, stateRejectedError } from './strategy-errors.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 

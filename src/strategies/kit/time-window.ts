@@ -1,15 +1,9 @@
 import type { Change, Execute, SyncContext } from '../../contract/index.ts'
-import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
-import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from '../../strategies/kit/horizon.ts'
-import { formatIso } from '../../strategies/kit/instants.ts'
-import {
-  decideListStep,
-  fingerprintLastRow,
-  INITIAL_TALLY,
-  isListTally,
-  type ListTally,
-} from '../../strategies/kit/list-end.ts'
-import { requireMode, requireNumber, stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
+import type { AnchoredExecute } from './anchored-execute.ts'
+import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
+import { formatIso } from './instants.ts'
+import { decideListStep, fingerprintLastRow, INITIAL_TALLY, isListTally, type ListTally } from './list-end.ts'
+import { requireMode, requireNumber, stateRejectedError } from './strategy-errors.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 
