@@ -4,6 +4,7 @@ import type { CycleContext } from './cycle-context.ts'
 import type { OpenCycle } from './open-cycle.ts'
 import type { FetchedPage } from './page-reader.ts'
 import {
+  buildCommitColumnRules,
   buildCommitDeletes,
   buildCommitOwners,
   buildCommitSchemaModes,
@@ -45,6 +46,7 @@ export class CommitBuilder {
       ...(text !== null && { drift: text }),
       ...buildCommitDeletes(plan),
       ...buildCommitSchemaModes(plan),
+      ...buildCommitColumnRules(plan),
     }
   }
 

@@ -1,3 +1,4 @@
+import { COLUMN_BUGS } from './columns.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { ENGINE_BUGS } from './engine.ts'
 import { MANIFEST_BUGS } from './manifests.ts'
@@ -36,4 +37,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...ROW_VALUES_BUGS,
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
+  ...COLUMN_BUGS,
 ]

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { Command, Option } from 'commander'
 import type { Change, Checkpoint, JsonValue, Page, StateText } from '../../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from '../../engine/check-page.ts'
+import { PageTransformer } from '../../engine/page-transformer.ts'
 import { PagePreparer } from '../../engine/page-preparer.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { parseCountOrZero } from '../kit/arguments.ts'
@@ -53,7 +55,7 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   printTarget(cli, target)
   const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
   const request = await resolveRequest(target, plan, given, flags.fromStart === true)
-  const page = await readPage(cli, stopping, target, plan, request)
+  const page = await transformPage(target, plan, await readPage(cli, stopping, target, plan, request))
   const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
   const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
   const reveal = flags.reveal === true
@@ -159,6 +161,16 @@ async function readPage(
     )
   } finally {
     await pauses.close()
+  }
+}
+
+/** Without a store, the hashes and ciphertexts of columns are computed with a temporary key. */
+async function transformPage(target: WorkerTarget, plan: SyncPlan, page: CheckedPage): Promise<CheckedPage> {
+  const store = plan.databases.some(({ columns }) => columns !== undefined) ? await openExistingStore(target) : null
+  try {
+    return await PageTransformer.createPreview(plan, store, randomBytes).transformPage(page)
+  } finally {
+    await store?.close()
   }
 }
 

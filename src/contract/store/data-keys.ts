@@ -30,11 +30,11 @@ export interface DataKeyStore {
 }
 
 /**
- * A sealed text and its location: a column of a sync, the secrets of the webhook `sync`, or the cursor secret created
- * at `column`.
+ * A sealed text and its location: a column of a sync, the secrets of the webhook `sync`, the cursor secret created at
+ * `column`, or the column key with the id `column`.
  */
 export interface SealedText extends SyncRef {
-  readonly table: 'registry' | 'webhooks' | 'cursor_secrets'
+  readonly table: 'registry' | 'webhooks' | 'cursor_secrets' | 'column_keys'
   readonly column: string
   readonly text: string
 }

@@ -20,6 +20,7 @@ import { HISTORY_DAYS } from './migrations/0019-history-days.ts'
 import { DELETE_MODE } from './migrations/0020-delete-mode.ts'
 import { DESTINATIONS } from './migrations/0021-destinations.ts'
 import { PLAIN_COLUMN_NAMES } from './migrations/0022-plain-column-names.ts'
+import { COLUMN_RULES } from './migrations/0023-column-rules.ts'
 
 /**
  * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
@@ -48,6 +49,7 @@ export const MIGRATIONS: readonly string[] = [
   DELETE_MODE,
   DESTINATIONS,
   PLAIN_COLUMN_NAMES,
+  COLUMN_RULES,
 ]
 
 /** Version of the tables; a file with a higher one was written by a newer tidemark and is left alone. */
