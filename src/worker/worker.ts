@@ -305,6 +305,14 @@ export class Worker {
     this.#checkNameFree('webhook', name)
     checkWebhookOptions(name, options)
     const { database, databases = [], verify, wants, later, execute } = options
+    const withRules = [database, ...databases]
+      .map((given) => (typeof given === 'object' ? given.name : given))
+      .find((given) => given !== undefined && this.#databases.get(given)?.plan.columns !== undefined)
+    if (later === true && withRules !== undefined)
+      throw new SyncError(
+        'COLUMNS_INVALID',
+        `Webhook "${name}": \`later\` stores messages before the column rules of "${withRules}" are applied. Remove it.`,
+      )
     if (database !== undefined) {
       // The sync reads nothing itself; its pages come from the messages.
       const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })

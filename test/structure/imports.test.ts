@@ -106,6 +106,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: [
       'redaction',
       'contract',
+      'transforms',
       'values',
       'config',
       'worker',
@@ -325,6 +326,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'redaction',
       'contract',
       'values',
+      'registry',
+      'transforms',
       'strategies',
       'engine',
       'config',
@@ -370,6 +373,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: [
       'contract',
       'values',
+      'transforms',
       'engine',
       'strategies',
       'config',

@@ -48,6 +48,13 @@ describe('rules with a mistake', () => {
   })
 })
 
+test('a webhook that stores messages first cannot write a database with rules', () => {
+  const worker = new Worker()
+  const people = worker.database('people', { columns: { hash: ['email'] } })
+  const webhook = { database: people, verify: () => ({ id: '1' }), execute: () => {} }
+  expect(() => worker.webhook('later', { ...webhook, later: true })).toThrow(/stores messages before the column rules/)
+})
+
 describe('the fingerprint', () => {
   const of = (rules: ColumnRules): string => planColumns(rules)?.fingerprint ?? ''
 

@@ -4,6 +4,11 @@ import { toDestinationDocument } from '../../destinations/loop/destination-docum
 import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { Health } from '../../runner/health.ts'
+import {
+  describeColumnRuleChange,
+  findColumnRuleChanges,
+  type ColumnRuleChange,
+} from '../../runner/column-rule-changes.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
 import { hasTenantData } from '../../runner/watch-tenants.ts'
 import { computeWebhookState, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
@@ -130,7 +135,7 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
 
 function formatStatus(
   cli: Cli,
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
   { all = false, reveal = false, watch }: StatusFlags,
 ): string[] {
   if (syncs.length === 0 && destinations.length === 0)
@@ -144,6 +149,7 @@ function formatStatus(
     ...syncs.flatMap((details) => formatRemarks(cli, details, now)),
     ...pauses.map((pause) => formatPause(cli, pause, now)),
     ...formatDrift(cli, drift),
+    ...ruleChanges.flatMap((change) => formatRuleChange(cli, change)),
     ...(destinations.length === 0 ? [] : ['', ...formatDestinations(cli, destinations, now)]),
     ...webhooks.map((webhook) => formatWebhook(cli, webhook, headSequence)),
   ]
@@ -161,6 +167,8 @@ interface StatusView {
   readonly drift: readonly SchemaDrift[]
   /** The destinations of the worker; with `--all`, all that the store knows. */
   readonly destinations: readonly DestinationOverview[]
+  /** Databases whose rows do not follow the declared column rules yet. */
+  readonly ruleChanges: readonly ColumnRuleChange[]
 }
 
 async function readStatusView(target: Target | WorkerTarget): Promise<StatusView> {
@@ -182,6 +190,10 @@ async function readStatusViewFrom(store: Store | null, target: Target | WorkerTa
     headSequence: (await store?.headSequence()) ?? 0,
     pauses,
     drift: (await store?.schemaDrift()) ?? [],
+    ruleChanges:
+      store === null || !('worker' in target)
+        ? []
+        : await findColumnRuleChanges(store, target.worker.plans(), systemClock),
     destinations: await readDestinationOverviews(
       store,
       'worker' in target ? (target.worker.destinations?.() ?? []) : [],
@@ -217,7 +229,7 @@ async function listSyncs(store: Store | null, target: Target | WorkerTarget): Pr
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function statusDocument(
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
   { reveal = false }: StatusFlags,
 ): object {
   return {
@@ -231,6 +243,7 @@ function statusDocument(
       until: isoTime(until),
     })),
     ...(destinations.length > 0 && { destinations: destinations.map(toDestinationDocument) }),
+    ...(ruleChanges.length > 0 && { columnRules: ruleChanges }),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
@@ -385,6 +398,13 @@ function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): st
   if (due.kind === 'never') return due.why
   const when = due.at <= now ? 'due' : formatAgo(due.at, now)
   return due.why === 'schedule' ? when : `${when} (${due.why})`
+}
+
+function formatRuleChange({ terminal: { colors }, targetFlags }: Cli, change: ColumnRuleChange): string[] {
+  return [
+    `${colors.yellow('•')} ${toPrintable(describeColumnRuleChange(change))}.`,
+    `  ${addTargetFlags(change.command, targetFlags)}`,
+  ]
 }
 
 function formatRemarks({ terminal: { colors }, targetFlags }: Cli, details: SyncStatusDetails, now: number): string[] {

@@ -1,6 +1,8 @@
 import { dirname } from 'node:path'
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import type { SourceStream } from '../../sources/kit/define-source.ts'
+import { omitUndefined } from '../../sources/kit/omit-undefined.ts'
+import type { ColumnRules } from '../../transforms/column-rules.ts'
 import { Worker } from '../../worker/worker.ts'
 import type { Environment } from '../settings.ts'
 import { CONNECTORS } from './connectors.ts'
@@ -35,10 +37,10 @@ export async function buildWorker(
   for (const [index, stream] of streams.entries()) {
     if (!selected.has(stream.id)) continue
     try {
-      declareStream(worker, stream, opened.stream(stream))
+      declareStream(worker, stream, opened.stream(stream), CONNECTORS[connector].selectsFields)
     } catch (error) {
       if (!isSyncError(error)) throw error
-      throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
+      throw text.error(['streams', index, ...findRulePath(error)], `${stream.id}: ${error.message}`, error.code)
     }
   }
   for (const [index, destination] of destinations.entries()) {
@@ -63,9 +65,8 @@ export function checkManifest(text: string, shownFile: string): void {
   new ManifestDocument('.', shownFile, text).check()
 }
 
-function declareStream(
-  worker: Worker,
-  {
+function declareStream(worker: Worker, stream: ManifestStream, source: SourceStream, selectsFields: boolean): void {
+  const {
     id,
     schema,
     schema_changes: schemaChanges,
@@ -75,9 +76,7 @@ function declareStream(
     backfill_schedule: backfillSchedule,
     mode,
     safety_window: safetyWindow,
-  }: ManifestStream,
-  source: SourceStream,
-): void {
+  } = stream
   // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'
   if (isWhole && mode === 'incremental')
@@ -94,10 +93,26 @@ function declareStream(
     ...(schemaChanges !== undefined && { schemaChanges }),
     ...kept,
     ...(deletes !== undefined && { deletes }),
+    ...readColumnRules(stream, selectsFields),
   })
   const shared = { database, ...(schedule !== undefined && { schedule }) }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
+}
+
+/** `select` is a rule only where the source cannot read less. */
+function readColumnRules(
+  { select, drop, rename, cast, hash, mask, encrypt }: ManifestStream,
+  selectsFields: boolean,
+): { columns?: ColumnRules } {
+  const columns = omitUndefined({ select: selectsFields ? undefined : select, drop, rename, cast, hash, mask, encrypt })
+  return Object.keys(columns).length === 0 ? {} : { columns }
+}
+
+/** The rule that an error is about. */
+function findRulePath({ code, message }: SyncError): string[] {
+  const rule = code === 'COLUMNS_INVALID' ? /: columns\.(\w+): /.exec(message)?.[1] : undefined
+  return rule === undefined ? [] : [rule]
 }
 
 /** The field of a destination that an error is about. */

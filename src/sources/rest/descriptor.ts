@@ -1,6 +1,6 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { objectSchema, TEXT_SCHEMA, type JsonSchema } from '../../values/config-schema.ts'
+import { objectSchema, SELECTED_AFTER_READING, TEXT_SCHEMA, type JsonSchema } from '../../values/config-schema.ts'
 import { defineSource, type SourceStream } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { REST_STREAM_SCHEMA } from './stream-schema.ts'
@@ -29,7 +29,7 @@ export default defineSource({
     required: ['key', 'options'],
     options: objectSchema(OPTIONS, ['path', 'page']),
     fields: {
-      select: { not: {}, description: 'not supported by this connector: select fields in `options.query`' },
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description: 'not supported by this connector: set `options.lagMs`, or `overlapMs` in `options.follow`',
