@@ -21,8 +21,14 @@ export interface ColumnKey {
   readonly secret: string
 }
 
-/** The fingerprint of the rules that all rows of a sync in a database follow; '' for rows without rules. */
+/** The rules that the rows of a sync in a database follow. */
 export interface StoredColumnRules extends SyncRef {
   readonly database: string
+  /** '' for rows without rules. */
   readonly fingerprint: string
+  /**
+   * The sequence at which the listing began that applied them. A row that is older and whose record is quarantined does
+   * not follow them.
+   */
+  readonly since: number
 }

@@ -49,6 +49,7 @@ interface RulesCycle {
   readonly cycle: number
   /** The cycle began now and reads every record, so that all rows follow the rules once it is complete. */
   readonly readsAll: boolean
+  readonly startSequence: number
   /** The sync has never written a row. */
   readonly isFirst: boolean
 }
@@ -61,7 +62,7 @@ export function* beginColumnRules(
   sql: Sql,
   { worker }: SyncRef,
   { rules }: BeginRequest,
-  { entry, cycle, readsAll, isFirst }: RulesCycle,
+  { entry, cycle, startSequence, readsAll, isFirst }: RulesCycle,
 ): Steps<string[]> {
   if (rules === undefined) return []
   const isOwn = rules.sync === entry.stream_id
@@ -70,28 +71,33 @@ export function* beginColumnRules(
   for (const [database, fingerprint] of Object.entries(rules.fingerprints)) {
     const row = stored.get(database)
     if (row === undefined && fingerprint === '') continue
-    const applied = row === undefined ? (isFirst ? fingerprint : '') : toStoredRules(row).fingerprint
+    const known = row === undefined ? { fingerprint: isFirst ? fingerprint : '', since: 0 } : toStoredRules(row)
+    const applied = known.fingerprint
     if (applied !== fingerprint) changed.push(database)
     if (!isOwn) continue
     const isPending = row?.pending_cycle === cycle && row.pending === fingerprint
     const next = {
       applied,
+      appliedSince: known.since,
       pending: readsAll || isPending ? fingerprint : null,
+      pendingSince: readsAll ? startSequence : isPending ? row.pending_since : null,
       pendingCycle: readsAll || isPending ? cycle : null,
     }
     yield* sql.send(
       sql.dialect.upsert({
         table: 'column_rules',
         key: ['tenant_id', 'connector_id', 'stream_id', 'database_name'],
-        insert: ['applied', 'pending', 'pending_cycle'],
-        update: ['applied', 'pending', 'pending_cycle'],
+        insert: RULE_COLUMNS,
+        update: RULE_COLUMNS,
       }),
       {
         connector_id: worker,
         stream_id: rules.sync,
         database_name: database,
         applied: next.applied,
+        applied_since: next.appliedSince,
         pending: next.pending,
+        pending_since: next.pendingSince,
         pending_cycle: next.pendingCycle,
       },
     )
@@ -99,8 +105,11 @@ export function* beginColumnRules(
   return changed
 }
 
+const RULE_COLUMNS = ['applied', 'applied_since', 'pending', 'pending_since', 'pending_cycle']
+
 interface RulesRow extends StoredColumnRules {
   readonly pending: string | null
+  readonly pending_since: number | null
   readonly pending_cycle: number | null
   readonly committed_by: number | null
 }
@@ -108,7 +117,7 @@ interface RulesRow extends StoredColumnRules {
 /** `sync` is null for all syncs of the worker. */
 function readRules(sql: Sql, worker: string, sync: string | null): Steps<RulesRow[]> {
   return sql.all<RulesRow>(
-    `select r.connector_id as worker, r.stream_id as sync, r.database_name as database, r.applied as fingerprint, r.pending, r.pending_cycle, g.committed_by
+    `select r.connector_id as worker, r.stream_id as sync, r.database_name as database, r.applied as fingerprint, r.applied_since as since, r.pending, r.pending_since, r.pending_cycle, g.committed_by
      from {column_rules} r
      left join {registry} g on g.tenant_id = r.tenant_id and g.connector_id = r.connector_id and g.stream_id = r.stream_id
      where r.tenant_id = :tenant and r.connector_id = :worker${sync === null ? '' : ' and r.stream_id = :sync'}
@@ -118,9 +127,10 @@ function readRules(sql: Sql, worker: string, sync: string | null): Steps<RulesRo
 }
 
 /** The commit that completes a cycle does not write here: the checkpoint names the cycle that it comes from. */
-function toStoredRules({ worker, sync, database, fingerprint, ...row }: RulesRow): StoredColumnRules {
+function toStoredRules({ worker, sync, database, fingerprint, since, ...row }: RulesRow): StoredColumnRules {
   const isComplete = row.pending !== null && row.pending_cycle !== null && row.committed_by === row.pending_cycle
-  return { worker, sync, database, fingerprint: isComplete ? (row.pending ?? fingerprint) : fingerprint }
+  if (!isComplete || row.pending === fingerprint) return { worker, sync, database, fingerprint, since }
+  return { worker, sync, database, fingerprint: row.pending ?? '', since: row.pending_since ?? since }
 }
 
 function readColumnKeys(sql: Sql): Steps<ColumnKey[]> {

@@ -96,6 +96,7 @@ export const LEASE_PLANS = {
       const changedRules = yield* beginColumnRules(sql, lease.ref, request, {
         entry,
         cycle: unfinished.cycle,
+        startSequence: unfinished.startSequence,
         readsAll: false,
         isFirst: false,
       })
@@ -128,6 +129,7 @@ export const LEASE_PLANS = {
     const changedRules = yield* beginColumnRules(sql, lease.ref, request, {
       entry,
       cycle,
+      startSequence: headSequence,
       readsAll: state === null,
       isFirst: entry.version === 0 && unfinished === null,
     })

@@ -14,7 +14,9 @@ create table tidemark.column_rules (
   stream_id text collate "C" not null,
   database_name text collate "C" not null,
   applied text not null,
+  applied_since bigint not null,
   pending text,
+  pending_since bigint,
   pending_cycle bigint,
   primary key (tenant_id, connector_id, stream_id, database_name)
 );

@@ -14,7 +14,9 @@ create table tidemark_column_rules (
   stream_id text not null,
   database_name text not null,
   applied text not null,
+  applied_since integer not null,
   pending text,
+  pending_since integer,
   pending_cycle integer,
   primary key (tenant_id, connector_id, stream_id, database_name)
 ) strict, without rowid;
