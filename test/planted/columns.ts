@@ -29,10 +29,20 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/kit/roles/columns.ts', CASES, [
-    ['a resumed listing counts for new rules', 'row.pending === fingerprint', 'true'],
+    [
+      'a resumed listing counts for new rules',
+      'row?.pending_cycle === cycle && row.pending === fingerprint',
+      'row?.pending_cycle === cycle',
+    ],
     ['a listing counts before it is complete', 'row.committed_by === row.pending_cycle', 'true'],
-    ['every cycle counts as a listing', 'pending: readsAll || isPending', 'pending: true'],
     ['a second column key replaces the first', 'if (known.length > 0) return known', ''],
+  ]),
+  ...inFile('src/stores/kit/roles/leases.ts', CASES, [
+    ['every cycle counts as a listing', 'readsAll: state === null', 'readsAll: true'],
+  ]),
+  ...inFile('src/runner/column-rule-changes.ts', CASES, [
+    ['a row of a quarantined record is said to follow the rules', 'row.sequence <= since', 'false'],
+    ['a row of a quarantined record counts although it follows the rules', 'row.sequence <= since', 'true'],
   ]),
   ...inFile('src/registry/sealed-store.ts', CASES, [
     [
@@ -44,8 +54,8 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/kit/roles/data-keys.ts', CASES, [
     [
       'a rotation leaves column keys sealed with the old key',
-      "union all select 'column_keys'",
-      "union all select 'none'",
+      'key_id, secret from {column_keys} where tenant_id = :tenant',
+      'key_id, secret from {column_keys} where tenant_id = :tenant and 1 = 0',
     ],
   ]),
   ...inFile('src/registry/column-cipher.ts', RECORDS, [

@@ -9,6 +9,7 @@ import { ColumnCipher, openColumnCipher } from '../../src/registry/column-cipher
 import { DataKeys } from '../../src/registry/data-keys.ts'
 import { generateMasterKey, KeyRing } from '../../src/registry/key-ring.ts'
 import { sealStore } from '../../src/registry/sealed-store.ts'
+import { findColumnRuleChanges } from '../../src/runner/column-rule-changes.ts'
 import type { ColumnRules } from '../../src/transforms/column-rules.ts'
 import { systemClock as clock } from '../../src/platform/clock.ts'
 import { parseJson } from '../../src/values/json.ts'
@@ -99,7 +100,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
           hash: ['email'],
           mask: { phone: 4, ssn: 'hidden' },
           encrypt: ['iban'],
-          rename: { 'address.city': 'city', amount: 'cents' },
+          rename: { 'address.city': 'city', amount: 'cents', note: 'remark' },
         },
         {
           changes: [
@@ -133,7 +134,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
         phone: '****1234',
         iban: expect.stringMatching(/^encrypted\.1\.c[0-9a-f]{8}\./) as string,
         ssn: 'hidden',
-        note: null,
+        remark: null,
         address: {},
         city: 'Kiel',
         cents: 12,
@@ -142,7 +143,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
         cents: 'bigint',
         email: 'text',
         iban: 'text',
-        note: 'uuid',
+        remark: 'uuid',
         city: 'text',
       })
       expect(Object.keys(await columnsOf())).not.toContain('amount')
@@ -207,6 +208,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
         code: 'RECORD_INVALID',
         message: 'columns: the field deep is not an object, so a rule for what it contains cannot be applied',
       })
+      expect(await opened.dump()).not.toContain(CANARY)
       await run(planOf(rules, [upsert('good', { ...record(2), more: secret('hashed').length })], { database, limits }))
       const plan = planOf(
         {
@@ -315,6 +317,30 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       // Rules that are removed are a change too.
       expect((await run(planOf(undefined, page))).counts).toMatchObject({ updated: 1 })
       expect([await rulesOf(), await rows()]).toEqual(['', { 1: { email: 'a@b.c', n: 1 } }])
+    })
+
+    test('a row that a quarantined record keeps as it was before the rules is counted until the record lands', async () => {
+      const rules: ColumnRules = { hash: ['address.city'] }
+      const page = (address: JsonObject | string): Change[] => [
+        upsert('1', { address }),
+        upsert('2', { address: null }),
+      ]
+      const changesOf = (plan: SyncPlan): ReturnType<typeof findColumnRuleChanges> =>
+        findColumnRuleChanges(store, [plan], clock)
+      const plan = planOf(rules, page('Kiel'))
+      expect(await changesOf(plan)).toEqual([])
+      await run(planOf(undefined, page('Kiel')))
+      expect(await changesOf(plan)).toEqual([
+        { database: 'people', sync: 'people', command: 'npx tidemark trigger people' },
+      ])
+      await run(plan)
+      await run(plan)
+      expect(await changesOf(plan)).toMatchObject([{ command: 'npx tidemark quarantine list', quarantinedRows: 1 }])
+      await run(planOf(rules, page({ city: 'Kiel' })))
+      expect(await changesOf(plan)).toEqual([])
+      // A row that follows the rules, and whose newer record is quarantined.
+      await run(plan)
+      expect(await changesOf(plan)).toEqual([])
     })
 
     test('a listing that was resumed with other rules does not count', async () => {
