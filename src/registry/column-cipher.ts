@@ -22,7 +22,6 @@ interface DerivedKeys {
 
 /** Hashes and encrypts values of columns with the keys of one tenant. */
 export class ColumnCipher {
-  readonly #tenant: string
   readonly #keys: ReadonlyMap<string, DerivedKeys>
   readonly #oldest: DerivedKeys
   readonly #newestId: string
@@ -30,7 +29,6 @@ export class ColumnCipher {
   /** Oldest key first: it hashes, so that hashes stay the same. The newest encrypts, and all of them decrypt. */
   constructor(tenant: string, keys: readonly ColumnKey[]) {
     const oldest = required(keys[0], 'column key')
-    this.#tenant = tenant
     this.#keys = new Map(keys.map((key) => [key.id, deriveKeys(key, tenant)]))
     this.#oldest = required(this.#keys.get(oldest.id), 'oldest column key')
     this.#newestId = required(keys.at(-1), 'newest column key').id
@@ -47,7 +45,7 @@ export class ColumnCipher {
    */
   encrypt(column: CipherColumn, recordKey: string, text: string): string {
     const keys = required(this.#keys.get(this.#newestId), 'newest column key')
-    const aad = this.#buildAad(this.#newestId, column)
+    const aad = buildAad(this.#newestId, column)
     const nonce = createHmac('sha256', keys.nonce)
       .update(JSON.stringify([aad, recordKey, text]))
       .digest()
@@ -63,12 +61,8 @@ export class ColumnCipher {
     const keys = this.#keys.get(id)
     const column = parseLocation(location)
     if (keys === undefined || column === null) return null
-    const bytes = unseal(keys.encrypt, body, this.#buildAad(id, column))
+    const bytes = unseal(keys.encrypt, body, buildAad(id, column))
     return bytes === null ? null : { ...column, text: bytes.toString() }
-  }
-
-  #buildAad(keyId: string, { database, field }: CipherColumn): string {
-    return JSON.stringify(['tidemark column', FORMAT, this.#tenant, keyId, database, field])
   }
 }
 
@@ -106,4 +100,8 @@ function parseLocation(text: string): CipherColumn | null {
   } catch {
     return null
   }
+}
+
+function buildAad(keyId: string, { database, field }: CipherColumn): string {
+  return JSON.stringify(['tidemark column', FORMAT, keyId, database, field])
 }

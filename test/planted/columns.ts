@@ -61,7 +61,7 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
   ...inFile('src/registry/column-cipher.ts', RECORDS, [
     ['a ciphertext can be moved to another column', 'keyId, database, field])', 'keyId])'],
     ['equal values of two records have equal ciphertexts', '[aad, recordKey, text]', '[aad, text]'],
-    ['a ciphertext can be moved to another tenant', 'FORMAT, this.#tenant, keyId', 'FORMAT, keyId'],
+    ['a ciphertext can be moved to another tenant', 'tenant, `tidemark column', "'', `tidemark column"],
   ]),
   ...inFile('src/transforms/transform-record.ts', RECORDS, [
     ['a short value is shown by its mask', 'characters.length > mask', 'characters.length >= mask'],
