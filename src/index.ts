@@ -11,6 +11,7 @@ export type {
   WorkerLike,
   WorkerOptions,
 } from './worker/worker.ts'
+export type { ColumnMap, ColumnRules } from './transforms/column-rules.ts'
 export type { SweepOptions, SyncOptions, SyncReference } from './worker/sync-options.ts'
 export type { TrackOptions, TrackSource } from './worker/track-options.ts'
 export type { DestinationHandle, DestinationOptions } from './worker/destination-options.ts'

@@ -321,6 +321,11 @@ export const ERROR_CODES = {
     'input',
     'A schema is a Standard Schema (zod, valibot, arktype) or a JSON Schema object.',
   ),
+  COLUMNS_INVALID: defineCode(
+    'fix',
+    'input',
+    'Correct the rule that the message names. See docs/guides/columns.md for the rules and their order.',
+  ),
   WORKER_NOT_FOUND: defineCode('fix', 'input', 'Pass the file with --file, or run `tidemark init` to create one.'),
   WORKER_INVALID: defineCode('fix', 'input', 'A worker file must default-export `new Worker()`.'),
   MANIFEST_INVALID: defineCode(

@@ -50,6 +50,7 @@ export type {
   ChangesQuery,
   Column,
   ColumnKind,
+  ColumnRulesInForce,
   Commit,
   CommitOutcome,
   CycleRecord,
@@ -77,6 +78,7 @@ export type {
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
+export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'

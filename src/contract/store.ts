@@ -13,6 +13,7 @@ import type { PacingStore } from './store/pacing.ts'
 import type { PartitionStore } from './store/partitions.ts'
 import type { QuarantineStore, QuarantinedRecord } from './store/quarantine.ts'
 import type { ApiKeyStore } from './store/api-keys.ts'
+import type { ColumnStore } from './store/columns.ts'
 import type { CursorSecretStore } from './store/cursor-secrets.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
@@ -43,6 +44,7 @@ export interface Store
     PartitionStore,
     QuarantineStore,
     ApiKeyStore,
+    ColumnStore,
     CursorSecretStore,
     ConsumerStore,
     WebhookStore,
@@ -150,6 +152,15 @@ export interface BeginRequest {
   readonly fresh: boolean
   /** The databases the sync writes. Each gets its view at once, even while it is empty. */
   readonly databases: readonly string[]
+  /** The column rules in force. See ColumnRulesInForce. */
+  readonly rules?: ColumnRulesInForce
+}
+
+/** The fingerprints of the column rules of a sync's databases; '' for a database without rules. */
+export interface ColumnRulesInForce {
+  /** The sync that reads every record: this one, or the backfill of a delta. */
+  readonly sync: string
+  readonly fingerprints: Readonly<Record<string, string>>
 }
 
 /** The cycle that was started or resumed. */
@@ -160,6 +171,8 @@ export interface BeginResult {
   readonly headSequence: number
   /** By database, the fields of all records committed so far. */
   readonly columns: Readonly<Record<string, readonly Column[]>>
+  /** The databases whose rows may follow other column rules than those in force. */
+  readonly changedRules?: readonly string[]
 }
 
 // ── the commit ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,6 +229,8 @@ export interface Commit {
   readonly listing?: ListingContext
   /** A description of how the records differ from earlier ones; logged with them. */
   readonly drift?: string
+  /** The fingerprints of the column rules that the records follow, by database; absent without rules. */
+  readonly columnRules?: Readonly<Record<string, string>>
   /** The schema mode by database, if not `evolve`. */
   readonly schemaModes?: Readonly<Record<string, SchemaMode>>
   /**

@@ -4,6 +4,7 @@ import type { CycleContext } from './cycle-context.ts'
 import type { OpenCycle } from './open-cycle.ts'
 import type { FetchedPage } from './page-reader.ts'
 import {
+  buildCommitColumnRules,
   buildCommitDeletes,
   buildCommitOwners,
   buildCommitSchemaModes,
@@ -46,6 +47,7 @@ export class CommitBuilder {
       ...(checked.partitions.length > 0 && { partitions: checked.partitions }),
       ...buildCommitDeletes(plan),
       ...buildCommitSchemaModes(plan),
+      ...buildCommitColumnRules(plan),
     }
   }
 

@@ -5,6 +5,7 @@ import type { CycleContext } from './cycle-context.ts'
 import { startLeaseHeartbeat } from './lease-heartbeat.ts'
 import { Pacer } from './pacer.ts'
 import { PageReader } from './page-reader.ts'
+import { PageTransformer } from './page-transformer.ts'
 import { SourceLookups } from './source-lookups.ts'
 import { readStoredPartitions } from './stored-partitions.ts'
 
@@ -52,6 +53,7 @@ export function openCycleResources({
     plans: pacers,
     takeSlots: (request) => retryingStore.call(() => store.takeSlots({ worker, ...request })),
   })
+  const transformer = PageTransformer.create(plan, store, () => ports.clock.now())
   const reader = new PageReader({
     plan,
     options,
@@ -62,10 +64,11 @@ export function openCycleResources({
     cycleSignal: cycleAbort.signal,
     counters,
     trace,
+    transformer,
   })
   return {
     reader,
-    lookups: new SourceLookups(plan, reader, ports.log),
+    lookups: new SourceLookups(plan, reader, transformer, ports.log),
     pauses,
     close: () => {
       heartbeat.stop()

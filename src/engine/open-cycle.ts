@@ -13,6 +13,7 @@ import { DriftDetector } from './drift-detector.ts'
 import { LoopGuard } from './loop-guard.ts'
 import type { FetchedPage } from './page-reader.ts'
 import { findHistoryStart, getRetentionMs } from './source-retention.ts'
+import { buildRulesInForce, type SyncPlan } from './sync-plan.ts'
 
 /** A cycle that has begun, with everything that its pages have changed in this run. */
 export class OpenCycle {
@@ -64,10 +65,22 @@ export class OpenCycle {
         trigger: options.trigger,
         fresh,
         databases: plan.databases.map((database) => database.name),
+        rules: buildRulesInForce(plan),
       }),
     )
     if (started === null) throw new SyncError('LEASE_LOST', `${plan.sync}: another runner took over.`)
-    return new OpenCycle(context, checkpoint, started)
+    const open = new OpenCycle(context, checkpoint, started)
+    open.#warnOfChangedRules(started)
+    return open
+  }
+
+  #warnOfChangedRules({ changedRules = [], inflight, resumed }: BeginResult): void {
+    const isRewriting = !resumed && inflight.state === null
+    for (const database of changedRules)
+      this.log.warn('the column rules have changed', {
+        database,
+        next: isRewriting ? 'this cycle reads every record again' : describeNextRead(this.#context.plan),
+      })
   }
 
   /** Invariants 5 and 6: changes more recent than the source's lag may not be visible in its listing yet. */
@@ -122,4 +135,11 @@ export class OpenCycle {
 
 export function toPageTimes({ checked, prepared }: FetchedPage): PageTimes {
   return { stated: checked.tidemark, newest: prepared.newestUpstreamAt, lastCursor: prepared.lastCursor }
+}
+
+function describeNextRead({ sync, mode, pair }: SyncPlan): string {
+  if (pair?.role === 'delta') return `run tidemark trigger ${pair.backfill} to read every record again`
+  return mode === 'replace'
+    ? 'the next cycle reads every record again'
+    : `run tidemark state reset ${sync} to read every record again`
 }

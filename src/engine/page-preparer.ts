@@ -74,7 +74,7 @@ export class PagePreparer {
       let prepared = this.#prepareChange(change, serialized, database)
       if (database.validate !== undefined && change.type === 'upsert' && !('code' in prepared)) {
         const mismatch = await database.validate(change.record)
-        if (mismatch !== null) prepared = quarantine(change, database.name, prepared.key, 'SCHEMA_MISMATCH', mismatch)
+        if (mismatch !== null) prepared = quarantine(change, database, prepared.key, 'SCHEMA_MISMATCH', mismatch)
       }
       if ('code' in prepared) {
         quarantined.push(prepared)
@@ -174,8 +174,8 @@ export class PagePreparer {
   ): Landing | QuarantinedRecord {
     const keyFault = findKeyFault(change.key)
     if (change.type === 'invalid')
-      return quarantine(change, database.name, keyFault === null ? change.key : null, 'RECORD_INVALID', change.reason)
-    if (keyFault !== null) return quarantine(change, database.name, null, 'KEY_INVALID', keyFault)
+      return quarantine(change, database, keyFault === null ? change.key : null, 'RECORD_INVALID', change.reason)
+    if (keyFault !== null) return quarantine(change, database, null, 'KEY_INVALID', keyFault)
     const { key } = change
     let upstreamAt: string | null = null
     if (change.upstreamUpdatedAt !== undefined && change.upstreamUpdatedAt !== null) {
@@ -183,7 +183,7 @@ export class PagePreparer {
       if (upstreamAt === null)
         return quarantine(
           change,
-          database.name,
+          database,
           key,
           'TIMESTAMP_INVALID',
           '`upstreamUpdatedAt` is not an RFC 3339 time with a zone',
@@ -192,24 +192,18 @@ export class PagePreparer {
     if (change.type === 'delete') return { type: 'delete', database: database.name, key, upstreamAt }
 
     const fault = serialized === null ? findRecordFault(change.record, this.#limits) : null
-    if (fault !== null) return quarantine(change, database.name, key, fault.code, fault.message)
+    if (fault !== null) return quarantine(change, database, key, fault.code, fault.message)
     const text = serialized === null ? serializeRecord(change.record) : serialized.text
     if (text === null)
-      return quarantine(
-        change,
-        database.name,
-        key,
-        'RECORD_INVALID',
-        'the record cannot be serialized as a JSON object',
-      )
+      return quarantine(change, database, key, 'RECORD_INVALID', 'the record cannot be serialized as a JSON object')
     const textFault = findTextFault(text)
-    if (textFault !== null) return quarantine(change, database.name, key, 'TEXT_UNSTORABLE', textFault)
+    if (textFault !== null) return quarantine(change, database, key, 'TEXT_UNSTORABLE', textFault)
     if (text.length > this.#limits.recordBytesMax / 3) {
       const bytes = Buffer.byteLength(text)
       if (bytes > this.#limits.recordBytesMax) {
         return quarantine(
           change,
-          database.name,
+          database,
           key,
           'RECORD_TOO_LARGE',
           `the record has ${bytes} bytes; at most ${this.#limits.recordBytesMax} are allowed`,
@@ -271,7 +265,7 @@ function parseSerializedChange(change: Change, { text }: SerializedRecord): Chan
 
 function quarantine(
   change: Change,
-  database: string,
+  { name: database, columns }: DatabasePlan,
   key: string | null,
   code: ErrorCode,
   message: string,
@@ -285,16 +279,17 @@ function quarantine(
     key,
     code,
     message: toStorableText(maskSecrets(message), max),
-    text: toStorableText(serializeChange(change), max),
+    text: toStorableText(serializeChange(change, columns?.fingerprint), max),
   }
 }
 
-function serializeChange(change: Change): string {
+/** `columns` are the rules that the record already follows, for a replay. */
+function serializeChange(change: Change, columns: string | undefined): string {
   const { type: _, database: __, ...rest } = change
   // The reason is stored as the message, where it is masked.
   const stored = change.type === 'invalid' ? { key: change.key, raw: change.raw } : rest
   try {
-    return stringifyJson(stored as JsonObject)
+    return stringifyJson({ ...(stored as JsonObject), ...(columns !== undefined && { columns }) })
   } catch {
     return '(cannot be serialized as JSON)'
   }

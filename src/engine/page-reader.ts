@@ -18,6 +18,7 @@ import type { CycleOptions } from './cycle-options.ts'
 import type { CycleTrace, PageTrace } from './cycle-trace.ts'
 import type { LeaseHeartbeat } from './lease-heartbeat.ts'
 import type { Pacer } from './pacer.ts'
+import type { PageTransformer } from './page-transformer.ts'
 import { PagePreparer, type PreparedPage } from './page-preparer.ts'
 import { buildRequestAttributes, readRequestId } from '../telemetry/request-attributes.ts'
 import { isRetryable, pageDelayMs } from './retry.ts'
@@ -74,6 +75,7 @@ export interface PageReaderOptions {
   readonly cycleSignal: AbortSignal
   readonly counters: CycleCounters
   readonly trace: CycleTrace
+  readonly transformer: PageTransformer
 }
 
 /**
@@ -90,6 +92,7 @@ export class PageReader {
   readonly #cycleSignal: AbortSignal
   readonly #counters: CycleCounters
   readonly #trace: CycleTrace
+  readonly #transformer: PageTransformer
   readonly #preparer: PagePreparer
   #lastController: LinkedAbortController | null = null
 
@@ -103,6 +106,7 @@ export class PageReader {
     cycleSignal,
     counters,
     trace,
+    transformer,
   }: PageReaderOptions) {
     this.#plan = plan
     this.#options = options
@@ -113,6 +117,7 @@ export class PageReader {
     this.#cycleSignal = cycleSignal
     this.#counters = counters
     this.#trace = trace
+    this.#transformer = transformer
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
@@ -228,7 +233,9 @@ export class PageReader {
     page: Page,
     times: ResponseTimes | null,
   ): Promise<FetchedPage> {
-    const checked = checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax)
+    const checked = await this.#transformer.transformPage(
+      checkPage(this.#plan.sync, page, this.#plan.limits.stateBytesMax),
+    )
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 

@@ -14,8 +14,9 @@ import {
 import { canonicalizeInstant } from '../values/instant.ts'
 import { parseJson } from '../values/json.ts'
 import { PagePreparer, type PreparedPage } from './page-preparer.ts'
+import { PageTransformer } from './page-transformer.ts'
 import { RetryingStore } from './retrying-store.ts'
-import { buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
+import { buildCommitColumnRules, buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
 import { CycleCounters } from './cycle-counters.ts'
 import { required } from '../values/required.ts'
 
@@ -114,6 +115,7 @@ class QuarantineReplay {
   readonly #lease: Lease | null
   readonly #version: number
   readonly #lastListing: number
+  readonly #transformer: PageTransformer
   readonly #preparer: PagePreparer
   readonly #results: ReplayResult[] = []
 
@@ -124,6 +126,7 @@ class QuarantineReplay {
     this.#lease = lease
     this.#version = version
     this.#lastListing = lastListing
+    this.#transformer = PageTransformer.create(plan, options.store, () => options.ports.clock.now())
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
@@ -147,16 +150,18 @@ class QuarantineReplay {
     const superseded: number[] = []
     for (const entry of entries) {
       const change = restoreChange(entry)
+      const database = this.#plan.databases.find(({ name }) => name === entry.database)
       if (change === null)
         this.#report(entry, 'lost', 'too little of the record was stored; it lands when the source returns it again')
-      else if (!this.#plan.databases.some(({ name }) => name === entry.database))
-        this.#report(entry, 'lost', 'the sync no longer writes to this database')
+      else if (database === undefined) this.#report(entry, 'lost', 'the sync no longer writes to this database')
+      else if (change.columns !== null && change.columns !== database.columns?.fingerprint)
+        this.#report(entry, 'lost', 'the column rules have changed; it lands when the source returns it again')
       else {
-        const newest = (await this.#options.store.history(entry.database, change.key)).at(-1)
-        if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change))) {
+        const newest = (await this.#options.store.history(entry.database, change.upsert.key)).at(-1)
+        if (entry.cycle < this.#lastListing || (newest !== undefined && isNewer(newest, entry, change.upsert))) {
           superseded.push(entry.id)
           this.#report(entry, 'superseded', 'a newer version was committed, or the record was deleted')
-        } else (newest === undefined ? unknown : known).push({ entry, change })
+        } else (newest === undefined ? unknown : known).push({ entry, ...change })
       }
     }
     await this.#land(known, superseded, readAtSequence)
@@ -167,7 +172,7 @@ class QuarantineReplay {
 
   async #land(items: readonly ReplayItem[], superseded: readonly number[], readAtSequence: number): Promise<void> {
     if (items.length + superseded.length === 0) return
-    const prepared = await this.#preparer.prepare(items.map(({ change }) => change))
+    const prepared = await this.#preparer.prepare(await this.#transformItems(items))
     const entryOf = (item: { database: string; key: string | null }): QuarantineEntry =>
       required(
         items.find(({ entry }) => entry.key === item.key && entry.database === item.database),
@@ -187,6 +192,15 @@ class QuarantineReplay {
       else if (refusal !== undefined) this.#report(entryOf(landing), 'refused', refusal.message)
       else this.#report(entryOf(landing), 'landed', '')
     }
+  }
+
+  /** A record that was quarantined before the database had column rules does not follow them yet. */
+  async #transformItems(items: readonly ReplayItem[]): Promise<Change[]> {
+    const raw = items.filter(({ columns }) => columns === null).map(({ upsert }) => upsert)
+    const transformed = new Map<Change, Change | undefined>(
+      (await this.#transformer.transformChanges(raw)).map((change, index) => [raw[index] as Change, change]),
+    )
+    return items.map(({ upsert }) => transformed.get(upsert) ?? upsert)
   }
 
   /** `late` records cannot be ordered against later writes of other syncs: they count as older. */
@@ -212,6 +226,7 @@ class QuarantineReplay {
         upstreamToleranceMs: this.#plan.upstreamToleranceMs,
         owners: buildCommitOwners(this.#plan),
         ...buildCommitSchemaModes(this.#plan),
+        ...buildCommitColumnRules(this.#plan),
         transition: {
           kind: 'replay',
           actor,
@@ -231,9 +246,14 @@ class QuarantineReplay {
   }
 }
 
-interface ReplayItem {
+interface ReplayItem extends RestoredChange {
   readonly entry: QuarantineEntry
-  readonly change: Upsert
+}
+
+interface RestoredChange {
+  readonly upsert: Upsert
+  /** The fingerprint of the column rules that it follows; null if none. */
+  readonly columns: string | null
 }
 
 type Upsert = Extract<Change, { type: 'upsert' }>
@@ -274,7 +294,7 @@ function groupByPage(entries: readonly QuarantineEntry[]): QuarantineEntry[][] {
 const LOSSY_CODES: ReadonlySet<string> = new Set(['RECORD_INVALID', 'TEXT_UNSTORABLE', 'KEY_INVALID'])
 
 /** Null if the original change cannot be restored. */
-function restoreChange({ code, key, database, text }: QuarantineEntry): Upsert | null {
+function restoreChange({ code, key, database, text }: QuarantineEntry): RestoredChange | null {
   if (key === null || LOSSY_CODES.has(code)) return null
   let stored: JsonValue
   try {
@@ -283,9 +303,9 @@ function restoreChange({ code, key, database, text }: QuarantineEntry): Upsert |
     return null
   }
   if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return null
-  const { record, cursor, upstreamUpdatedAt } = stored
+  const { record, cursor, upstreamUpdatedAt, columns } = stored
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return null
-  return {
+  const upsert: Upsert = {
     type: 'upsert',
     key,
     database,
@@ -293,4 +313,5 @@ function restoreChange({ code, key, database, text }: QuarantineEntry): Upsert |
     ...(typeof cursor === 'string' && { cursor }),
     ...(upstreamUpdatedAt !== undefined && { upstreamUpdatedAt: upstreamUpdatedAt as string }),
   }
+  return { upsert, columns: typeof columns === 'string' ? columns : null }
 }

@@ -1,6 +1,7 @@
 import { SyncError, type CycleFacts, type Landing, type Log } from '../contract/index.ts'
 import { classifyError } from './classify-error.ts'
 import type { PageReader } from './page-reader.ts'
+import type { PageTransformer } from './page-transformer.ts'
 import { PagePreparer } from './page-preparer.ts'
 import { getLookupDatabase, type SyncPlan } from './sync-plan.ts'
 import { required } from '../values/required.ts'
@@ -22,12 +23,14 @@ export interface ContestedLookupResult {
 export class SourceLookups {
   readonly #plan: SyncPlan
   readonly #reader: PageReader
+  readonly #transformer: PageTransformer
   readonly #log: Log
   readonly #preparer: PagePreparer
 
-  constructor(plan: SyncPlan, reader: PageReader, log: Log) {
+  constructor(plan: SyncPlan, reader: PageReader, transformer: PageTransformer, log: Log) {
     this.#plan = plan
     this.#reader = reader
+    this.#transformer = transformer
     this.#log = log
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
@@ -89,7 +92,7 @@ export class SourceLookups {
       required(this.#plan.lookup, 'lookup')(key, context),
     )
     if (change === null || change === undefined) return null
-    const { landings, quarantined } = await this.#preparer.prepare([change])
+    const { landings, quarantined } = await this.#preparer.prepare(await this.#transformer.transformChanges([change]))
     // A record that cannot be stored still exists in the source.
     if (quarantined.length > 0)
       return {

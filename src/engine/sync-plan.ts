@@ -1,5 +1,6 @@
 import {
   SyncError,
+  type ColumnRulesInForce,
   type Commit,
   type DeleteMode,
   type Execute,
@@ -12,6 +13,7 @@ import {
   type TableShape,
   type TimeRange,
 } from '../contract/index.ts'
+import type { ColumnPlan } from '../transforms/column-rules.ts'
 import { required } from '../values/required.ts'
 
 /** A sync as the engine runs it: all options are resolved to values. */
@@ -75,6 +77,8 @@ export interface DatabasePlan {
   readonly validate?: (record: JsonObject) => string | null | Promise<string | null>
   /** The declared column types. */
   readonly shape?: TableShape
+  /** The rules that records are changed by before they are written; absent without rules. */
+  readonly columns?: ColumnPlan
   /** The handling of a record that does not fit its columns; `evolve` if absent. */
   readonly schemaChanges?: SchemaMode
 }
@@ -163,6 +167,20 @@ export const DEFAULT_SWEEP = { maxShare: 0.5, allowEmpty: false } as const
 export function findConcurrentListings({ mode, listings, pair }: SyncPlan): readonly string[] {
   if (mode === 'replace') return []
   return listings ?? (pair?.role === 'delta' ? [pair.backfill] : [])
+}
+
+/** The fingerprints of the column rules for a commit; empty without rules. */
+export function buildCommitColumnRules({ databases }: SyncPlan): Pick<Commit, 'columnRules'> {
+  const rules = databases.flatMap(({ name, columns }) => (columns === undefined ? [] : [[name, columns.fingerprint]]))
+  return rules.length === 0 ? {} : { columnRules: Object.fromEntries(rules) as Record<string, string> }
+}
+
+/** See BeginRequest.rules. A delta is covered by the listing of its backfill. */
+export function buildRulesInForce({ sync, databases, pair }: SyncPlan): ColumnRulesInForce {
+  return {
+    sync: pair?.role === 'delta' ? pair.backfill : sync,
+    fingerprints: Object.fromEntries(databases.map(({ name, columns }) => [name, columns?.fingerprint ?? ''])),
+  }
 }
 
 /** See Commit.owners. */

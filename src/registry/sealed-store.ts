@@ -4,6 +4,7 @@ import {
   SyncError,
   type BeginResult,
   type Checkpoint,
+  type ColumnKey,
   type Commit,
   type CommitOutcome,
   type Inflight,
@@ -16,6 +17,7 @@ import {
   type Webhook,
 } from '../contract/index.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
+import { generateColumnKey } from './column-cipher.ts'
 import { DataKeys, type DataKey } from './data-keys.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { RandomBytes } from './seal.ts'
@@ -34,6 +36,7 @@ export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): 
   const context: SealContext = {
     store,
     keys,
+    random,
     sealer: new StateSealer(store, keys, random),
     withNewestKey: (write) => withNewestKey(keys, write),
     sealTenantStore: (other) => sealStore(other, keyRing, random),
@@ -55,6 +58,7 @@ export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): 
 export interface SealContext {
   readonly store: Store
   readonly keys: DataKeys
+  readonly random: RandomBytes
   readonly sealer: StateSealer
   withNewestKey<T>(write: () => Promise<T>): Promise<T>
   sealTenantStore(other: Store): Store
@@ -133,6 +137,21 @@ export const SEAL_RULES = {
           secret: required(await sealer.open(TENANT_REF, known.secret, [CURSOR_SECRET_PURPOSE]), 'cursor secret'),
         })),
       )
+    },
+  // Column keys are sealed: a reader of a backup could otherwise decrypt columns, or guess what is hashed.
+  columnKeys:
+    ({ store, sealer }) =>
+    async () =>
+      Promise.all((await store.columnKeys()).map((key) => sealer.openColumnKey(key))),
+  offerColumnKey:
+    ({ store, keys, random, sealer, withNewestKey }) =>
+    async (given, by) => {
+      const { id, secret } = given ?? generateColumnKey(random)
+      await keys.load()
+      const known = await withNewestKey(async () =>
+        store.offerColumnKey({ id, secret: await sealer.seal(TENANT_REF, secret, columnKeyPurpose(id), by.at) }, by),
+      )
+      return Promise.all(known.map((key) => sealer.openColumnKey(key)))
     },
   // Webhook secrets are sealed: a reader of a backup could otherwise sign messages.
   putWebhook:
@@ -254,6 +273,8 @@ export const SEAL_RULES = {
   claimInbound: 'plain',
   pendingInbound: 'plain',
   settleInbound: 'plain',
+  columnRules: 'plain',
+  recordReveal: 'plain',
   storeId: 'plain',
   destinations: 'plain',
   claimDestination: 'plain',
@@ -304,6 +325,7 @@ const GUARD_PURPOSE: SealPurpose = 'g'
 const CURSOR_SECRET_PURPOSE: SealPurpose = 'cursors'
 /** The ref of texts that belong to no sync. */
 const TENANT_REF: SyncRef = { worker: '', sync: '' }
+const columnKeyPurpose = (id: string): SealPurpose => `column-${id}`
 const WEBHOOK_SECRETS_PURPOSE: SealPurpose = 'webhook'
 /** The ref of a webhook; no worker has an empty name. */
 const toWebhookRef = (id: string): SyncRef => ({ worker: '', sync: id })
@@ -418,6 +440,10 @@ class StateSealer {
         state: required(await this.open(ref, row.state, [partitionPurpose(row.key)]), 'state of the partition'),
       })),
     )
+  }
+
+  async openColumnKey({ id, secret }: ColumnKey): Promise<ColumnKey> {
+    return { id, secret: required(await this.open(TENANT_REF, secret, [columnKeyPurpose(id)]), 'column key') }
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {

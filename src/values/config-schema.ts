@@ -58,6 +58,15 @@ export const COUNT_SCHEMA = { type: 'integer', minimum: 1 } as const
 /** Not resolved when the manifest is read: the source looks up these secrets when it needs them. */
 export const LATE_SECRETS = { 'x-secrets': 'late' } as const
 
+/** For sources that cannot leave out fields: they are removed after reading. */
+export const SELECTED_AFTER_READING = {
+  type: 'array',
+  items: { type: 'string', minLength: 1 },
+  minItems: 1,
+  uniqueItems: true,
+  description: 'The fields to keep, or parts of them such as address.city. All are read. Default: all.',
+} as const
+
 /** A stream option that the source sets itself. */
 export const SET_BY_CONNECTOR = { not: {}, description: 'set by this connector and cannot be changed' } as const
 

@@ -11,6 +11,9 @@ import { toRangeName } from '../engine/range-plan.ts'
 import { getRetentionMs } from '../engine/source-retention.ts'
 import type { DatabasePlan, SyncLimits, PacerPlan, PairPlan, SyncPlan } from '../engine/sync-plan.ts'
 import { toBackfillName, DEFAULT_LIMITS, DEFAULT_SWEEP } from '../engine/sync-plan.ts'
+import { findColumnRuleFault } from '../transforms/check-column-rules.ts'
+import { planColumns, type ColumnPlan, type ColumnRules } from '../transforms/column-rules.ts'
+import { declareRuleColumns } from '../transforms/transform-shape.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { checkDatabaseName, checkName, describeValue } from '../config/names.ts'
 import {
@@ -66,6 +69,11 @@ export interface DatabaseOptions {
    * values, and `_deleted_at` is set.
    */
   deletes?: DeleteMode
+  /**
+   * Rules that change the fields of every record before anything is written: select, drop, rename, cast, hash, mask, encrypt and
+   * map. `schema` and `key` describe the records that the rules return. See docs/guides/columns.md.
+   */
+  columns?: ColumnRules
 }
 
 const SCHEMA_MODES: readonly SchemaMode[] = ['evolve', 'freeze', 'quarantine']
@@ -230,6 +238,7 @@ export class Worker {
       'key',
       'history',
       'deletes',
+      'columns',
     ])
     if (options.resourceType !== undefined) checkName('resource type', options.resourceType)
     if (options.key !== undefined) checkKey(name, options.key)
@@ -237,7 +246,9 @@ export class Worker {
     const compiled = schema === undefined ? null : compileSchema(name, schema)
     const handle = Object.freeze({ kind: 'database', name } as const)
     const validate = options.key === undefined ? compiled?.validate : requireKey(options.key, compiled?.validate)
-    const shape = tableShapeOf(schema, options.key)
+    const columns = planDatabaseColumns(name, options)
+    const declaredShape = tableShapeOf(schema, options.key)
+    const shape = columns === null ? declaredShape : declareRuleColumns(columns, declaredShape)
     const historyDays = parseHistoryDays(name, options.history)
     const deletes = parseDeleteMode(name, options.deletes)
     const plan: DatabasePlan = {
@@ -246,6 +257,7 @@ export class Worker {
       ...(deletes === 'soft' && { deletes }),
       ...(validate !== undefined && { validate }),
       ...(shape !== undefined && { shape }),
+      ...(columns !== null && { columns }),
       ...(schemaChanges !== undefined && { schemaChanges }),
     }
     this.#databases.set(name, {
@@ -317,6 +329,14 @@ export class Worker {
     this.#checkNameFree('webhook', name)
     checkWebhookOptions(name, options)
     const { database, databases = [], verify, wants, later, execute } = options
+    const withRules = [database, ...databases]
+      .map((given) => (typeof given === 'object' ? given.name : given))
+      .find((given) => given !== undefined && this.#databases.get(given)?.plan.columns !== undefined)
+    if (later === true && withRules !== undefined)
+      throw new SyncError(
+        'COLUMNS_INVALID',
+        `Webhook "${name}": \`later\` stores messages before the column rules of "${withRules}" are applied. Remove it.`,
+      )
     if (database !== undefined) {
       // The sync reads nothing itself; its pages come from the messages.
       const wait: Execute = async (state) => ({ changes: [], hasMore: false, nextState: state ?? {} })
@@ -562,6 +582,21 @@ function checkKey(database: string, key: unknown): void {
       'SCHEMA_INVALID',
       `Database "${database}": \`key\` is ${describeValue(key)}, but it must list the fields that make up the key.`,
     )
+}
+
+function planDatabaseColumns(database: string, { columns, key }: DatabaseOptions): ColumnPlan | null {
+  if (columns === undefined) return null
+  const fault = findColumnRuleFault(columns, key)
+  if (fault === null) return planColumns(columns)
+  const rule = fault.rule === '' ? 'columns' : `columns.${fault.rule}`
+  throw new SyncError(
+    'COLUMNS_INVALID',
+    `Database "${database}": ${rule}: ${fault.message}${endSentence(fault.message)}`,
+  )
+}
+
+function endSentence(text: string): string {
+  return /[.?]$/.test(text) ? '' : '.'
 }
 
 /** Key columns are not null, so a record without its key is rejected. */

@@ -1,4 +1,5 @@
 import { AIRBYTE_BUGS } from './airbyte.ts'
+import { COLUMN_BUGS } from './columns.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
 import { ENGINE_BUGS } from './engine.ts'
@@ -50,4 +51,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,
   ...RANGE_BUGS,
+  ...COLUMN_BUGS,
 ]

@@ -34,7 +34,11 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   telemetry: { folders: ['contract'], packages: [] },
   redaction: { folders: ['contract', 'values'], packages: ['node:crypto'] },
   registry: { folders: ['redaction', 'contract', 'values'], packages: ['node:crypto'] },
-  engine: { folders: ['redaction', 'contract', 'values', 'telemetry'], packages: ['node:crypto', 'node:events'] },
+  transforms: { folders: ['contract', 'values', 'registry'], packages: ['node:crypto'] },
+  engine: {
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'registry', 'transforms'],
+    packages: ['node:crypto', 'node:events'],
+  },
   strategies: { folders: ['contract', 'values'], packages: [] },
   http: { folders: ['contract'], packages: ['node:stream', 'node:zlib'] },
   'sources/kit': {
@@ -105,6 +109,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: [
       'redaction',
       'contract',
+      'transforms',
       'values',
       'config',
       'worker',
@@ -125,6 +130,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       '.',
       'contract',
       'values',
+      'transforms',
       'engine',
       'platform',
       'config',
@@ -343,6 +349,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'redaction',
       'contract',
       'values',
+      'registry',
+      'transforms',
       'strategies',
       'engine',
       'config',
@@ -390,6 +398,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     folders: [
       'contract',
       'values',
+      'transforms',
       'engine',
       'strategies',
       'config',
@@ -410,6 +419,7 @@ const PURE = [
   'advisor',
   'typings',
   'registry',
+  'transforms',
   'engine',
   'strategies',
   'sources',

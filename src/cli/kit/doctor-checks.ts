@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { required } from '../../values/required.ts'
 import { isSyncError, type Store, type Webhook } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
+import { describeColumnRuleChange, findColumnRuleChanges } from '../../runner/column-rule-changes.ts'
 import { PAUSED_PREFIX } from '../../webhooks/manage-webhooks.ts'
 import { locateStore } from '../../stores/drivers.ts'
 import type { Cli } from '../cli.ts'
@@ -50,6 +51,9 @@ export async function runDoctorChecks(cli: Cli, flags: TargetFlags): Promise<Doc
     findings.push(await checkClock(store))
     if ('worker' in target)
       for (const { name } of target.worker.manifest.syncs) findings.push(...(await checkSync(store, target, name)))
+    if (store !== null && 'worker' in target)
+      for (const change of await findColumnRuleChanges(store, target.worker.plans(), systemClock))
+        findings.push(warn(`column rules of ${change.database}`, describeColumnRuleChange(change), change.command))
     for (const webhook of (await store?.webhooks()) ?? []) findings.push(checkWebhook(webhook))
     for (const drift of (await store?.schemaDrift()) ?? [])
       findings.push(

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { Command, Option } from 'commander'
 import type { Change, Checkpoint, JsonValue, Page, PartitionReader, StateText } from '../../contract/index.ts'
 import { checkPage, parseState, type CheckedPage } from '../../engine/check-page.ts'
+import { PageTransformer } from '../../engine/page-transformer.ts'
 import { PagePreparer } from '../../engine/page-preparer.ts'
 import { readStoredPartitions } from '../../engine/stored-partitions.ts'
 import type { SyncPlan } from '../../engine/sync-plan.ts'
@@ -53,7 +55,11 @@ export const preview: VerbAction<[string, PreviewFlags]> = async (cli, name, fla
   const plan = target.worker.plan(name)
   printTarget(cli, target)
   const given = flags.state === undefined ? undefined : await parseStateArgument(flags.state, plan)
-  const { request, page } = await readPage(cli, stopping, target, plan, { given, fromStart: flags.fromStart === true })
+  const { request, page: untransformed } = await readPage(cli, stopping, target, plan, {
+    given,
+    fromStart: flags.fromStart === true,
+  })
+  const page = await transformPage(target, plan, untransformed)
   const { landings, quarantined } = await new PagePreparer(plan.sync, plan.databases, plan.limits).prepare(page.changes)
   const changes = flags.limit === 0 ? page.changes : page.changes.slice(0, flags.limit)
   const reveal = flags.reveal === true
@@ -183,6 +189,16 @@ async function callForPage(
     )
   } finally {
     await pauses.close()
+  }
+}
+
+/** Without a store, the hashes and ciphertexts of columns are computed with a temporary key. */
+async function transformPage(target: WorkerTarget, plan: SyncPlan, page: CheckedPage): Promise<CheckedPage> {
+  const store = plan.databases.some(({ columns }) => columns !== undefined) ? await openExistingStore(target) : null
+  try {
+    return await PageTransformer.createPreview(plan, store, randomBytes).transformPage(page)
+  } finally {
+    await store?.close()
   }
 }
 

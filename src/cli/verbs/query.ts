@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
 import { Command, Option } from 'commander'
-import { isSyncError, SyncError, type JsonValue } from '../../contract/index.ts'
+import { isSyncError, SyncError, type JsonValue, type SelectResult } from '../../contract/index.ts'
+import { openColumnCipher } from '../../registry/column-cipher.ts'
 import { stringifyJson } from '../../values/json.ts'
 import { locateStore } from '../../stores/drivers.ts'
 import { runSelect } from '../../stores/run-select.ts'
 import { systemClock } from '../../platform/clock.ts'
+import { actorName } from '../kit/actor.ts'
 import { parseCountOrZero, parseTime } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { formatNumber } from '../kit/counts.ts'
@@ -12,6 +14,7 @@ import { RawJson } from '../kit/json-document.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { formatQueryCommand } from '../kit/query-command.ts'
+import { revealRows } from '../kit/reveal-values.ts'
 import { truncateToWidth, formatTable } from '../kit/table.ts'
 import {
   printTarget,
@@ -26,6 +29,8 @@ interface QueryFlags extends TargetFlags {
   readonly limit: number
   /** Milliseconds since the epoch. */
   readonly asOf?: number
+  readonly reveal?: boolean
+  readonly reason?: string
 }
 
 export function queryVerb(): Command {
@@ -35,6 +40,8 @@ export function queryVerb(): Command {
     .argument('[sql]', 'the SELECT statement')
     .addOption(new Option('--limit <n>', 'rows to show; 0 for all').argParser(parseCountOrZero).default(100))
     .option('--as-of <time>', 'query the tables as of a time (2026-01-31T12:00:00Z)', parseTime)
+    .option('--reveal', 'decrypt the values of encrypted columns')
+    .option('--reason <text>', 'why, for the audit log; needed for --reveal')
 }
 
 export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, sql, flags) => {
@@ -48,15 +55,16 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
     )
   }
   const { limit, asOf } = flags
+  checkReveal(sql, flags)
   if (asOf !== undefined) await checkAsOf(target, sql, asOf)
   if (sql === undefined) return listDatabases(cli, target)
 
-  const { columns, rows, truncated } = await runSelect(location, sql, { limit, tenant: target.tenant, asOf }).catch(
-    (error: unknown) => {
-      if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
-      throw new SyncError(error.code, `${error.message} List the tables with \`tidemark query\`.`, { cause: error })
-    },
-  )
+  const selected = await runSelect(location, sql, { limit, tenant: target.tenant, asOf }).catch((error: unknown) => {
+    if (!isSyncError(error) || !/no such table|42P01/.test(error.message)) throw error
+    throw new SyncError(error.code, `${error.message} List the tables with \`tidemark query\`.`, { cause: error })
+  })
+  const { columns, truncated } = selected
+  const rows = flags.reveal === true ? await revealSelected(cli, target, selected.rows, flags) : selected.rows
   const { terminal } = cli
   if (terminal.json) {
     terminal.printDocument({
@@ -83,6 +91,42 @@ export const query: VerbAction<[string | undefined, QueryFlags]> = async (cli, s
       `${formatNumber(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}${truncated ? ' shown, more exist; --limit 0 shows all' : ''}`,
     ),
   )
+}
+
+function checkReveal(sql: string | undefined, { reveal = false, reason = '' }: QueryFlags): void {
+  if (!reveal && reason === '') return
+  if (!reveal) throw new SyncError('ARGUMENT_INVALID', '--reason is only used with --reveal.')
+  if (sql === undefined) throw new SyncError('ARGUMENT_INVALID', '--reveal needs a SELECT statement.')
+  if (reason.trim() === '')
+    throw new SyncError('ARGUMENT_INVALID', '--reveal needs a --reason, which is written to the audit log.')
+}
+
+/** The audit entry is written before a value is shown. */
+async function revealSelected(
+  cli: Cli,
+  target: Target,
+  rows: SelectResult['rows'],
+  { reason = '' }: QueryFlags,
+): Promise<SelectResult['rows']> {
+  const store = await openExistingStore(target)
+  try {
+    if (store === null || (await store.columnKeys()).length === 0) {
+      cli.terminal.remark('The tenant has no encrypted columns.')
+      return rows
+    }
+    const by = { actor: actorName(), at: systemClock.now() }
+    const { rows: shown, revealed, unreadable } = revealRows(rows, await openColumnCipher(store, by))
+    const what =
+      [...revealed].map(([column, values]) => `${column} (${formatNumber(values)})`).join(', ') || 'no values'
+    await store.recordReveal({ ...by, reason: `${what}: ${reason}` })
+    if (unreadable > 0)
+      cli.terminal.remark(
+        `${formatNumber(unreadable)} encrypted values cannot be decrypted with the keys of this tenant.`,
+      )
+    return shown
+  } finally {
+    await store?.close()
+  }
 }
 
 async function checkAsOf(target: Target, sql: string | undefined, at: number): Promise<void> {

@@ -6,6 +6,11 @@ import { isRangeName } from '../../engine/range-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { DueTime } from '../../runner/due.ts'
 import type { Health } from '../../runner/health.ts'
+import {
+  describeColumnRuleChange,
+  findColumnRuleChanges,
+  type ColumnRuleChange,
+} from '../../runner/column-rule-changes.ts'
 import { isShown } from '../../runner/status.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
 import { hasTenantData } from '../../runner/watch-tenants.ts'
@@ -133,7 +138,7 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
 
 function formatStatus(
   cli: Cli,
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
   { all = false, reveal = false, watch }: StatusFlags,
 ): string[] {
   if (syncs.length === 0 && destinations.length === 0)
@@ -147,6 +152,7 @@ function formatStatus(
     ...syncs.flatMap((details) => formatRemarks(cli, details, now)),
     ...pauses.map((pause) => formatPause(cli, pause, now)),
     ...formatDrift(cli, drift),
+    ...ruleChanges.flatMap((change) => formatRuleChange(cli, change)),
     ...(destinations.length === 0 ? [] : ['', ...formatDestinations(cli, destinations, now)]),
     ...webhooks.map((webhook) => formatWebhook(cli, webhook, headSequence)),
   ]
@@ -164,6 +170,8 @@ interface StatusView {
   readonly drift: readonly SchemaDrift[]
   /** The destinations of the worker; with `--all`, all that the store knows. */
   readonly destinations: readonly DestinationOverview[]
+  /** Databases whose rows do not follow the declared column rules yet. */
+  readonly ruleChanges: readonly ColumnRuleChange[]
 }
 
 async function readStatusView(target: Target | WorkerTarget): Promise<StatusView> {
@@ -186,6 +194,10 @@ async function readStatusViewFrom(store: Store | null, target: Target | WorkerTa
     headSequence: (await store?.headSequence()) ?? 0,
     pauses,
     drift: (await store?.schemaDrift()) ?? [],
+    ruleChanges:
+      store === null || !('worker' in target)
+        ? []
+        : await findColumnRuleChanges(store, target.worker.plans(), systemClock),
     destinations: await readDestinationOverviews(
       store,
       'worker' in target ? (target.worker.destinations?.() ?? []) : [],
@@ -221,7 +233,7 @@ async function listSyncs(store: Store | null, target: Target | WorkerTarget): Pr
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function statusDocument(
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
   { reveal = false }: StatusFlags,
 ): object {
   return {
@@ -235,6 +247,7 @@ function statusDocument(
       until: isoTime(until),
     })),
     ...(destinations.length > 0 && { destinations: destinations.map(toDestinationDocument) }),
+    ...(ruleChanges.length > 0 && { columnRules: ruleChanges }),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
 }
@@ -400,6 +413,13 @@ function formatNextRun({ due, leaseHolder }: SyncStatusDetails, now: number): st
   if (due.kind === 'never') return due.why === 'after' ? `waiting for ${due.waitingFor.join(', ')}` : due.why
   const when = due.at <= now ? 'due' : formatAgo(due.at, now)
   return due.why === 'schedule' ? when : `${when} (${due.why})`
+}
+
+function formatRuleChange({ terminal: { colors }, targetFlags }: Cli, change: ColumnRuleChange): string[] {
+  return [
+    `${colors.yellow('•')} ${toPrintable(describeColumnRuleChange(change))}.`,
+    `  ${addTargetFlags(change.command, targetFlags)}`,
+  ]
 }
 
 function formatRemarks({ terminal: { colors }, targetFlags }: Cli, details: SyncStatusDetails, now: number): string[] {

@@ -18,6 +18,8 @@ export interface Connector {
   /** Additional schema of its streams. */
   readonly stream: JsonSchema
   readonly followsChanges: boolean
+  /** The source itself reads only the fields in `select`; otherwise they are selected after reading. */
+  readonly selectsFields: boolean
   /** False if the manifest defines the streams, so that an unlisted stream is not gone. */
   readonly listsStreams: boolean
   open(
@@ -48,6 +50,7 @@ function createConnector(source: SourceDescriptor): Connector {
       ...(streams.required !== undefined && { required: streams.required }),
       properties: { options: streams.options, ...streams.fields },
     },
+    selectsFields: streams.fields?.select === undefined,
     followsChanges: streams.followsChanges ?? false,
     listsStreams: streams.areListed ?? true,
     async open(given, folder) {

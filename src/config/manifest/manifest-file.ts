@@ -2,6 +2,7 @@ import type { DeleteMode, DestinationMode, SchemaMode } from '../../contract/ind
 import type { DestinationName } from '../../destinations/registry.ts'
 import type { StreamDeclaration } from '../../sources/kit/define-source.ts'
 import type { SourceName } from '../../sources/registry.ts'
+import type { ColumnRules } from '../../transforms/column-rules.ts'
 import type { JsonSchema } from '../../worker/schema.ts'
 import type { ScheduleInput } from '../schedule.ts'
 import type { StreamSelection } from './select-streams.ts'
@@ -22,6 +23,12 @@ export interface ManifestStream extends StreamDeclaration {
   readonly schema_changes?: SchemaMode
   readonly history?: { readonly keep_days: number } | false
   readonly deletes?: DeleteMode
+  readonly drop?: ColumnRules['drop']
+  readonly rename?: ColumnRules['rename']
+  readonly cast?: ColumnRules['cast']
+  readonly hash?: ColumnRules['hash']
+  readonly mask?: ColumnRules['mask']
+  readonly encrypt?: ColumnRules['encrypt']
   readonly state_handling?: 'platform_registry'
   readonly schedule?: ScheduleInput
   readonly backfill_schedule?: ScheduleInput

@@ -2,6 +2,8 @@ import { dirname } from 'node:path'
 import { isSyncError, SyncError } from '../../contract/index.ts'
 import type { SourceStream } from '../../sources/kit/define-source.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
+import { omitUndefined } from '../../sources/kit/omit-undefined.ts'
+import type { ColumnRules } from '../../transforms/column-rules.ts'
 import { Worker } from '../../worker/worker.ts'
 import { describeValue } from '../names.ts'
 import type { Environment } from '../settings.ts'
@@ -42,12 +44,12 @@ export async function buildWorker(
         declare(stream)
       } catch (error) {
         if (!isSyncError(error)) throw error
-        throw text.error(['streams', index], `${stream.id}: ${error.message}`, error.code)
+        throw text.error(['streams', index, ...findRulePath(error)], `${stream.id}: ${error.message}`, error.code)
       }
     }
   }
   // All databases first: a stream may write nested objects to the database of another.
-  forEachStream((stream) => declareDatabase(worker, stream))
+  forEachStream((stream) => declareDatabase(worker, stream, CONNECTORS[connector].selectsFields))
   forEachStream((stream) => declareStream(worker, stream, opened.stream(stream, streams)))
   for (const [index, destination] of destinations.entries()) {
     const given = text.resolveDestination(index, destination, environment)
@@ -89,10 +91,8 @@ export function checkManifest(text: string, shownFile: string): void {
   new ManifestDocument('.', shownFile, text).check()
 }
 
-function declareDatabase(
-  worker: Worker,
-  { id, schema, schema_changes: schemaChanges, history, deletes }: ManifestStream,
-): void {
+function declareDatabase(worker: Worker, stream: ManifestStream, selectsFields: boolean): void {
+  const { id, schema, schema_changes: schemaChanges, history, deletes } = stream
   const kept =
     history === undefined ? {} : { history: history === false ? (false as const) : { keepDays: history.keep_days } }
   worker.database(id, {
@@ -100,6 +100,7 @@ function declareDatabase(
     ...(schemaChanges !== undefined && { schemaChanges }),
     ...kept,
     ...(deletes !== undefined && { deletes }),
+    ...readColumnRules(stream, selectsFields),
   })
 }
 
@@ -127,6 +128,21 @@ function declareStream(
   }
   if ('execute' in source) worker.sync(id, { ...shared, ...source })
   else worker.track(id, { ...shared, source, ...(backfillSchedule !== undefined && { backfillSchedule }) })
+}
+
+/** `select` is a rule only where the source cannot read less. */
+function readColumnRules(
+  { select, drop, rename, cast, hash, mask, encrypt }: ManifestStream,
+  selectsFields: boolean,
+): { columns?: ColumnRules } {
+  const columns = omitUndefined({ select: selectsFields ? undefined : select, drop, rename, cast, hash, mask, encrypt })
+  return Object.keys(columns).length === 0 ? {} : { columns }
+}
+
+/** The rule that an error is about. */
+function findRulePath({ code, message }: SyncError): string[] {
+  const rule = code === 'COLUMNS_INVALID' ? /: columns\.(\w+): /.exec(message)?.[1] : undefined
+  return rule === undefined ? [] : [rule]
 }
 
 /** The field of a destination that an error is about. */

@@ -1,3 +1,4 @@
+import { SCALAR_TYPES } from '../../contract/index.ts'
 import type { DestinationDescriptor } from '../../destinations/kit/define-destination.ts'
 import { DESTINATIONS } from '../../destinations/registry.ts'
 import { whenEquals } from '../../values/config-schema.ts'
@@ -5,6 +6,13 @@ import { CONNECTORS } from './connectors.ts'
 
 const NAME_SCHEMA = { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$' } as const
 const GLOBS_SCHEMA = { type: 'array', items: { type: 'string', minLength: 1 } } as const
+
+const FIELDS_SCHEMA = {
+  type: 'array',
+  items: { type: 'string', minLength: 1 },
+  minItems: 1,
+  uniqueItems: true,
+} as const
 
 const SCHEDULE_SCHEMA = {
   anyOf: [
@@ -101,7 +109,34 @@ const STREAM_SCHEMA = {
       items: { type: 'string', minLength: 1 },
       minItems: 1,
       uniqueItems: true,
-      description: 'The fields to read. Default: all.',
+      description: 'The fields to read, or to keep of what the source returns. Default: all.',
+    },
+    drop: { ...FIELDS_SCHEMA, description: 'The fields to remove before a record is stored.' },
+    rename: {
+      type: 'object',
+      minProperties: 1,
+      additionalProperties: { type: 'string', minLength: 1 },
+      description: 'Field → the name to store it under.',
+    },
+    cast: {
+      type: 'object',
+      minProperties: 1,
+      additionalProperties: { enum: SCALAR_TYPES.flatMap((type) => [type, `${type}[]`]) },
+      description: 'Field → the column type to convert its values to.',
+    },
+    hash: {
+      ...FIELDS_SCHEMA,
+      description: 'The fields to replace by a hash that is salted per tenant. Equal values have equal hashes.',
+    },
+    mask: {
+      type: 'object',
+      minProperties: 1,
+      additionalProperties: { anyOf: [{ type: 'integer', minimum: 0 }, { type: 'string' }] },
+      description: 'Field → the number of last characters to keep, or a text to store instead.',
+    },
+    encrypt: {
+      ...FIELDS_SCHEMA,
+      description: 'The fields to encrypt with the key of the tenant. `tidemark query --reveal` shows their values.',
     },
     options: { type: 'object', description: 'Options that are specific to the connector.' },
   },

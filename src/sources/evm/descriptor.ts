@@ -3,6 +3,7 @@ import {
   COUNT_SCHEMA,
   objectSchema,
   SECRET_SCHEMA,
+  SELECTED_AFTER_READING,
   SET_BY_CONNECTOR,
   TEXT_SCHEMA,
   whenEquals,
@@ -68,7 +69,7 @@ export default defineSource({
     fields: {
       key: SET_BY_CONNECTOR,
       cursor: SET_BY_CONNECTOR,
-      select: SET_BY_CONNECTOR,
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description:

@@ -1,7 +1,14 @@
 import { resolve } from 'node:path'
 import { SyncError } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
-import { COUNT_SCHEMA, objectSchema, requireOneOf, TEXT_SCHEMA, type SchemaValue } from '../../values/config-schema.ts'
+import {
+  COUNT_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SELECTED_AFTER_READING,
+  TEXT_SCHEMA,
+  type SchemaValue,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { SINCE_SCHEMA } from '../kit/since.ts'
@@ -56,7 +63,7 @@ export default defineSource({
     }),
     fields: {
       cursor: { type: 'string', description: 'the column with the time of the last change of a row' },
-      select: { not: {}, description: 'not supported by this connector: a file is read with all its columns' },
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description: 'not supported by this connector: changed files are read again automatically',

@@ -1,4 +1,10 @@
-import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  COUNT_SCHEMA,
+  objectSchema,
+  SELECTED_AFTER_READING,
+  SET_BY_CONNECTOR,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { applyMode } from '../kit/select-stream.ts'
@@ -24,7 +30,7 @@ export default defineSource({
     fields: {
       key: SET_BY_CONNECTOR,
       cursor: SET_BY_CONNECTOR,
-      select: SET_BY_CONNECTOR,
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description: 'not supported by this connector: a log is ordered and continues at its offset',

@@ -1,6 +1,12 @@
 import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
-import { objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA, type ObjectSchema } from '../../values/config-schema.ts'
+import {
+  objectSchema,
+  SELECTED_AFTER_READING,
+  SET_BY_CONNECTOR,
+  TEXT_SCHEMA,
+  type ObjectSchema,
+} from '../../values/config-schema.ts'
 import type {
   DiscoverContext,
   DiscoveredStream,
@@ -22,7 +28,7 @@ export function selectFixedStreams({ followsChanges }: { readonly followsChanges
     streams: {
       followsChanges,
       options: objectSchema({ stream: TEXT_SCHEMA }),
-      fields: { select: SET_BY_CONNECTOR, safety_window: NO_SAFETY_WINDOW, ...FIELDS_SET_BY_SOURCE },
+      fields: { select: SELECTED_AFTER_READING, safety_window: NO_SAFETY_WINDOW, ...FIELDS_SET_BY_SOURCE },
     },
     stream: selectStream,
     discover: async (streams) => Object.keys(streams).map((id) => ({ id, key: ['id'], candidates: [] })),
@@ -60,7 +66,7 @@ export function selectNamedStreams(
       followsChanges,
       options: objectSchema({ [option]: TEXT_SCHEMA }),
       fields: {
-        ...(!supportsSelect && { select: SET_BY_CONNECTOR }),
+        ...(!supportsSelect && { select: SELECTED_AFTER_READING }),
         ...(!supportsSafetyWindow && { safety_window: NO_SAFETY_WINDOW }),
         ...FIELDS_SET_BY_SOURCE,
       },

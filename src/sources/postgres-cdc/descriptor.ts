@@ -1,4 +1,10 @@
-import { COUNT_SCHEMA, objectSchema, SET_BY_CONNECTOR, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  COUNT_SCHEMA,
+  objectSchema,
+  SELECTED_AFTER_READING,
+  SET_BY_CONNECTOR,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { DATABASE_URL_SCHEMA } from '../kit/database-url-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
@@ -20,7 +26,7 @@ export default defineSource({
     }),
     fields: {
       cursor: SET_BY_CONNECTOR,
-      select: SET_BY_CONNECTOR,
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description: 'not supported by this connector: a log is ordered and continues at its LSN',

@@ -1,6 +1,12 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
-import { objectSchema, TEXT_SCHEMA, type JsonSchema, type SchemaValue } from '../../values/config-schema.ts'
+import {
+  objectSchema,
+  SELECTED_AFTER_READING,
+  TEXT_SCHEMA,
+  type JsonSchema,
+  type SchemaValue,
+} from '../../values/config-schema.ts'
 import { defineSource, type SourceStream, type StreamDeclaration } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { fromManifest, toManifestSchema } from './manifest-casing.ts'
@@ -32,7 +38,7 @@ export default defineSource({
     required: ['key', 'options'],
     options: toManifestSchema(OPTIONS_SCHEMA) as typeof OPTIONS_SCHEMA,
     fields: {
-      select: { not: {}, description: 'not supported by this connector: select fields in `options.query`' },
+      select: SELECTED_AFTER_READING,
       safety_window: {
         not: {},
         description: 'not supported by this connector: set `options.lag_ms`, or `overlap_ms` in `options.follow`',

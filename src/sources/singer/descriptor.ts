@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { JsonObject } from '../../contract/index.ts'
-import { COUNT_SCHEMA, LATE_SECRETS, objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  COUNT_SCHEMA,
+  LATE_SECRETS,
+  objectSchema,
+  SECRET_SCHEMA,
+  SELECTED_AFTER_READING,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'
@@ -63,7 +70,7 @@ export default defineSource({
       hash_key: { type: 'boolean' },
     }),
     fields: {
-      select: { not: {}, description: 'not supported by this connector: select fields in the `catalog`' },
+      select: SELECTED_AFTER_READING,
       safety_window: { not: {}, description: 'not supported by this connector: use the settings of the tap' },
     },
   },

@@ -70,6 +70,16 @@ export function createDataKeyAuditEntry(
   return { version: 0, at, actor, action, reason, cycle: null, state: null }
 }
 
+/** The first column key of the tenant was created. */
+export function createColumnKeyAuditEntry(id: string, by: AuditActor): AuditEntry {
+  return createTenantAuditEntry('new-column-key', `column key ${id}`, by)
+}
+
+/** Encrypted values were shown. */
+export function createRevealAuditEntry({ reason, ...by }: AuditActor & { readonly reason: string }): AuditEntry {
+  return createTenantAuditEntry('reveal', reason, by)
+}
+
 export function createRemoveDataKeyAuditEntry(id: string, by: AuditActor): AuditEntry {
   return createTenantAuditEntry('remove-key', `data key ${id}, which no longer seals any text`, by)
 }

@@ -23,6 +23,7 @@ const SELECT_SEALED_TEXTS = `select * from (
     from {partitions} p join {registry} g on g.tenant_id = p.tenant_id and g.sync_id = p.sync_id where p.tenant_id = :tenant
   union all select 'webhooks', '', webhook_id, 'secrets', secrets from {webhooks} where tenant_id = :tenant
   union all select 'cursor_secrets', '', '', cast(created_at as {text}), secret from {cursor_secrets} where tenant_id = :tenant
+  union all select 'column_keys', '', '', key_id, secret from {column_keys} where tenant_id = :tenant
 ) texts`
 
 export const DATA_KEY_PLANS = {
@@ -86,6 +87,14 @@ export const DATA_KEY_PLANS = {
         )) > 0
       )
     }
+    if (table === 'column_keys')
+      return (
+        (yield* sql.run(`update {column_keys} set secret = :sealed ${where} and key_id = :column and secret = :text`, {
+          sealed,
+          column,
+          text,
+        })) > 0
+      )
     if (!SEALED_COLUMNS.includes(column as SealedColumn)) return false
     return (
       (yield* sql.run(

@@ -11,6 +11,7 @@ import {
   readStateEvidence,
   writeInflight,
 } from '../registry.ts'
+import { beginColumnRules } from './columns.ts'
 import { NEVER_RUN_ENTRY, toCheckpoint, toInflight, type RegistryEntry } from '../registry-rows.ts'
 import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 import { replaceNul } from '../replace-nul.ts'
@@ -92,7 +93,14 @@ export const LEASE_PLANS = {
         'update {cycles} set ended_at = null, stop_reason = null, error_code = null, error_message = null where tenant_id = :tenant and cycle_id = :cycle',
         { cycle: unfinished.cycle },
       )
-      return { inflight: unfinished, resumed: true, headSequence, columns }
+      const changedRules = yield* beginColumnRules(sql, lease.ref, request, {
+        entry,
+        cycle: unfinished.cycle,
+        startSequence: unfinished.startSequence,
+        readsAll: false,
+        isFirst: false,
+      })
+      return { inflight: unfinished, resumed: true, headSequence, columns, changedRules }
     }
     if (unfinished !== null) {
       yield* deleteSeen(sql, unfinished.cycle)
@@ -118,7 +126,14 @@ export const LEASE_PLANS = {
       startSequence: headSequence,
     }
     yield* writeInflight(sql, sync, inflight)
-    return { inflight, resumed: false, headSequence, columns }
+    const changedRules = yield* beginColumnRules(sql, lease.ref, request, {
+      entry,
+      cycle,
+      startSequence: headSequence,
+      readsAll: state === null,
+      isFirst: entry.version === 0 && unfinished === null,
+    })
+    return { inflight, resumed: false, headSequence, columns, changedRules }
   }),
 
   readCheckpoint: defineRead(function* (sql, ref, { forRepair = false } = {}) {

@@ -182,9 +182,15 @@ export interface RefusalFacts {
   }
 }
 
+/** A replay must not apply the column rules to a record that already follows them. */
+function markWithRules(refused: QuarantinedRecord, fingerprint: string | undefined): QuarantinedRecord {
+  if (fingerprint === undefined) return refused
+  return { ...refused, text: `${refused.text.slice(0, -1)},"columns":${stringifyJson(fingerprint)}}` }
+}
+
 /** Lists the records that a database in `quarantine` mode refuses because they do not fit its columns. */
 export function refuseRecords(
-  { schemaModes }: Commit,
+  { schemaModes, columnRules = {} }: Commit,
   { writes }: LandingPlan,
   { withoutColumns, tableOf, encode }: RefusalFacts,
 ): QuarantinedRecord[] {
@@ -194,7 +200,8 @@ export function refuseRecords(
     const table = tableOf(landing.database)
     if (table === undefined || !hasColumns(table.columns)) return []
     const { record, encoded } = encode(landing)
-    return refuseRecord(landing, table, record, encoded, withoutColumns.has(landing.database)) ?? []
+    const refused = refuseRecord(landing, table, record, encoded, withoutColumns.has(landing.database))
+    return refused === null ? [] : markWithRules(refused, columnRules[landing.database])
   })
 }
 

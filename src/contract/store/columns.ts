@@ -1,0 +1,34 @@
+import type { SyncRef } from '../checkpoint.ts'
+
+/** The keys behind hashed and encrypted columns, and the column rules that the stored rows follow. */
+export interface ColumnStore {
+  /** The tenant's column keys, oldest first; empty before the first rule that needs one. */
+  columnKeys(): Promise<ColumnKey[]>
+  /**
+   * Stores the key if the tenant has none, and returns all of them. Audited. Null for a new key, which only a store that
+   * seals its secrets can make.
+   */
+  offerColumnKey(key: ColumnKey | null, by: { actor: string; at: number }): Promise<ColumnKey[]>
+  /** The column rules of the rows that the syncs of a worker wrote. A sync that never had rules is absent. */
+  columnRules(worker: string): Promise<StoredColumnRules[]>
+  /** Records in the audit log that encrypted values were shown. */
+  recordReveal(by: { actor: string; reason: string; at: number }): Promise<void>
+}
+
+/** A secret from which hashes and ciphertexts of columns are computed. It is sealed like a state. */
+export interface ColumnKey {
+  readonly id: string
+  readonly secret: string
+}
+
+/** The rules that the rows of a sync in a database follow. */
+export interface StoredColumnRules extends SyncRef {
+  readonly database: string
+  /** '' for rows without rules. */
+  readonly fingerprint: string
+  /**
+   * The sequence at which the listing began that applied them. A row that is older and whose record is quarantined does
+   * not follow them.
+   */
+  readonly since: number
+}
