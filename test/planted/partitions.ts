@@ -40,7 +40,7 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
       'instant',
     ],
     ['the loop of a partition is hidden', 'mark: hashText(JSON.stringify(next)),', 'mark: this.#cycle.done,'],
-    ['empty pages of a partition are not counted', '...(isEmpty && { empty: empty + 1 })', ''],
+    ['empty pages of a partition are not counted', '...(isEmpty && { empty: empty + 1 }),', ''],
     ['a global cursor reads new partitions late', 'return done === undefined || since', 'return since'],
     [
       'a replace cycle keeps the states of partitions',

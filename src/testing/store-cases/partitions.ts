@@ -107,6 +107,7 @@ export const partitionCases: readonly StoreCase[] = [
         assert.ok(rows.length <= limit)
         if (rows.length === 0) break
         found.push(...rows.map(({ key }) => key))
+        assert.ok(found.length <= keys.length, 'the pages repeat')
       }
       assert.deepEqual(found, sorted)
     }
