@@ -60,7 +60,7 @@ export async function verifyAuditChain(store: Store, expect?: string): Promise<A
 
 /** A partition whose state cannot be opened fails. An older state of a partition is not detected, and loses nothing. */
 async function openPartitions(store: Store, ref: SyncRef): Promise<void> {
-  for (let after: string | undefined; ; ) {
+  for (let after: string | undefined; ;) {
     const page = await store.partitions(ref, { limit: PAGE_SIZE, ...(after !== undefined && { after }) })
     if (page.length < PAGE_SIZE) return
     after = page.at(-1)?.key

@@ -253,7 +253,9 @@ function formatPlan(ref: SyncRef, { version, committed, inflight }: Checkpoint, 
     `  stores      ${describeState(intent.state, false)} as version ${version + 1}`,
     ...(intent.forgets === 0
       ? []
-      : [`  removes     the states of ${formatNumber(intent.forgets)} partitions, which are read again from the start`]),
+      : [
+          `  removes     the states of ${formatNumber(intent.forgets)} partitions, which are read again from the start`,
+        ]),
     ...(intent.partitions.length === 0
       ? []
       : [`  copies      the states of ${formatNumber(intent.partitions.length)} partitions`]),

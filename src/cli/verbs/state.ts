@@ -159,7 +159,9 @@ export const stateGet: VerbAction<[string, GetFlags]> = async (cli, name, flags)
       )
     const last = partitions.at(-1)
     if (last !== undefined && partitions.length === flags.partitions && partitions.length < count)
-      cli.terminal.remark(cli.terminal.colors.dim(`Add --after ${JSON.stringify(last.key)} to see the next partitions.`))
+      cli.terminal.remark(
+        cli.terminal.colors.dim(`Add --after ${JSON.stringify(last.key)} to see the next partitions.`),
+      )
     if (!reveal && (committed !== null || inflight !== null))
       cli.terminal.remark(cli.terminal.colors.dim('Add --reveal to see the values.'))
   })

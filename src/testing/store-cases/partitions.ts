@@ -91,31 +91,47 @@ export const partitionCases: readonly StoreCase[] = [
     assert.deepEqual(row, { key: 'two', state: '2', cycle: null })
     assert.deepEqual(await statesOf(store, other.ref), { one: 7 })
   }),
-  rule('partitions are listed by the UTF-8 bytes of their keys, and pages neither overlap nor skip', async ({ store }) => {
-    const driver = await SyncDriver.acquire(store)
-    const keys = ['a', 'A', 'Z', 'aa', 'a ', 'é', '\u{ffff}', '\u{10000}', '東京', "'; drop table", '%', 'x'.repeat(1_024)]
-    const { headSequence } = await driver.cycle([], {
-      partitions: partitions(Object.fromEntries(keys.map((key, index) => [key, index]))),
-    })
-    assert.equal(headSequence, 0, 'partitions have no sequences')
-    const sorted = keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-    for (const limit of [1, 5, 100]) {
-      const found: string[] = []
-      for (;;) {
-        const after = found.at(-1)
-        const rows = await store.partitions(driver.ref, { limit, ...(after !== undefined && { after }) })
-        assert.ok(rows.length <= limit)
-        if (rows.length === 0) break
-        found.push(...rows.map(({ key }) => key))
-        assert.ok(found.length <= keys.length, 'the pages repeat')
+  rule(
+    'partitions are listed by the UTF-8 bytes of their keys, and pages neither overlap nor skip',
+    async ({ store }) => {
+      const driver = await SyncDriver.acquire(store)
+      const keys = [
+        'a',
+        'A',
+        'Z',
+        'aa',
+        'a ',
+        'é',
+        '\u{ffff}',
+        '\u{10000}',
+        '東京',
+        "'; drop table",
+        '%',
+        'x'.repeat(1_024),
+      ]
+      const { headSequence } = await driver.cycle([], {
+        partitions: partitions(Object.fromEntries(keys.map((key, index) => [key, index]))),
+      })
+      assert.equal(headSequence, 0, 'partitions have no sequences')
+      const sorted = keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+      for (const limit of [1, 5, 100]) {
+        const found: string[] = []
+        for (;;) {
+          const after = found.at(-1)
+          const rows = await store.partitions(driver.ref, { limit, ...(after !== undefined && { after }) })
+          assert.ok(rows.length <= limit)
+          if (rows.length === 0) break
+          found.push(...rows.map(({ key }) => key))
+          assert.ok(found.length <= keys.length, 'the pages repeat')
+        }
+        assert.deepEqual(found, sorted)
       }
-      assert.deepEqual(found, sorted)
-    }
-    const wanted = ['A', 'missing', '\u{10000}', 'A']
-    const some = await store.partitionStates(driver.ref, wanted)
-    assert.deepEqual(new Set(some.map(({ key, state }) => `${key} ${state}`)), new Set(['A 1', '\u{10000} 7']))
-    assert.deepEqual(await store.partitionStates(driver.ref, []), [])
-  }),
+      const wanted = ['A', 'missing', '\u{10000}', 'A']
+      const some = await store.partitionStates(driver.ref, wanted)
+      assert.deepEqual(new Set(some.map(({ key, state }) => `${key} ${state}`)), new Set(['A 1', '\u{10000} 7']))
+      assert.deepEqual(await store.partitionStates(driver.ref, []), [])
+    },
+  ),
   rule('many partitions are written by one commit and read by their keys', async ({ store }) => {
     const driver = await SyncDriver.acquire(store)
     const keys = Array.from({ length: 300 }, (_, index) => `p${index}`)
