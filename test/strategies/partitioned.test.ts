@@ -141,35 +141,36 @@ test('as many requests are open as `concurrency` allows, of different partitions
       open--
       reading.delete(key)
       const page = state?.page ?? 0
-      return { changes: [change(`${key}/${page}`)], hasMore: page < 2, nextState: { page: page + 1 } }
+      const hasMore = page < Number(key.slice(1)) % 3
+      return { changes: [change(`${key}/${page}`)], hasMore, nextState: { page: page + 1 } }
     },
     concurrency: 5,
   })
   const startedAt = scene.clock.now()
   await runToEnd(scene, execute, { afterMs: 0 })
   expect(most).toBe(5)
-  expect((await scene.keys()).length).toBe(60)
-  expect(scene.clock.now() - startedAt).toBe(12_000)
+  expect((await scene.keys()).length).toBe(39)
+  // A partition begins as soon as another one ends.
+  expect(scene.clock.now() - startedAt).toBe(9_000)
 })
 
 test('a cursor that expired within a partition restarts that partition, from the state of its last complete read', async () => {
   const scene = await EngineFixture.open()
   const asked: string[] = []
   let expired = false
-  const execute = partitioned<string, { since: number; token?: string }>({
+  const execute = partitioned<string, { since: number; token?: number }>({
     list: listOf(['a', 'b']),
     read: async ({ key }, state, { cycle }) => {
-      asked.push(`${key} ${state?.since ?? '-'} ${state?.token ?? '-'}`)
-      if (state?.token !== undefined && expired) {
+      const { since = 0, token = 0 } = state ?? {}
+      asked.push(`${key} ${since} ${token}`)
+      if (token === 2 && expired) {
         expired = false
         throw new SyncError('CURSOR_REJECTED', 'the token has expired')
       }
-      const isFirst = state?.token === undefined
-      const since = state?.since ?? 0
       return {
-        changes: [change(`${key}${cycle.id}${isFirst ? 'x' : 'y'}`)],
-        hasMore: isFirst,
-        nextState: isFirst ? { since, token: 't' } : { since: since + 1 },
+        changes: [change(`${key}${cycle.id}${token}`)],
+        hasMore: token < 2,
+        nextState: token < 2 ? { since, token: token + 1 } : { since: since + 1 },
       }
     },
   })
@@ -179,7 +180,23 @@ test('a cursor that expired within a partition restarts that partition, from the
   expired = true
   const result = await runOn(scene, execute)
   expect(result.stopReason).toBe('complete')
-  expect(asked).toEqual(['a 1 -', 'a 1 t', 'a 1 -', 'a 1 t', 'b 1 -', 'b 1 t'])
+  expect(asked).toEqual(['a 1 0', 'a 1 1', 'a 1 2', 'a 1 0', 'a 1 1', 'a 1 2', 'b 1 0', 'b 1 1', 'b 1 2'])
+})
+
+test('a partition whose cursors expire again and again fails the cycle', async () => {
+  const scene = await EngineFixture.open()
+  let requests = 0
+  const execute = partitioned<string, PageState>({
+    list: listOf(['a']),
+    read: async (_, state) => {
+      requests++
+      if (state !== undefined) throw new SyncError('CURSOR_REJECTED', 'the token has expired')
+      return { changes: [change('a1')], hasMore: true, nextState: { page: 1 } }
+    },
+  })
+  expect(await runOn(scene, execute)).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
+  // Once more after the engine restarted the cycle.
+  expect(requests).toBe(15)
 })
 
 test('a state that the source rejects at the start of a partition fails the cycle: deletions since then would be missed', async () => {
