@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { buildWorker } from '../../src/config/manifest/manifest.ts'
 import { sortByParents } from '../../src/worker/sync-order.ts'
 import { Worker } from '../../src/worker/worker.ts'
 
@@ -102,4 +103,41 @@ test('a delta knows the range reads of its database, because they are listings',
 test('parents are sorted before their children, and the order is otherwise kept', () => {
   const syncs = [{ name: 'd', after: ['b', 'c'] }, { name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c' }]
   expect(sortByParents(syncs).map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+describe('in a manifest', () => {
+  const build = (config: string, ...streams: string[]): Promise<Worker> =>
+    buildWorker(
+      'tidemark.yaml',
+      'tidemark.yaml',
+      {},
+      ['connector: sql', `config: { url: "sqlite:shop.db"${config} }`, 'streams:', ...streams].join('\n'),
+    )
+
+  test('`after` names streams, in any order', async () => {
+    const worker = await build('', '  - { id: orders, after: [customers] }', '  - { id: customers }')
+    expect(worker.manifest.syncs[0]).toMatchObject({ after: ['customers'], schedule: { kind: 'continuous' } })
+  })
+
+  test.each([
+    [
+      ['  - { id: orders, after: [custmers] }', '  - { id: customers }'],
+      'tidemark.yaml:4:27: orders: `after` names "custmers", which is not a selected stream. Did you mean "customers"?',
+    ],
+    [['  - { id: a, after: [b] }', '  - { id: b, after: [a] }'], 'b → a → b'],
+  ])('%j is refused with its place', async (streams, message) => {
+    await expect(build('', ...streams)).rejects.toThrow(message)
+  })
+
+  test('a start date has a date, and a stream with a cursor', async () => {
+    await expect(build(', since: soon', '  - { id: a, cursor: at }')).rejects.toThrow(
+      /tidemark\.yaml:2:\d+: config\.since: it is a start date: write 2024-01-31/,
+    )
+    await expect(build(', since: 2024-01-31', '  - { id: a }')).rejects.toThrow(
+      /tidemark\.yaml:4:5: a: a: `since` needs/,
+    )
+    expect(
+      (await build(', since: 2024-01-31', '  - { id: a, cursor: at }')).plan('a-backfill').execute.range,
+    ).toBeDefined()
+  })
 })
