@@ -198,11 +198,11 @@ function bindEndpoint(
   include: Readonly<Record<string, string>>,
 ): ListEndpoint {
   const names = Object.entries(include)
-  if (names.length === 0) return { ...listing, fixed: parameters }
+  if (names.length === 0) return { ...listing, fixed: { ...listing.fixed, ...parameters } }
   const added = Object.fromEntries(names.map(([field, name]) => [field, parameters[name] as ParameterValue]))
   return {
     ...listing,
-    fixed: parameters,
+    fixed: { ...listing.fixed, ...parameters },
     toChange: (record) => listing.toChange(isObject(record) ? { ...record, ...added } : record),
   }
 }

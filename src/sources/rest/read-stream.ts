@@ -97,14 +97,18 @@ export function createListReader(listing: ListEndpoint, page: ListPaging): Execu
 }
 
 /** Creates a reader of changes. */
-export function createChangesReader(listing: ListEndpoint, follow: ChangesPaging): AnchoredExecute<any> {
+export function createChangesReader(
+  listing: ListEndpoint,
+  follow: ChangesPaging,
+  start?: string,
+): AnchoredExecute<any> {
   switch (follow.kind) {
     case 'keyset':
       return createKeysetReader(listing, follow)
     case 'timestamp':
       return createTimestampReader(listing, follow)
     case 'window':
-      return createWindowReader(listing, follow)
+      return createWindowReader(listing, follow, start)
     case 'events':
       return createEventReader(listing, follow)
     default:
@@ -172,7 +176,7 @@ function subtractOneUnit(instant: string, time: TimeFormat | undefined): string 
   return new Date(Date.parse(instant) - TIME_UNITS_MS[time ?? 'iso']).toISOString()
 }
 
-function createWindowReader(listing: ListEndpoint, follow: WindowPaging): AnchoredExecute<any> {
+function createWindowReader(listing: ListEndpoint, follow: WindowPaging, start?: string): AnchoredExecute<any> {
   const { since, until, page } = follow
   const { time } = listing.mapping
   if (!['none', 'token', 'link', 'relay'].includes(page.kind)) {
@@ -185,6 +189,7 @@ function createWindowReader(listing: ListEndpoint, follow: WindowPaging): Anchor
     lagMs: listing.lagMs,
     ...(follow.overlapMs !== undefined && { overlapMs: follow.overlapMs }),
     confirms: page.kind !== 'none',
+    ...(start !== undefined && { start }),
     ...(page.kind !== 'none' && page.size !== undefined && { limit: page.size.value }),
     ...(follow.step !== undefined && { stepMs: requireStep(listing.name, follow.step) }),
     read: async (query, context) => {

@@ -41,6 +41,7 @@ export default {
         filter: ['all', 'Which records belong to the stream; all filters must match.'],
         errors: ['none', 'What failed responses mean, and successful ones that report a failure.'],
         partitions: ['none', 'Reads the stream per record of a parent, per value of a list, or per time window.'],
+        since: ['all', 'Start date: records before it are not read. Needs a time filter.'],
         page: [
           null,
           'How the whole list is read: `none`, `token`, `link`, `relay`, `pageNumber`, `offset`, `keyset`, `timestamp` or `export`.',

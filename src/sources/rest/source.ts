@@ -1,4 +1,11 @@
-import { SyncError, type Execute, type JsonValue, type Lookup, type SyncContext } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Execute,
+  type JsonValue,
+  type Lookup,
+  type SyncContext,
+  type TimeRange,
+} from '../../contract/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
@@ -6,6 +13,7 @@ import { streams } from '../../strategies/streams.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { limitRange, withSinceScope } from '../kit/since.ts'
 import { getAtPath } from './field-path.ts'
 import { withScopeOfAnswers } from './incomplete-listing.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
@@ -17,6 +25,7 @@ import { listPlaceholders } from './request-template.ts'
 import { createFormat } from './response-format.ts'
 import type { ChangesPaging, DeletesStream, EventPaging, PartitionRule, RestStream } from './stream.ts'
 import { findUnknownField } from './stream-schema.ts'
+import { createTimeFilter, type TimeFilter } from './time-filter.ts'
 
 export { anonymous, apiKey, basic, bearer, type Auth } from '../kit/auth.ts'
 export { clientCredentials, refreshToken } from '../kit/oauth.ts'
@@ -155,12 +164,22 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
   checkStream(stream)
   const { client } = api
   const { name, lagMs = DEFAULT_LAG_MS, page, follow, deletes } = stream
-  const listing = createStreamEndpoint(stream, client)
+  const filter = createTimeFilter(stream)
+  const start = filter?.start
+  const endpoint = createStreamEndpoint(stream, client)
+  const listing = selectTimes(endpoint, filter, start === undefined ? {} : { from: start })
   const plan = createPlan(stream, api)
-  const list = finishListing(
-    readAll(stream, listing, plan, (part) => createListReader(part, page)),
-    stream,
-    lagMs,
+  const createList = (selected: ListEndpoint): Execute<any> =>
+    finishListing(
+      readAll(stream, selected, plan, (part) => createListReader(part, page)),
+      stream,
+      lagMs,
+    )
+  const list = Object.assign(
+    withSinceScope(createList(listing), start),
+    filter !== undefined && {
+      range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))),
+    },
   )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
@@ -174,12 +193,11 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     )
   }
   const backfill = Object.assign(list, { lagMs, ...lookup })
+  const readChanges = (part: ListEndpoint): AnchoredExecute<any> => createChangesReader(part, follow, start)
   const changes =
     plan?.isFollowed === true
-      ? withoutAnchor(
-          readAll(stream, listing, plan, (part) => createChangesReader(part, follow), globalStateOf(follow)),
-        )
-      : createChangesReader(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing, follow)
+      ? withoutAnchor(readAll(stream, listing, plan, readChanges, globalStateOf(follow)))
+      : readChanges(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing)
   const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
@@ -190,6 +208,10 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
   )
   const both = streams({ changes: delta, deletes: deleted })
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
+}
+
+function selectTimes(endpoint: ListEndpoint, filter: TimeFilter | undefined, range: TimeRange): ListEndpoint {
+  return filter === undefined ? endpoint : { ...endpoint, fixed: { ...endpoint.fixed, ...filter.select(range) } }
 }
 
 function createPlan(stream: RestStream, { client, streams }: Api): PartitionPlan | undefined {

@@ -1,3 +1,4 @@
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import type { ErrorRule, WaitRule } from './error-rules.ts'
 import type { RecordFilter } from './record-filter.ts'
 import type { FormBody, GraphqlQuery, JsonBody, RequestTemplate, TextTemplate } from './request-template.ts'
@@ -257,6 +258,7 @@ export const REST_STREAM_SCHEMA = createObjectSchema<RestStream>(
       items: createObjectSchema<RecordFilter>({ at: FIELD_PATH, are: VALUES, not: VALUES }, ['at']),
     },
     errors: { type: 'array', items: ERROR_RULE },
+    since: SINCE_SCHEMA,
     partitions: createObjectSchema<ParentPartitions & ListPartitions & WindowPartitions>({
       parent: TEXT,
       values: { type: 'array', items: TEXT, minItems: 1, uniqueItems: true },

@@ -18,6 +18,11 @@ export interface RestStream extends RecordMapping, RequestTemplate {
   readonly errors?: readonly ErrorRule[]
   /** Reads the stream once per record of another stream, per value of a list, or per time window. */
   readonly partitions?: PartitionRule
+  /**
+   * Records from this time on, such as 2024-01-31: it is sent as the start of `follow`, of `timestamp` paging or of the time
+   * windows. The default is all.
+   */
+  readonly since?: string
   /** How to read the complete list. */
   readonly page: ListPaging
   /** How to read changes. Without it every cycle reads the complete list and sweeps the records that are not in it. */
