@@ -7,7 +7,7 @@ export const partitions = {
     const result = await bench.store('postgres', (url) =>
       bench.child('partitions.mjs', bench.file('partitions.db'), url, records, page, turns),
     )
-    const { api, sql } = result
+    const { api, sql, distant } = result
     return {
       ...result,
       measures: [
@@ -17,6 +17,13 @@ export const partitions = {
           compared(api.many, api.one),
           'rows/s',
           4,
+        ),
+        ratio(
+          'PostgreSQL table 25 ms away, 16 ranges, 8 at a time',
+          'one at a time',
+          compared(distant.many, distant.one),
+          'rows/s',
+          2,
         ),
         ratio('PostgreSQL table, 16 ranges, 8 at a time', 'one at a time', compared(sql.many, sql.one), 'rows/s'),
         ratio('PostgreSQL table, 16 ranges, 8 at a time', 'undivided', compared(sql.many, sql.plain), 'rows/s'),

@@ -1,6 +1,8 @@
 // node bench/programs/partitions.mjs <file> <postgres url> <records> <page size> <turns>: a slow API on loopback and a
-// PostgreSQL table, each read in 16 partitions to SQLite, one and then eight at a time; as one JSON line.
+// PostgreSQL table, near and 25 ms away, each read in 16 partitions to SQLite, one and then eight at a time; as one
+// JSON line.
 import { createServer } from 'node:http'
+import { connect, createServer as createProxy } from 'node:net'
 import pg from 'pg'
 import { openStore, partitioned, runCycle } from '../../dist/index.js'
 import { sql } from '../../dist/sources/sql/source.js'
@@ -35,6 +37,19 @@ await client.query(
 await client.query('vacuum analyze orders')
 await client.end()
 
+/** The same server, as far away as another region: every piece of an answer takes 25 ms. */
+const { hostname, port } = new URL(url)
+const proxy = createProxy((near) => {
+  const far = connect(Number(port || 5432), hostname)
+  near.pipe(far)
+  far.on('data', (data) => setTimeout(() => near.write(data), 25))
+  far.on('end', () => setTimeout(() => near.end(), 25))
+  far.on('error', () => near.destroy())
+  near.on('error', () => far.destroy())
+}).listen(0, '127.0.0.1')
+await new Promise((resolve) => proxy.once('listening', resolve))
+const distant = Object.assign(new URL(url), { host: `127.0.0.1:${proxy.address().port}` }).href
+
 const api = (concurrency) =>
   partitioned({
     list: async () => ({
@@ -48,11 +63,13 @@ const api = (concurrency) =>
     },
     concurrency,
   })
-const table = (concurrency) =>
-  sql({ url }).listing('orders', { pageSize: size, ...(concurrency > 0 && { partitions: PARTITIONS, concurrency }) })
-    .execute
+const table = (concurrency, at = url) =>
+  sql({ url: at }).listing('orders', {
+    pageSize: size,
+    ...(concurrency > 0 && { partitions: PARTITIONS, concurrency }),
+  }).execute
 
-const results = { api: { one: [], many: [] }, sql: { plain: [], one: [], many: [] } }
+const results = { api: { one: [], many: [] }, sql: { plain: [], one: [], many: [] }, distant: { one: [], many: [] } }
 for (let turn = 0; turn < turns; turn++) {
   const apiRows = PARTITIONS * apiPages * apiPage
   results.api.one.push(await rateOf(`api1-${turn}`, api(1), apiRows))
@@ -60,8 +77,11 @@ for (let turn = 0; turn < turns; turn++) {
   results.sql.plain.push(await rateOf(`sql0-${turn}`, table(0), records))
   results.sql.one.push(await rateOf(`sql1-${turn}`, table(1), records))
   results.sql.many.push(await rateOf(`sql8-${turn}`, table(CONCURRENCY), records))
+  results.distant.one.push(await rateOf(`far1-${turn}`, table(1, distant), records))
+  results.distant.many.push(await rateOf(`far8-${turn}`, table(CONCURRENCY, distant), records))
 }
 server.close()
+proxy.close()
 console.log(JSON.stringify(results))
 
 async function rateOf(name, execute, rows) {

@@ -106,12 +106,16 @@ interface OpenPartition {
   readonly mark?: number
   /** Consecutive pages without changes. */
   readonly empty?: number
+  /** How often it began again in this cycle, because a cursor had expired: the same states are then no loop. */
+  readonly restarts?: number
   /** Its last request failed while others succeeded. */
   readonly failed?: true
 }
 
 const CONCURRENCY_MAX = 32
 const EMPTY_PAGES_MAX = 1_000
+/** Restarts of a partition in a cycle; see OpenPartition. */
+const RESTARTS_MAX = 3
 /** Partitions that vanished from the list are removed in steps of this many. */
 const REMOVALS_PER_PAGE = 1_000
 
@@ -254,8 +258,6 @@ class PartitionedRun<Value extends JsonValue, State> {
   async #openPartitions(): Promise<void> {
     const { concurrency } = this.#facts
     const open = [...this.#cycle.open]
-    // Partitions that failed are read again before any other.
-    if (open.some(({ failed }) => failed === true)) return
     let { after } = this.#cycle
     let removals = 0
     let limit = concurrency
@@ -282,15 +284,16 @@ class PartitionedRun<Value extends JsonValue, State> {
   /** Returns the pages that succeeded. Throws if none did, unless the list would have to be requested again. */
   async #readPartitions(hasListed: boolean): Promise<PartitionPage<State>[]> {
     const { open } = this.#cycle
+    // Partitions that failed are read again before any other.
     const failed = open.filter((partition) => partition.failed === true)
     const requested = failed.length > 0 ? failed : open
     const records = await this.#getRecords(requested.map(({ key }) => key))
     const settled = await Promise.allSettled(
-      requested.map(async ({ key }) => {
-        const record = records.get(key)
+      requested.map(async (partition) => {
+        const record = records.get(partition.key)
         if (record?.listed !== this.#cycle.id)
           throw stateRejectedError('partitioned', 'the row of an unfinished partition is gone')
-        return this.#readPartition(key, record)
+        return this.#readPartition(partition, record)
       }),
     )
     this.#context.signal.throwIfAborted()
@@ -314,19 +317,23 @@ class PartitionedRun<Value extends JsonValue, State> {
     return pages
   }
 
-  async #readPartition(key: string, stored: PartitionRecord<Value, State>): Promise<ReadPartition<Value, State>> {
+  async #readPartition(
+    { key, restarts = 0 }: OpenPartition,
+    stored: PartitionRecord<Value, State>,
+  ): Promise<ReadPartition<Value, State>> {
     const partition = { key, value: stored.value }
     const state = this.#stateOf(stored)
     try {
       const page = await this.#options.read(partition, state, this.#context)
-      return { record: stored, state, page: checkPage(key, page) }
+      return { record: stored, state, restarts, page: checkPage(key, page) }
     } catch (error) {
       // A cursor between two pages may have expired; the state before the first page has not been replaced.
       if (stored.isPartial !== true || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error
+      if (restarts >= RESTARTS_MAX) throw error
       const record = restartPartition(stored)
       const start = this.#stateOf(record)
       const page = await this.#options.read(partition, start, this.#context)
-      return { record, state: start, page: checkPage(key, page) }
+      return { record, state: start, restarts: restarts + 1, page: checkPage(key, page) }
     }
   }
 
@@ -340,7 +347,7 @@ class PartitionedRun<Value extends JsonValue, State> {
   /** Returns the partition if it has more pages, else null. */
   #recordPage(
     { key, empty = 0 }: OpenPartition,
-    { record, state, page }: ReadPartition<Value, State>,
+    { record, state, restarts, page }: ReadPartition<Value, State>,
   ): OpenPartition | null {
     if (page.hasMore) {
       const next = page.nextState as State
@@ -351,7 +358,12 @@ class PartitionedRun<Value extends JsonValue, State> {
           'EMPTY_PAGES',
           `A partition returned ${empty + 1} empty pages in a row, each with \`hasMore: true\`.`,
         )
-      return { key, mark: hashText(JSON.stringify(next)), ...(isEmpty && { empty: empty + 1 }) }
+      return {
+        key,
+        mark: hashText(JSON.stringify(next)),
+        ...(isEmpty && { empty: empty + 1 }),
+        ...(restarts > 0 && { restarts }),
+      }
     }
     const keepsState = this.#context.cycle.mode === 'incremental' && !this.#hasGlobalCursor
     this.#write(key, completePartition(record, keepsState ? (page.nextState ?? state) : undefined))
@@ -425,6 +437,7 @@ interface ReadPartition<Value, State> {
   readonly record: PartitionRecord<Value, State>
   /** The state of the request. */
   readonly state: State | undefined
+  readonly restarts: number
   readonly page: PartitionPage<State>
 }
 

@@ -61,6 +61,40 @@ describe('NX4 Z23 manual state changes need a reason and are audited', () => {
     })
   })
 
+  test('the states of partitions are shown masked and in pages, copied, and removed by a reset', async () => {
+    const project = Project.withWorker()
+    project.write(
+      'worker.ts',
+      `import { partitioned, Worker } from 'tidemark'
+       const worker = new Worker({ name: 'office' })
+       const database = worker.database('tasks')
+       const execute = partitioned<number, { token: string }>({
+         list: async () => ({ partitions: ['a', 'b', 'c'].map((key, value) => ({ key, value })) }),
+         read: async ({ key }) => ({ changes: [{ type: 'upsert', key, record: { key } }], hasMore: false, nextState: { token: 'hidden' } }),
+       })
+       worker.sync('tasks', { database, mode: 'incremental', execute })
+       worker.sync('others', { database, mode: 'incremental', execute })
+       export default worker`,
+    )
+    await project.ask('run', 'tasks')
+    const shown = await project.ask('state', 'get', 'tasks', '--partitions', '2')
+    expect(shown.stdout).toMatch(/partitions 3\n[\s\S]*^a +\d+ +#[0-9a-f]{8} \(\d+ bytes\)$[\s\S]*^b /m)
+    expect(shown.stdout).not.toContain('hidden')
+    const { partitions } = await project.json('state', 'get', 'tasks', '--after', 'b', '--reveal')
+    expect(partitions).toMatchObject({
+      count: 3,
+      shown: [{ key: 'c', state: { value: { state: { token: 'hidden' } } } }],
+    })
+    expect(await project.ask('state', 'verify')).toMatchObject({ code: 0 })
+
+    await project.ask('state', 'copy', 'tasks', 'others', '--yes')
+    expect(await project.json('state', 'get', 'others')).toMatchObject({ partitions: { count: 3 } })
+    const { stderr } = await project.ask('state', 'reset', 'tasks', '--reason', 'again')
+    expect(stderr).toContain('the states of 3 partitions')
+    await project.ask('state', 'reset', 'tasks', '--reason', 'again', '--yes')
+    expect(await project.json('state', 'get', 'tasks')).toMatchObject({ committed: null, partitions: { count: 0 } })
+  })
+
   test('a reason is required and must not be empty', async () => {
     const project = await ran()
     expect(await project.ask('state', 'reset', 'room-changes', '--yes')).toMatchObject({

@@ -2,7 +2,7 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 
 const STRATEGY = ['test/strategies/partitioned.test.ts']
 const WORLDS = ['test/strategies/partitioned-worlds.test.ts']
-const CRASHES = ['test/engine/partition-crashes.test.ts']
+const ENGINE = ['test/engine/partitions.test.ts']
 const SQLITE = ['test/stores/sqlite.test.ts']
 const SEALED = ['test/registry/sealed-partitions.test.ts']
 const WINDOWS = ['test/strategies/date-windows.test.ts']
@@ -24,13 +24,14 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
       'const requested = failed.length > 0 ? failed : open',
       'const requested = open',
     ],
-    ['a failed partition lets others begin', 'if (open.some(({ failed }) => failed === true)) return', ''],
     [
       'an expired cursor fails the cycle',
       "if (stored.isPartial !== true || !isSyncError(error) || error.code !== 'CURSOR_REJECTED') throw error",
       'throw error',
     ],
     ['every rejected state starts over', 'stored.isPartial !== true ||', ''],
+    ['a partition starts over without end', 'if (restarts >= RESTARTS_MAX) throw error', ''],
+    ['a partition that starts over is a loop', '...(restarts > 0 && { restarts }),', ''],
     ['any error starts over', " || error.code !== 'CURSOR_REJECTED') throw error", ') throw error'],
     ['the tidemark ignores new partitions', 'return earlier(tidemark, until)', 'return tidemark'],
     [
@@ -40,7 +41,7 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
     ],
     ['the loop of a partition is hidden', 'mark: hashText(JSON.stringify(next)),', 'mark: this.#cycle.done,'],
     ['empty pages of a partition are not counted', '...(isEmpty && { empty: empty + 1 })', ''],
-    ['a global cursor reads new partitions late', 'return done === undefined || since', 'return since', WORLDS],
+    ['a global cursor reads new partitions late', 'return done === undefined || since', 'return since'],
     [
       'a replace cycle keeps the states of partitions',
       "this.#context.cycle.mode === 'incremental' && !this.#hasGlobalCursor\n",
@@ -55,38 +56,46 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
     ['the start of a reading moves', 'const from = isPartial === true ? start : requested', 'const from = requested'],
     ['the state of a complete partition is dropped', '...(state !== undefined && { state }) }', '}'],
   ]),
-  ...inFile('src/values/partition-overlay.ts', CRASHES, [
+  ...inFile(
+    'src/values/partition-overlay.ts',
+    ['test/values/partition-overlay.test.ts'],
     [
-      'the next page does not see a removal',
-      'if (state !== undefined && state !== null) found.set(key, state)',
-      'if (state !== undefined) found.set(key, state)',
-      ['test/values/partition-overlay.test.ts'],
+      [
+        'the next page does not see a removal',
+        'if (state !== undefined && state !== null) found.set(key, state)',
+        'if (state !== undefined) found.set(key, state)',
+        ['test/values/partition-overlay.test.ts'],
+      ],
+      [
+        'stored partitions hide written ones',
+        '...stored.filter(({ key }) => !writes.has(key)), ...written',
+        '...stored, ...written',
+        ['test/values/partition-overlay.test.ts'],
+      ],
+      [
+        'a page of the list is too short',
+        'limit: limit + writes.size',
+        'limit',
+        ['test/values/partition-overlay.test.ts'],
+      ],
+      [
+        'keys are ordered by UTF-16',
+        'return Buffer.compare(Buffer.from(a), Buffer.from(b))',
+        'return a < b ? -1 : 1',
+        ['test/values/partition-overlay.test.ts'],
+      ],
     ],
-    [
-      'stored partitions hide written ones',
-      '...stored.filter(({ key }) => !writes.has(key)), ...written',
-      '...stored, ...written',
-      ['test/values/partition-overlay.test.ts'],
-    ],
-    [
-      'a page of the list is too short',
-      'limit: limit + writes.size',
-      'limit',
-      ['test/values/partition-overlay.test.ts'],
-    ],
-    [
-      'keys are ordered by UTF-16',
-      'return Buffer.compare(Buffer.from(a), Buffer.from(b))',
-      'return a < b ? -1 : 1',
-      ['test/values/partition-overlay.test.ts'],
-    ],
-  ]),
-  ...inFile('src/engine/cycle-actions.ts', CRASHES, [
+  ),
+  ...inFile('src/engine/cycle-actions.ts', ENGINE, [
     [
       'the page read ahead does not see the partitions of the last one',
       'this.#startRead(state, 2, { partitions })',
       'this.#startRead(state, 2, {})',
     ],
+  ]),
+  ...inFile('src/engine/check-page.ts', ENGINE, [
+    ['a partition may occur twice', "(keys.has(key) ? 'the key occurs twice' : null)", 'null'],
+    ['an invalid key of a partition is accepted', 'findKeyFault(key) ?? (keys', '(keys'],
   ]),
   ...inFile('src/engine/commit-builder.ts', STRATEGY, [
     ['partitions are not committed', '...(checked.partitions.length > 0 && { partitions: checked.partitions }),', ''],

@@ -60,6 +60,7 @@ test('a replace cycle reads every partition from its start, also if another cycl
   expect(requests.splice(0)).toEqual(['a0', 'a1', 'b0'])
   expect((await runOn(scene, execute, { mode: 'replace', fresh: true })).stopReason).toBe('complete')
   expect(requests.splice(0)).toEqual(['a0', 'a1', 'b0', 'b1'])
+  expect(Object.values(await statesOf(scene)).map(({ state }) => state)).toEqual([undefined, undefined])
   await runOn(scene, execute, { mode: 'replace' })
   expect(requests).toEqual(['a0', 'a1', 'b0', 'b1'])
 })
@@ -140,35 +141,36 @@ test('as many requests are open as `concurrency` allows, of different partitions
       open--
       reading.delete(key)
       const page = state?.page ?? 0
-      return { changes: [change(`${key}/${page}`)], hasMore: page < 2, nextState: { page: page + 1 } }
+      const hasMore = page < Number(key.slice(1)) % 3
+      return { changes: [change(`${key}/${page}`)], hasMore, nextState: { page: page + 1 } }
     },
     concurrency: 5,
   })
   const startedAt = scene.clock.now()
   await runToEnd(scene, execute, { afterMs: 0 })
   expect(most).toBe(5)
-  expect((await scene.keys()).length).toBe(60)
-  expect(scene.clock.now() - startedAt).toBe(12_000)
+  expect((await scene.keys()).length).toBe(39)
+  // A partition begins as soon as another one ends.
+  expect(scene.clock.now() - startedAt).toBe(9_000)
 })
 
 test('a cursor that expired within a partition restarts that partition, from the state of its last complete read', async () => {
   const scene = await EngineFixture.open()
   const asked: string[] = []
   let expired = false
-  const execute = partitioned<string, { since: number; token?: string }>({
+  const execute = partitioned<string, { since: number; token?: number }>({
     list: listOf(['a', 'b']),
     read: async ({ key }, state, { cycle }) => {
-      asked.push(`${key} ${state?.since ?? '-'} ${state?.token ?? '-'}`)
-      if (state?.token !== undefined && expired) {
+      const { since = 0, token = 0 } = state ?? {}
+      asked.push(`${key} ${since} ${token}`)
+      if (token === 2 && expired) {
         expired = false
         throw new SyncError('CURSOR_REJECTED', 'the token has expired')
       }
-      const isFirst = state?.token === undefined
-      const since = state?.since ?? 0
       return {
-        changes: [change(`${key}${cycle.id}${isFirst ? 'x' : 'y'}`)],
-        hasMore: isFirst,
-        nextState: isFirst ? { since, token: 't' } : { since: since + 1 },
+        changes: [change(`${key}${cycle.id}${token}`)],
+        hasMore: token < 2,
+        nextState: token < 2 ? { since, token: token + 1 } : { since: since + 1 },
       }
     },
   })
@@ -178,22 +180,52 @@ test('a cursor that expired within a partition restarts that partition, from the
   expired = true
   const result = await runOn(scene, execute)
   expect(result.stopReason).toBe('complete')
-  expect(asked).toEqual(['a 1 -', 'a 1 t', 'a 1 -', 'a 1 t', 'b 1 -', 'b 1 t'])
+  expect(asked).toEqual(['a 1 0', 'a 1 1', 'a 1 2', 'a 1 0', 'a 1 1', 'a 1 2', 'b 1 0', 'b 1 1', 'b 1 2'])
 })
 
-test('a state that the source rejects at the start of a partition fails the cycle', async () => {
+test('a partition whose cursors expire again and again fails the cycle', async () => {
   const scene = await EngineFixture.open()
-  const { execute } = pagesOf({ a: [['a1']] })
-  await runToEnd(scene, execute)
-  const rejecting = pagesOf({
-    a: [
-      [],
-      () => {
-        throw new SyncError('CURSOR_REJECTED', 'gone')
-      },
-    ],
+  let requests = 0
+  const execute = partitioned<string, PageState>({
+    list: listOf(['a']),
+    read: async (_, state) => {
+      requests++
+      if (state !== undefined) throw new SyncError('CURSOR_REJECTED', 'the token has expired')
+      return { changes: [change('a1')], hasMore: true, nextState: { page: 1 } }
+    },
   })
-  expect(await runOn(scene, rejecting.execute)).toMatchObject({ stopReason: 'error' })
+  expect(await runOn(scene, execute)).toMatchObject({ stopReason: 'error', error: { code: 'CURSOR_REJECTED' } })
+  // Once more after the engine restarted the cycle.
+  expect(requests).toBe(15)
+})
+
+test('a state that the source rejects at the start of a partition fails the cycle: deletions since then would be missed', async () => {
+  const scene = await EngineFixture.open()
+  let isRejecting = false
+  const execute = partitioned<string, PageState>({
+    list: listOf(['a']),
+    read: async (_, state) => {
+      if (isRejecting && state !== undefined) throw new SyncError('CURSOR_REJECTED', 'gone')
+      return { changes: [change('a1')], hasMore: false, nextState: { page: 1 } }
+    },
+  })
+  await runToEnd(scene, execute)
+  isRejecting = true
+  expect(await runOn(scene, execute)).toMatchObject({ stopReason: 'error', counts: { unchanged: 0 } })
+})
+
+test('any other error within a partition repeats only the request that failed', async () => {
+  const scene = await EngineFixture.open()
+  let isDown = true
+  const down = (): string[] => {
+    if (isDown) throw new SyncError('SOURCE_UNAVAILABLE', 'down')
+    return ['a2']
+  }
+  const { execute, requests } = pagesOf({ a: [['a1'], down] })
+  expect((await runOn(scene, execute)).stopReason).toBe('error')
+  isDown = false
+  expect((await runOn(scene, execute)).stopReason).toBe('complete')
+  expect(requests).toEqual(['a0', 'a1', 'a1'])
 })
 
 test('a row of a partition that is removed or restored during the cycle restarts the cycle: no partition is skipped', async () => {
@@ -266,7 +298,10 @@ test('a partition that loops, stalls or returns only empty pages fails', async (
     ],
   ] as const
   for (const [execute, code] of cases)
-    expect(await runOn(scene, execute, { sync: code })).toMatchObject({ stopReason: 'error', error: { code } })
+    expect(await runOn(scene, execute, { sync: code, limits: { pagesMax: 1_500 } })).toMatchObject({
+      stopReason: 'error',
+      error: { code },
+    })
 })
 
 test('many partitions without changes are no empty pages', async () => {
@@ -299,6 +334,41 @@ test('invariant 12: the tidemark is the minimum over the partitions, and not lat
   // The cycle begins at 120 s: a partition that appeared later has not been listed.
   expect(await run({ a: iso(start + 500_000), b: iso(start + 500_000), c: iso(start + 500_000) })).toBe(at(120_000))
   expect(await run({ a: iso(start + 500_000) }, 70_000)).toBe(at(110_000))
+})
+
+test('a global cursor is the minimum of the last cycle, and a partition without a row is read from its start', async () => {
+  const scene = await EngineFixture.open()
+  const start = scene.clock.now()
+  const keys = ['a', 'b', 'c']
+  const asked: string[] = []
+  const execute = partitioned<string, { since: string }>({
+    list: async () => ({ partitions: keys.map((key) => ({ key, value: key })) }),
+    read: async ({ key }, state) => {
+      asked.push(`${key} ${state?.since ?? '-'}`)
+      return {
+        changes: [change(key)],
+        hasMore: false,
+        nextState: { since: 'own' },
+        tidemark: iso(start + 10_000 * (1 + keys.indexOf(key))),
+      }
+    },
+    partitionsMax: 2,
+    globalState: (since) => ({ since }),
+  })
+  await runToEnd(scene, execute)
+  const since = iso(start + 10_000).replace('Z', '000Z')
+  expect(await stateOn(scene)).toEqual({ since })
+  expect(Object.values(await statesOf(scene)).map(({ state }) => state)).toEqual([undefined, undefined, undefined])
+  keys.push('d')
+  await runToEnd(scene, execute)
+  expect(asked.splice(0)).toEqual(['a -', 'b -', 'c -', `a ${since}`, `b ${since}`, `c ${since}`, 'd -'])
+  // Below the limit every partition has a state of its own again.
+  keys.splice(2)
+  await runToEnd(scene, execute)
+  expect(asked.splice(0)).toEqual([`a ${since}`, `b ${since}`])
+  await runToEnd(scene, execute)
+  expect(asked).toEqual(['a own', 'b own'])
+  expect(await stateOn(scene)).toEqual({})
 })
 
 test('many partitions: the state of the sync stays small, and a crash loses one page', async () => {

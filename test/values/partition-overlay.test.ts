@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { JsonValue, PartitionReader } from '../../src/contract/index.ts'
-import { compareKeys, overlayPartitions } from '../../src/values/partition-overlay.ts'
+import { overlayPartitions } from '../../src/values/partition-overlay.ts'
+
+const compareKeys = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 function readerOf(stored: ReadonlyMap<string, JsonValue>): PartitionReader {
   const sorted = [...stored].toSorted(([a], [b]) => compareKeys(a, b))

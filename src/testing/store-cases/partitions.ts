@@ -82,6 +82,7 @@ export const partitionCases: readonly StoreCase[] = [
     await driver.cycle([upsert('a', { n: 1 })], { partitions: partitions({ one: 1, two: 1 }) })
     await driver.set('"by hand"')
     assert.equal(await store.countPartitions(driver.ref), 0)
+    await driver.begin()
     const copied: Commit = await driver.draft({ kind: 'set', state: null, actor: 'ana', reason: 'copied' }, [], {
       partitions: partitions({ two: 2 }),
     })
