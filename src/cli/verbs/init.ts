@@ -94,7 +94,7 @@ async function initAirbyte(cli: Cli, folder: string, file: string, flags: InitFl
     ...[
       ...(cd === '' ? [] : [`cd ${cd}`]),
       ...(project.missing.length === 0 ? [] : [`set ${project.missing.join(', ')} in .env`]),
-      'npx tidemark run tidemark.yaml',
+      'npx tidemark run',
     ].map((line) => `  ${line}`),
   )
 }
