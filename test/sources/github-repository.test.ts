@@ -158,6 +158,8 @@ describe('commits', () => {
     stage.list(source().commits)
     await stage.backfill({ onRequest: (request) => request === 2 && create('commit', 3) })
     expect(Object.keys(await stage.rows())).toEqual(expect.arrayContaining(before))
+    const pinned = stage.asked().flatMap(({ query }) => new URLSearchParams(query).get('sha') ?? [])
+    expect([pinned.length, new Set(pinned)]).toEqual([2, new Set([before.at(-1)])])
     await stage.backfill()
     expect(Object.keys(await stage.rows()).toSorted()).toEqual(shas().toSorted())
   })

@@ -125,12 +125,24 @@ async function toChanges(
   for (let start = 0; start < kept.length; start += RECORDS_PER_REQUEST)
     for (const change of await readRecords(options, kept.slice(start, start + RECORDS_PER_REQUEST), context))
       records.set(String(change.key), change)
+  // An empty list may be wrong, and the cursor passes the payload: a missing record is read by itself.
+  for (const id of kept) if (!records.has(id)) await readRecord(options, id, records, context)
   return [...last].flatMap(([key, { isDeleted, at }]): Change[] => {
     if (isDeleted) return [{ type: 'delete', key, upstreamUpdatedAt: at }]
     // A record that is gone by now has a later payload.
     const change = records.get(key)
     return change?.type === 'upsert' ? [{ ...change, upstreamUpdatedAt: at, asOf: 'read' }] : []
   })
+}
+
+async function readRecord(
+  { client, baseId, tableId, toUpsert }: PayloadOptions,
+  id: string,
+  records: Map<string, Change>,
+  context: SyncContext,
+): Promise<void> {
+  const { status, body } = await client.get(path`/${baseId}/${tableId}/${id}`, {}, context, { answers: [403, 404] })
+  if (status < 400) records.set(id, toUpsert(body))
 }
 
 async function readRecords(
