@@ -30,6 +30,19 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
     await role.connect()
     for (const tenant of [store, store.forTenant('acme')]) {
       await tenant.cursorSecrets({ secret: 's', createdAt: 1, rotateAfterMs: 1, retainMs: 1 })
+      await tenant.offerColumnKey({ id: 'c00000000', secret: 's' }, { actor: 'test', at: 1 })
+      const rules = await tenant.acquire({ worker: 'w', sync: 'rules' }, { holder: 'p', ttlMs: 1_000, at: 1 })
+      if (rules.kind === 'acquired') {
+        await tenant.beginCycle(rules.lease, {
+          at: 1,
+          mode: 'replace',
+          trigger: 'test',
+          fresh: false,
+          databases: [],
+          rules: { sync: 'rules', fingerprints: { people: 'f' } },
+        })
+        await tenant.release(rules.lease)
+      }
       await tenant.addApiKey({
         id: tenant.tenant,
         name: '',
