@@ -101,7 +101,7 @@ export const PAGED_VENDOR_BUGS: readonly PlantedBug[] = [
       'first > Number(cursor)',
       'first > Number(cursor) + 1_000_000',
     ],
-    ['the payloads of another request are accepted', 'first < Number(cursor)', 'first < 0'],
+    ['the payloads of another request are accepted', 'first !== Number(cursor)', 'first < 0'],
     [
       'a deleted record stays',
       "if (isDeleted) return [{ type: 'delete', key, upstreamUpdatedAt: at }]",

@@ -92,9 +92,11 @@ async function readPayloads(
   const { payloads, mightHaveMore } = body
   if (payloads.some(({ error }) => error === true)) throw createLostError('the webhook reports an error of its own')
   const first = body.cursor - payloads.length
-  if (first > Number(cursor)) throw createLostError('earlier payloads of the webhook were deleted')
+  // Without payloads the cursor is the requested one: a list that was emptied is a wrong answer.
+  if (payloads.length > 0 && first > Number(cursor))
+    throw createLostError('earlier payloads of the webhook were deleted')
   // A page that begins earlier answers another request.
-  if (first < Number(cursor))
+  if (first !== Number(cursor))
     throw new SyncError('SOURCE_INVALID', 'Airtable returned other webhook payloads than the requested ones.')
   return { payloads, cursor: String(body.cursor), mightHaveMore }
 }
