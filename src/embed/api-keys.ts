@@ -11,6 +11,7 @@ export interface ApiKeyInfo extends Pick<ApiKey, 'id' | 'name' | 'scopes' | 'rat
   readonly endsAt: Date | null
 }
 
+/** The name, the scopes and the limits of a new API key. */
 export interface CreateApiKeyOptions {
   readonly tenant?: string
   readonly name: string

@@ -99,8 +99,8 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
       ],
       [
         'the backfill ignores the start date',
-        'const selection = { lower, since, upper: null, order: plan.key }',
-        'const selection = { lower, upper: null, order: plan.key }',
+        'readPage(database, plan, { lower, since, upper, order: plan.key }, options)',
+        'readPage(database, plan, { lower, upper, order: plan.key }, options)',
       ],
     ],
     'start date',

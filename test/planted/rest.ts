@@ -44,7 +44,7 @@ export const REST_BUGS: readonly PlantedBug[] = [
       '...{}',
     ],
   ]),
-  ...inFile('src/sources/rest/time-window.ts', PROMISE, [
+  ...inFile('src/strategies/kit/time-window.ts', PROMISE, [
     ['the end of a window is believed at once', "changes.length > 0 && step?.kind === 'again'", 'false'],
   ]),
   ...inFile('src/sources/rest/export-job.ts', EXPORT, [

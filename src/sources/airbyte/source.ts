@@ -58,6 +58,7 @@ export function airbyte({ manifest: path, config, folder = '.', tokens }: Airbyt
   return openManifest(manifest, checkSettings(manifest, config), tokens)
 }
 
+/** Opens a manifest that is read already, with checked settings. */
 export function openManifest(
   manifest: Manifest,
   settings: JsonObject,

@@ -32,14 +32,17 @@ export interface RequestTemplate {
 /** The body of a POST request, in one of three forms. */
 export type RequestBody = JsonBody | FormBody | TextTemplate
 
+/** A body in JSON, with placeholders in its texts. */
 export interface JsonBody {
   readonly json: JsonValue
 }
 
+/** A body of form fields. */
 export interface FormBody {
   readonly form: Readonly<Record<string, string | number | boolean>>
 }
 
+/** A body of text, with placeholders. */
 export interface TextTemplate {
   readonly text: string
   /** The content type. The default is `text/plain`. */
@@ -52,6 +55,7 @@ export interface GraphqlQuery {
   readonly variables?: JsonObject
 }
 
+/** The value of a placeholder. */
 export type ParameterValue = string | number | bigint | boolean
 export type Parameters = Readonly<Record<string, ParameterValue | null | undefined>>
 

@@ -7,6 +7,7 @@ import { parseXml } from './xml-document.ts'
 /** The format of a response. A gzip file is decompressed in every format. */
 export type DecodeRule = 'json' | 'ndjson' | 'csv' | 'xml' | CsvRule
 
+/** A response in CSV, one record per line. */
 export interface CsvRule {
   readonly kind: 'csv'
   /** A comma by default. */
