@@ -46,18 +46,25 @@ export function replaceContextUnless(
 ): <Source extends object>(source: Source) => Source {
   const contextFor = async (context: SourceContext): Promise<SourceContext> =>
     isSecretSet(unless, context) ? context : { ...context, ...(await instead(context)) }
-  // The context is the last argument of every source method.
-  const wrapped =
-    (ask: (...given: unknown[]) => unknown) =>
-    async (...given: unknown[]): Promise<unknown> =>
-      ask(...given.slice(0, -1), await contextFor(given.at(-1) as SourceContext))
   return (source) =>
     Object.fromEntries(
-      Object.entries(source).map(([part, value]) => [
-        part,
-        typeof value === 'function' ? wrapped(value as (...given: unknown[]) => unknown) : value,
-      ]),
+      Object.entries(source).map(([part, value]) => [part, wrap(part, value, contextFor)]),
     ) as typeof source
+}
+
+type ContextFor = (context: SourceContext) => Promise<SourceContext>
+
+/** The context is the last argument of every method of a source; only `range` has none, and returns such a method. */
+function wrap(name: string, value: unknown, contextFor: ContextFor): unknown {
+  if (typeof value !== 'function') return value
+  const ask = value as (...given: unknown[]) => unknown
+  const wrapped =
+    name === 'range'
+      ? (...given: unknown[]): unknown => wrap('execute', ask(...given), contextFor)
+      : async (...given: unknown[]): Promise<unknown> =>
+          ask(...given.slice(0, -1), await contextFor(given.at(-1) as SourceContext))
+  const own = Object.entries(value).map(([member, part]) => [member, wrap(member, part, contextFor)])
+  return Object.assign(wrapped, Object.fromEntries(own))
 }
 
 /** Number of writes by now of an account opened at `sinceMs`; and the time of the nth. */
