@@ -74,6 +74,9 @@ const TABLES: Readonly<Record<string, string>> = {
   pauses: `tenant_id ${NAME}, connector_id ${NAME}, pacer ${NAME}, origin ${NAME}, until_at ${NUMBER}, noted_at ${NUMBER}, primary key (tenant_id, connector_id, pacer, origin)`,
   partitions: `tenant_id ${NAME}, sync_id int not null, partition_key ${KEY}, state ${TEXT} not null, cycle_id bigint,
     primary key (tenant_id, sync_id, partition_key)`,
+  column_keys: `tenant_id ${NAME}, key_id ${NAME}, number ${NUMBER}, secret ${TEXT} not null, primary key (tenant_id, key_id)`,
+  column_rules: `tenant_id ${NAME}, connector_id ${NAME}, stream_id ${NAME}, database_name ${NAME}, applied ${TEXT} not null, applied_since ${NUMBER},
+    pending ${TEXT}, pending_since bigint, pending_cycle bigint, primary key (tenant_id, connector_id, stream_id, database_name)`,
   destinations: `tenant_id ${NAME}, name ${NAME}, kind ${TEXT}, location ${TEXT}, mode ${TEXT}, epoch ${NUMBER}, holder ${TEXT}, held_until bigint,
     paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
     failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',
@@ -106,7 +109,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'alter table tidemark_deliveries rename column if exists dead to failed, rename column if exists last_answer to last_response',
     'alter table tidemark_requests rename column if exists who to caller',
   ],
-  [createTable('partitions')],
+  [createTable('partitions'), createTable('column_keys'), createTable('column_rules')],
 ]
 
 export async function migrate(connection: Connection): Promise<void> {

@@ -56,7 +56,7 @@ export function formatBackfillPlan(plan: BackfillPlan): string[] {
   return [
     `Plan for ${toPrintable(sync)}:`,
     `  reads     ${range === null ? 'every record of the source' : `the records with a time ${describeTimes(range)}`}`,
-    `  into      ${databases.map(toPrintable).join(', ')}`,
+    `  into      ${databases.map((name) => toPrintable(name)).join(', ')}`,
     `  the copy  ${rows === null ? 'has rows without times, so the number in the range is unknown' : `has ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} of it${estimate}`}`,
     sweeps
       ? '  deletes   rows that the source no longer returns, up to the delete limit'
@@ -93,7 +93,7 @@ async function countRows(target: Target, store: Store, { databases, range }: Syn
     ].join(' and ')
     const live = hasDeleted === true ? ' where _deleted_at is null' : ''
     const { rows } = await location.select(
-      `select count(case when ${inside} then 1 end) as inside, count(_upstream_at) as dated from ${table}${live}`,
+      `select count(case when ${inside} then 1 end) as inside, count(_upstream_at) as dated from ${location.syntax.tableReference(table)}${live}`,
       { limit: 1, tenant: target.tenant },
     )
     const [counted, dated] = (rows[0] ?? []).map(Number)
