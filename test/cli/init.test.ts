@@ -151,6 +151,7 @@ console.log(JSON.stringify({ connector: Object.keys(connector), sources: [${name
         'path',
         'refreshToken',
         'serializedUpsert',
+        'session',
       ],
       sources: names.map(() => true),
       testing: ['function', 'function'],
