@@ -185,9 +185,9 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: ACTIONS,
-        find: `const { hasMore, state } = read.checked;`,
+        find: `const { hasMore, state, partitions } = read.checked;`,
         replace: `if (read.checked.hasMore && findExceededBudget(this.#context) !== null) read.checked.hasMore = false;
-        const { hasMore, state } = read.checked;`,
+        const { hasMore, state, partitions } = read.checked;`,
       },
     ],
     worlds: ['replace'],
