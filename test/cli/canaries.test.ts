@@ -72,6 +72,8 @@ worker.sync('faulty', { database: people, mode: 'incremental', schedule: 'manual
 }) })
 /** Cannot be reached; its state does not move on. */
 worker.sync('unreachable', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async (state, { fetch, secrets }) => fetch('http://127.0.0.1:1/?token=${CANARIES.query}', { headers: { authorization: secrets.get('API_TOKEN') } }) })
+const follow = async (state) => ({ changes: [{ type: 'upsert', key: 'moved', record: { id: 'moved', text: '${CANARIES.record}' } }], hasMore: false, nextState: state ?? {} })
+worker.sync('moved', { database: people, mode: 'incremental', schedule: 'manual', execute: Object.assign(follow, { range: () => follow, importState: { singer: (document) => ({ place: document.place }) } }) })
 worker.sync('stuck', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: true, nextState: { place: '${CANARIES.state}' } }) })
 worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: false, nextState: { place: '${CANARIES.state}', at: new Map([['${CANARIES.state}', 1]]) } }) })
 export default worker
@@ -194,6 +196,14 @@ test(
     ])
       await say('state', ...args)
     for (const verb of ['pause', 'resume', 'trigger']) await say(verb, 'good')
+    project.write('singer.json', JSON.stringify({ place: CANARIES.state }))
+    project.write('broken.json', `{"place": "${CANARIES.state}"`)
+    for (const file of ['singer.json', 'broken.json'])
+      for (const more of [[], ['--yes']])
+        await say('state', 'import', 'moved', '--singer', file, '--reason', 'x', ...more)
+    expect(await command(['state', 'get', 'moved', '--reveal'])).toContain(CANARIES.state)
+    for (const args of [[], ['--from', '2020-01-01', '--yes'], ['--from', 'yesterday']])
+      await say('backfill', 'moved', ...args)
 
     // ── the served side ──
     const {

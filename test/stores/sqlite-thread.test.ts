@@ -50,6 +50,10 @@ const omitted: ReadonlySet<StoreCase> = new Set(
 const OTHERWISE_TESTED = [
   'advanceSchemaChange',
   'beginSchemaChange',
+  'columnKeys',
+  'columnRules',
+  'offerColumnKey',
+  'recordReveal',
   'removeDataKey',
   'reseal',
   'schema',
