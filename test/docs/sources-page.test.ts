@@ -51,12 +51,20 @@ test.each<[string, object]>([
   ['github', github({ token: 'TOKEN' })],
   ['hubspot', hubspot({ accessToken: 'TOKEN' })],
 ])('%s: the page has every stream, and no other', (folder, source) => {
-  const named = factsOf(folder).streams.map(([name]) => /\)\.(\w+)/.exec(name)![1]!)
+  // A line that begins with … continues the one above.
+  const named = factsOf(folder).streams.flatMap(([name]) => /\)\.(\w+)/.exec(name)?.[1] ?? [])
   expect(named.toSorted()).toEqual(
     Object.keys(source)
       .filter((name) => name !== 'discover')
       .toSorted(),
   )
+})
+
+test('github: the page has every stream of a repository, and no other', () => {
+  const lines = factsOf('github').streams.map(([name]) => name)
+  const ofRepository = lines.filter((name) => name.startsWith('…') || name.includes('.repository('))
+  const named = ofRepository.map((name) => name.slice(name.lastIndexOf('.') + 1))
+  expect(named.toSorted()).toEqual(Object.keys(github({ token: 'TOKEN' }).repository('owner/name')).toSorted())
 })
 
 test.each([
