@@ -106,7 +106,10 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, claimTtlMs: 1, purgeBefore: 0 })
       const driver = await SyncDriver.acquire(tenant, { mode: 'replace' })
       await driver.begin()
-      await driver.page([upsert('a', { of: tenant.tenant })], { quarantined: [makeQuarantined('q')] })
+      await driver.page([upsert('a', { of: tenant.tenant })], {
+        quarantined: [makeQuarantined('q')],
+        partitions: [{ key: 'p', state: '1' }],
+      })
       await driver.page([upsert('a', { of: tenant.tenant })])
       const other = await SyncDriver.acquire(tenant, { mode: 'replace', sync: 'other' })
       await other.begin()
