@@ -20,6 +20,7 @@ interface Shown {
   readonly feed: LogEntry[]
   readonly rows: Row[][]
   readonly databases: Array<{ name: string; columns: unknown; rows: number }>
+  readonly checkpoints: object[]
   readonly [member: string]: unknown
 }
 
@@ -30,6 +31,9 @@ const shown = Object.entries(RENAMED_MEMBERS).reduce(
   readFileSync(join(FIXTURE, 'postgres.json'), 'utf8'),
 )
 const expected = parseJson(shown) as unknown as Record<string, Shown>
+// Its syncs have no partitions.
+for (const { checkpoints } of Object.values(expected))
+  for (const checkpoint of checkpoints) Object.assign(checkpoint, { partitions: [] })
 
 describe.skipIf(server === '')('a PostgreSQL store of version 0.1.0', () => {
   let url: string
