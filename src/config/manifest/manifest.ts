@@ -50,7 +50,8 @@ export async function buildWorker(
   }
   // All databases first: a stream may write nested objects to the database of another.
   forEachStream((stream) => declareDatabase(worker, stream, CONNECTORS[connector].selectsFields))
-  forEachStream((stream) => declareStream(worker, stream, opened.stream(stream, streams)))
+  const declared = new Set(selected)
+  forEachStream((stream) => declareStream(worker, stream, opened.stream(stream, streams), declared))
   for (const [index, destination] of destinations.entries()) {
     const given = text.resolveDestination(index, destination, environment)
     try {
@@ -104,10 +105,12 @@ function declareDatabase(worker: Worker, stream: ManifestStream, selectsFields: 
   })
 }
 
+/** `declared` are the databases so far: a stream may write to those of others, and to more of its own. */
 function declareStream(
   worker: Worker,
   { id, schedule, backfill_schedule: backfillSchedule, mode, safety_window: safetyWindow, after }: ManifestStream,
   { databases = [], ...source }: SourceStream,
+  declared: Set<string>,
 ): void {
   // A full read would silently ignore these options.
   const isWhole = 'execute' in source && source.mode === 'replace'
@@ -118,8 +121,10 @@ function declareStream(
     throw new SyncError('SYNC_INVALID', 'a full refresh is not possible, because this source only returns changes')
   if ('execute' in source && backfillSchedule !== undefined)
     throw new SyncError('SYNC_INVALID', 'it has no backfill, so `backfill_schedule` has no effect; use `schedule`')
-  const known = new Set(worker.manifest.databases.map(({ name }) => name))
-  for (const name of databases) if (!known.has(name)) worker.database(name)
+  for (const name of databases) {
+    if (!declared.has(name)) worker.database(name)
+    declared.add(name)
+  }
   const shared = {
     database: id,
     databases,
