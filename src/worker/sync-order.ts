@@ -7,7 +7,7 @@ type OrderedSync = Pick<SyncDeclaration, 'name' | 'after' | 'pair'>
 
 /** Throws if the new declaration closes a cycle: none of its syncs could ever start. */
 export function checkNoCycle(syncs: readonly OrderedSync[], name: string): void {
-  const cycle = findCycle(syncs, toUnit(syncs, name))
+  const cycle = findCycle(syncs, name)
   if (cycle === null) return
   throw new SyncError(
     'SYNC_INVALID',
@@ -17,11 +17,11 @@ export function checkNoCycle(syncs: readonly OrderedSync[], name: string): void 
 
 /** Throws if a sync names a parent that the worker does not declare. */
 export function checkParents(syncs: readonly OrderedSync[]): void {
-  const names = syncs.map(({ name }) => name)
+  const names = new Set(syncs.map(({ name }) => name))
   for (const { name, after } of syncs) {
-    const unknown = after.find((parent) => !names.includes(parent))
+    const unknown = after.find((parent) => !names.has(parent))
     if (unknown === undefined) continue
-    const hint = didYouMean(unknown, names) || ` The syncs are ${names.join(', ')}.`
+    const hint = didYouMean(unknown, names) || ` The syncs are ${[...names].join(', ')}.`
     throw new SyncError(
       'SYNC_UNKNOWN',
       `Sync "${name}": \`after\` names ${describeValue(unknown)}, which is not declared.${hint}`,
@@ -33,22 +33,36 @@ export function checkParents(syncs: readonly OrderedSync[]): void {
 export function sortByParents<Sync extends { readonly name: string; readonly after?: readonly string[] }>(
   syncs: readonly Sync[],
 ): Sync[] {
-  const sorted: Sync[] = []
+  const byName = new Map(syncs.map((sync) => [sync.name, sync]))
+  const sorted = new Set<Sync>()
   const add = (sync: Sync): void => {
-    if (sorted.includes(sync)) return
-    for (const parent of sync.after ?? []) for (const found of syncs) if (found.name === parent) add(found)
-    sorted.push(sync)
+    if (sorted.has(sync)) return
+    for (const parent of sync.after ?? []) {
+      const found = byName.get(parent)
+      if (found !== undefined) add(found)
+    }
+    sorted.add(sync)
   }
   for (const sync of syncs) add(sync)
-  return sorted
+  return [...sorted]
 }
 
 /** The shortest path from a sync to itself. Both halves of a pair are one unit: each needs the other. */
-function findCycle(syncs: readonly OrderedSync[], start: string): string[] | null {
+function findCycle(syncs: readonly OrderedSync[], name: string): string[] | null {
+  // A cycle through the new sync needs its parents, or those of its other half, which was declared before.
+  const added = syncs.find((sync) => sync.name === name)
+  if (added === undefined || (added.after.length === 0 && added.pair === null)) return null
+  const units = new Map(syncs.map((sync) => [sync.name, unitOf(sync)]))
+  const parentsOf = new Map<string, string[]>()
+  for (const sync of syncs) {
+    if (sync.after.length === 0) continue
+    const unit = unitOf(sync)
+    parentsOf.set(unit, [...(parentsOf.get(unit) ?? []), ...sync.after.map((parent) => units.get(parent) ?? parent)])
+  }
+  const start = unitOf(added)
   const paths = new Map([[start, [start]]])
   for (const [unit, path] of paths) {
-    const parents = syncs.filter(({ name }) => toUnit(syncs, name) === unit).flatMap(({ after }) => after)
-    for (const parent of parents.map((name) => toUnit(syncs, name))) {
+    for (const parent of parentsOf.get(unit) ?? []) {
       if (parent === start) return [...path, parent]
       if (!paths.has(parent)) paths.set(parent, [...path, parent])
     }
@@ -56,7 +70,6 @@ function findCycle(syncs: readonly OrderedSync[], start: string): string[] | nul
   return null
 }
 
-function toUnit(syncs: readonly OrderedSync[], name: string): string {
-  const pair = syncs.find((sync) => sync.name === name)?.pair
+function unitOf({ name, pair }: OrderedSync): string {
   return pair?.role === 'backfill' ? pair.delta : name
 }

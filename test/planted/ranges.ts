@@ -86,7 +86,7 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
   ),
   ...inFile('src/worker/sync-order.ts', ORDER, [
     ['the halves of a pair are separate', "pair?.role === 'backfill' ? pair.delta : name", 'name'],
-    ['children may run before their parents', 'for (const found of syncs) if (found.name === parent) add(found)', ''],
+    ['children may run before their parents', 'if (found !== undefined) add(found)', ''],
   ]),
   ...inFile(
     'src/sources/sql/source.ts',

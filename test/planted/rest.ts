@@ -57,7 +57,7 @@ export const REST_BUGS: readonly PlantedBug[] = [
     ['a warning is overlooked', '...this.#document.errors, ...this.#document.warnings', '...this.#document.errors'],
     ['a misspelt required field has no suggestion', "keyword === 'required' ? findMisspelt", 'false ? findMisspelt'],
   ]),
-  ...inFile('src/sources/rest/manifest-casing.ts', MANIFESTS, [
+  ...inFile('src/sources/rest/manifest-schema.ts', MANIFESTS, [
     ['names in camelCase are accepted', 'isProperties ? toSnakeCase(name) : name,', 'name,'],
   ]),
 ]

@@ -9,7 +9,7 @@ import {
 } from '../../values/config-schema.ts'
 import { defineSource, type SourceStream, type StreamDeclaration } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
-import { fromManifest, toManifestSchema } from './manifest-casing.ts'
+import { fromManifest, toManifestSchema } from './manifest-schema.ts'
 import { REST_STREAM_SCHEMA } from './stream-schema.ts'
 import type { RestStream } from './stream.ts'
 
