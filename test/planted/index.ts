@@ -17,6 +17,7 @@ import { SCHEMA_CHANGE_BUGS } from './schema-changes.ts'
 import { DESTINATION_SERVICE_BUGS } from './destination-service.ts'
 import { DESTINATION_BUGS } from './destinations.ts'
 import { SERVICE_BUGS } from './services.ts'
+import { SIMULATION_BUGS } from './simulation.ts'
 import { SOFT_DELETE_BUGS } from './soft-deletes.ts'
 import { SOURCE_BUGS } from './sources.ts'
 import { SQL_DESTINATION_BUGS } from './sql-destinations.ts'
@@ -52,4 +53,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...AIRBYTE_BUGS,
   ...RANGE_BUGS,
   ...COLUMN_BUGS,
+  ...SIMULATION_BUGS,
 ]

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { Commit, Page, Store } from '../../src/contract/index.ts'
+import type { Commit, Landing, Page, Store } from '../../src/contract/index.ts'
 import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../src/engine/sync-plan.ts'
 import { SyncError } from '../../src/contract/index.ts'
 import { simulate } from '../../src/testing/simulation/simulate.ts'
 import { simulateWorker } from '../../src/testing/simulation/simulate-worker.ts'
 import { installNondeterminismGuard } from '../../src/testing/simulation/nondeterminism-guard.ts'
 import { shrink } from '../../src/testing/simulation/shrink.ts'
-import { runWorld, type WorldOptions } from '../../src/testing/simulation/world.ts'
+import { runWorld, type World, type WorldOptions } from '../../src/testing/simulation/world.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/store.ts'
 
 describe('a world', () => {
@@ -48,7 +48,85 @@ describe('a world', () => {
     expect(faults).toEqual([expect.stringMatching(/^applied-unknown at runner\d store\.commit #\d+$/)])
     expect(trail.length).toBeGreaterThan(10)
   })
+
+  test('may lack a record that the source deleted unreported before any page returned it', async () => {
+    const { failures, repeated, faults } = await simulate({ seeds: 1, firstSeed: 507_219, shrinks: false })
+    expect({ failures, repeated }).toEqual({ failures: [], repeated: 1 })
+    expect(faults).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['record', 1, /^O9 a landed page returned .* is missing$/],
+    ['change', 4, /^O9 a landed page returned .*"v":4.* is at .*"v":1\D/],
+  ])('fails if a page returned such a %s and it did not land', async (_, v, message) => {
+    let started: World | undefined
+    const { violations } = await runWorld({
+      ...SMALL_DELTA,
+      store: {
+        open: () =>
+          losingStore(
+            (landing) => landing.type === 'upsert' && landing.text.includes(`"v":${v}`),
+            (key) => started?.source.write(key, { deleted: true }),
+          ),
+      },
+      overrides: { ...SMALL_DELTA.overrides, deletions: 'none' },
+      onStart: (world) => {
+        started = world
+        const [id] = world.source.ids().filter((each) => world.source.latest(each)?.v === 1)
+        world.scheduleAfter(30_000, () => id !== undefined && world.source.write(id))
+      },
+    })
+    expect(violations.map((violation) => `${violation.oracle} ${violation.message}`)).toEqual([
+      expect.stringMatching(message),
+    ])
+  })
+
+  test('compares the rows of deleted records where deletions are reported', async () => {
+    const lost: string[] = []
+    const { rows } = await runWorld({
+      ...SMALL_DELTA,
+      store: {
+        open: () =>
+          losingStore(
+            ({ type }) => type === 'delete',
+            (key) => void lost.push(key),
+          ),
+      },
+      overrides: { ...SMALL_DELTA.overrides, deletions: 'inline' },
+      onStart: (world) =>
+        world.scheduleAfter(30_000, () => {
+          for (const id of world.source.ids()) world.source.write(id, { deleted: true })
+        }),
+    })
+    expect(lost).toHaveLength(1)
+    expect(rows).toContain(lost[0])
+  })
 })
+
+const SMALL_DELTA: WorldOptions = {
+  seed: 1,
+  kind: 'delta',
+  overrides: { records: 3, operations: 0, gapMs: 60_000, unstorableShare: 0, plain: false, rates: {} },
+}
+
+/** Does not land one change, and reports its key as soon as its page has landed without it. */
+async function losingStore(isLost: (landing: Landing) => boolean, onLost: (key: string) => void): Promise<Store> {
+  const inner = await openSqliteStore({ file: ':memory:' })
+  let hasLost = false
+  const store: Store = {
+    ...inner,
+    forTenant: () => store,
+    async commit(commit) {
+      const lost = commit.landings.find(isLost)
+      if (hasLost || lost === undefined) return inner.commit(commit)
+      hasLost = true
+      const outcome = await inner.commit({ ...commit, landings: commit.landings.filter((landing) => landing !== lost) })
+      onLost(lost.key)
+      return outcome
+    },
+  }
+  return store
+}
 
 /** Claims that a retried commit landed, without checking. */
 async function forgetfulStore(): Promise<Store> {

@@ -70,6 +70,27 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
     }
   }
 
+  /**
+   * O9: a page of the only reader lands in full. The source may delete a record before the next cycle completes, and
+   * then no other check of the rows looks at it.
+   */
+  protected override checkLandedPage(_model: SyncModel<SyncFacts>, { landings }: Commit): void {
+    const { source, syncs } = this.#options
+    if (syncs.length > 1 || syncs.some(({ mode }) => mode === 'replace')) return
+    for (const landing of landings) {
+      if (landing.type !== 'upsert') continue
+      const { key, text } = landing
+      const live = source.versions(key).filter((version) => !version.deleted)
+      const returned = live.find((version) => isSameRecord(text, recordOf(key, version)))
+      const row = this.mirror.rows.get(key)
+      if (
+        returned === undefined ||
+        !live.some((version) => version.v >= returned.v && isRowOfVersion(row, key, version))
+      )
+        this.reportViolation('O9', `a landed page returned ${text}, but ${key} is ${describeRow(row)}`)
+    }
+  }
+
   /** Another sync has reported the key since: its page may be older, but the sweep cannot know. */
   #isReportedSince(key: string, bySyncOtherThan: string, since: number): boolean {
     return [...(this.#lastListedAt.get(key) ?? [])].some(([sync, at]) => sync !== bySyncOtherThan && at >= since)
@@ -254,12 +275,20 @@ export class SourceOracle extends StoreOracle<SyncFacts> {
         this.reportViolation('O1', `in the final state, there is a row ${key} that the source never had`)
   }
 
-  /** Excludes records that no database can store: which older version is kept depends on the pages that were read. */
+  /**
+   * Excludes rows that depend on the pages that were read, and so on the faults: a record that no database can store
+   * keeps an older version, and where nothing reports deletions, a deleted one keeps the last version that was read.
+   * A record that no page returned has no row. `checkLandedPage` checks that what was returned is kept.
+   */
   digest(): string {
-    const { source } = this.#options
+    const { source, syncs } = this.#options
+    const reportsDeletions = syncs.some((facts) => facts.mode === 'replace' || facts.deletions !== 'none')
     return JSON.stringify(
       [...this.mirror.rows]
-        .filter(([key]) => source.latest(key)?.unstorable !== true)
+        .filter(([key]) => {
+          const latest = source.latest(key)
+          return latest?.unstorable !== true && (reportsDeletions || latest?.deleted !== true)
+        })
         .toSorted(([a], [b]) => (a < b ? -1 : 1))
         .map(([key, row]) => [key, row.text]),
     )

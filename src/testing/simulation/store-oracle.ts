@@ -93,6 +93,8 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
 
   /** Called with the whole page before its changes are checked. */
   protected checkLandings(_model: SyncModel<Facts>, _commit: Commit): void {}
+  /** Called with the whole page after its changes were applied to `mirror`. */
+  protected checkLandedPage(_model: SyncModel<Facts>, _commit: Commit): void {}
   /** Called with one change before it is applied to `mirror`. */
   protected abstract checkEntry(model: SyncModel<Facts>, commit: Commit, entry: LogEntry): void
   /** Called with a completed cycle, as of when it began. */
@@ -278,6 +280,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
       this.checkEntry(model, commit, entry)
     }
     this.mirror.apply(entries)
+    this.checkLandedPage(model, commit)
     if (outcome.headSequence !== this.mirror.lastSequence)
       this.reportViolation(
         'O7',
