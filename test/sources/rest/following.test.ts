@@ -439,7 +439,7 @@ const WRONG: Record<string, (answer: Items) => Items> = {
 test.each(
   (['window', 'window without an end', 'timestamp', 'keyset'] as const).flatMap((name) =>
     Object.keys(WRONG)
-      // A keyset list of a second half cannot be told from a true one.
+      // Nothing distinguishes the second half of a keyset list from the whole list.
       .filter((wrong) => name !== 'keyset' || wrong === 'without records')
       .map((wrong) => [wrong, name] as const),
   ),
