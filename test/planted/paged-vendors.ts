@@ -54,6 +54,47 @@ export const PAGED_VENDOR_BUGS: readonly PlantedBug[] = [
     ],
     ['the delta begins before the start date', 'since: from = since, token', 'since: from, token'],
   ]),
+  ...inFile('src/sources/linear/source.ts', LINEAR, [
+    [
+      'a page of the complete list is taken for the changes',
+      'if (from !== undefined) rejectOtherAnswer(connection.nodes, from)',
+      '',
+    ],
+  ]),
+  ...inFile('src/strategies/kit/time-window.ts', LINEAR, [
+    [
+      'only the first page of a window is doubted',
+      '!isEndConfirmed(state?.claimed, mark)',
+      'state?.token === undefined && !isEndConfirmed(state?.claimed, mark)',
+    ],
+    [
+      'an earlier answer ends a window',
+      '!isEndConfirmed(state?.claimed, mark)',
+      'changes.length !== 1 && !isEndConfirmed(state?.claimed, mark)',
+    ],
+  ]),
+  ...inFile('src/strategies/kit/timestamp-paging.ts', GITHUB, [
+    [
+      'a page that does not begin at the cursor is believed at once',
+      'hasMoved ? isAtCursor(ordered[0], since) : bounded',
+      'hasMoved ? true : bounded',
+    ],
+    [
+      'a delta without a cursor keeps the horizon of its first page',
+      'bounded && (cursor !== null || state !== undefined)',
+      'bounded && cursor !== null',
+    ],
+    [
+      'the end of a complete list is believed at once',
+      'hasMoved ? isAtCursor(ordered[0], since) : bounded',
+      'hasMoved ? isAtCursor(ordered[0], since) : true',
+    ],
+  ]),
+  ...inFile(
+    'src/sources/odata/timestamp-ties.ts',
+    ['test/sources/odata/following.test.ts'],
+    [['an empty answer ends a tie at once', 'if (isEmpty && isEmptyBefore) return rows', 'if (isEmpty) return rows']],
+  ),
   ...inFile('src/sources/linear/entities.ts', LINEAR, [
     ['disabled users are left out', "{ users: 'includeDisabled: true' }", '{}'],
   ]),
@@ -73,6 +114,7 @@ export const PAGED_VENDOR_BUGS: readonly PlantedBug[] = [
       'if (lastSha === lastSeen) throw createRepeatedPageError()',
       '',
     ],
+    ['pull requests in another order are taken for the newest', 'requireNewestFirst(records)', ''],
     [
       'the pages of commits follow the newest commit',
       'const query = { sha: head, ...toCommitTimes(range) }',

@@ -45,7 +45,7 @@ export const REST_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/strategies/kit/time-window.ts', PROMISE, [
-    ['the end of a window is believed at once', "changes.length > 0 && step?.kind === 'again'", 'false'],
+    ['the end of a window is believed at once', '!isEndConfirmed(state?.claimed, mark)', 'false'],
   ]),
   ...inFile('src/sources/rest/export-job.ts', EXPORT, [
     ['an empty export is believed at once', 'records === 0 && state.isEmpty !== true', 'false'],

@@ -34,6 +34,9 @@ describe('the delta', () => {
     vendor.remove('issue', ids[4]!)
     stage.asked()
     await stage.delta()
+    expect(stage.asked()).toHaveLength(2)
+    stage.asked()
+    await stage.delta()
     expect(stage.asked()).toHaveLength(1)
     expect(await titles()).toMatchObject({ [ids[3]!]: 'changed', [ids[4]!]: 'i4' })
     await stage.backfill({ allowDeletes: true })
@@ -63,6 +66,61 @@ describe('the delta', () => {
         if (request === 2) [0, 15, 25, 39].forEach((n) => vendor.update('issue', ids[n]!, { title: 'changed again' }))
       },
     })
+    await stage.delta()
+    expect(await titles()).toEqual(truth())
+  })
+
+  interface Connection {
+    nodes: { updatedAt: string }[]
+    pageInfo: { hasNextPage: boolean }
+  }
+  const endEarly = (connection: Connection): Connection => ({ ...connection, pageInfo: { hasNextPage: false } })
+  const WRONG: Record<string, (connection: Connection) => Connection> = {
+    'without the rest of the list': endEarly,
+    'that lacks half of its records and the rest of the list': ({ nodes, ...connection }) =>
+      endEarly({ ...connection, nodes: nodes.slice(nodes.length >> 1) }),
+    'without records': (connection) => endEarly({ ...connection, nodes: [] }),
+  }
+
+  test.for(Object.keys(WRONG).flatMap((wrong) => [1, 2, 3, 4].map((at) => [wrong, at] as const)))(
+    'an answer %s loses no change: request %i',
+    async ([wrong, at]) => {
+      const ids = fill(35)
+      stage.track(source({ limit: 10 }).tracked.issues)
+      await stage.backfill()
+      ids.forEach((id) => vendor.update('issue', id, { title: 'changed' }))
+      let requests = 0
+      await stage.delta({
+        spoil: ({ data }) => ({ data: { issues: ++requests === at ? WRONG[wrong]!(data.issues) : data.issues } }),
+      })
+      await stage.delta()
+      expect(await titles()).toEqual(truth())
+    },
+  )
+
+  test('an earlier answer loses no change', async () => {
+    const ids = fill(5)
+    stage.track(source().tracked.issues)
+    await stage.backfill()
+    stage.pass(MINUTE)
+    vendor.update('issue', ids[0]!, { title: 'at the border' })
+    let earlier: unknown
+    await stage.delta({ afterMs: 16_000, spoil: (body) => (earlier = body) })
+    vendor.update('issue', ids[1]!, { title: 'changed' })
+    let requests = 0
+    await stage.delta({ spoil: (body) => (++requests === 1 ? earlier : body) })
+    await stage.delta()
+    expect(await titles()).toEqual(truth())
+  })
+
+  test('a page of the complete list is not taken for the changes', async () => {
+    const ids = fill(5)
+    stage.track(source().tracked.issues)
+    let list: unknown
+    await stage.backfill({ spoil: (body) => (list = body) })
+    await stage.delta()
+    vendor.update('issue', ids[1]!, { title: 'changed' })
+    expect((await stage.delta({ spoil: () => list })).error).toMatchObject({ code: 'SOURCE_INVALID' })
     await stage.delta()
     expect(await titles()).toEqual(truth())
   })

@@ -12,6 +12,7 @@ import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { formatIso, requireInstant } from '../../strategies/kit/instants.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { instantToMs } from '../../values/instant.ts'
+import { required } from '../../values/required.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { HttpClient, HttpResponse, Query } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
@@ -146,6 +147,7 @@ function followPullRequests(settings: RepositorySettings): GithubPair<PageNumber
         const { records, response } = await readList(settings, { list, query }, page, context)
         const last = records.at(-1)
         if (last !== undefined && requireId(last) === lastSeen) throw createRepeatedPageError()
+        requireNewestFirst(records)
         const range = from === undefined ? {} : { from }
         const changes = records.filter((record) => isInRange(record, range)).map((record) => toUpsert(record))
         const isEnd = last === undefined || !isInRange(last, range)
@@ -255,6 +257,13 @@ async function readList(
 function rejectEarlierPage(first: JsonObject | undefined, since: string): void {
   if (first !== undefined && requireInstant(first.updated_at, '`updated_at`') < requireInstant(since, '`since`'))
     throw createRepeatedPageError()
+}
+
+/** The page of a list in another order answers another request. */
+function requireNewestFirst(records: readonly JsonObject[]): void {
+  const times = records.map((record) => requireInstant(record.updated_at, '`updated_at`'))
+  if (times.some((time, index) => index > 0 && time > required(times[index - 1], 'the time before it')))
+    throw new SyncError('SOURCE_INVALID', 'GitHub returned pull requests in another order than the requested one.')
 }
 
 function createRepeatedPageError(): SyncError {

@@ -11,6 +11,7 @@ import {
 import { relay, type PageInfo, type RelayState } from '../../strategies/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
+import { requireInstant } from '../../strategies/kit/instants.ts'
 import { readNextCursor } from '../../strategies/kit/page-info.ts'
 import { apiKey as inHeader, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
@@ -180,7 +181,17 @@ async function readList(
   const query = `query (${declared}) { ${name}(${listArguments.join(', ')}) { pageInfo { hasNextPage endCursor } nodes { ${fields} } } }`
   const variables = Object.fromEntries(given.map(([variable, , value]) => [variable, value]))
   const { body, serverTime } = await client.post('/graphql', { query, variables }, context)
-  return { ...parseConnection(body, name), serverTime }
+  const connection = parseConnection(body, name)
+  if (from !== undefined) rejectOtherAnswer(connection.nodes, from)
+  return { ...connection, serverTime }
+}
+
+/** A page with a record from before the requested time answers another request. */
+function rejectOtherAnswer(nodes: readonly JsonObject[], from: string): void {
+  const isEarlier = (node: JsonObject): boolean =>
+    requireInstant(node['updatedAt'], '`updatedAt`') < requireInstant(from, 'The start')
+  if (nodes.some(isEarlier))
+    throw new SyncError('SOURCE_INVALID', 'Linear returned a page of another request instead of the requested one.')
 }
 
 const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -53,6 +53,7 @@ async function readTimestampTies(
         buildCursorCondition(cursor, 'lt', nextMillisecond(timestamp), plan),
       ]
   const rows: EntityRow[] = []
+  let isEmptyBefore = false
   for (let pages = 0; pages < TIE_PAGES_MAX; pages++) {
     const last = rows.at(-1)
     const { rows: more, nextLink } = await entitySet.query(
@@ -67,7 +68,10 @@ async function readTimestampTies(
       },
       context,
     )
-    if (more.length === 0 && nextLink === null) return rows
+    const isEmpty = more.length === 0 && nextLink === null
+    // The cursor moves beyond the tie, so one empty answer is not enough.
+    if (isEmpty && isEmptyBefore) return rows
+    isEmptyBefore = isEmpty
     rows.push(...more)
   }
   throw new SyncError(

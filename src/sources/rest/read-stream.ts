@@ -188,9 +188,7 @@ function createWindowReader(listing: ListEndpoint, follow: WindowPaging, start?:
   return timeWindow({
     lagMs: listing.lagMs,
     ...(follow.overlapMs !== undefined && { overlapMs: follow.overlapMs }),
-    confirms: page.kind !== 'none',
     ...(start !== undefined && { start }),
-    ...(page.kind !== 'none' && page.size !== undefined && { limit: page.size.value }),
     ...(follow.step !== undefined && { stepMs: requireStep(listing.name, follow.step) }),
     read: async (query, context) => {
       const { changes, next, response } = await readLinkedPage(

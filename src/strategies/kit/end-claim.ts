@@ -17,6 +17,11 @@ export function isEndConfirmed(claimed: EndClaim | undefined, mark: string): boo
   return claimed?.mark === mark
 }
 
+export function isEndClaim(value: unknown): value is EndClaim {
+  const { mark, claims, at } = (value ?? {}) as Partial<EndClaim>
+  return typeof mark === 'string' && Number.isSafeInteger(claims) && Number.isFinite(at)
+}
+
 export function countEndClaim(previous: EndClaimCount | undefined, now: number): EndClaimCount {
   const elapsedMs = previous === undefined ? Number.NaN : now - previous.at
   // The state of a cycle that failed here keeps its claims. They expire, or the sync would fail forever.

@@ -2,7 +2,8 @@ import type { Change, Execute, SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from './anchored-execute.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
 import { formatIso } from './instants.ts'
-import { decideListStep, fingerprintLastRow, INITIAL_TALLY, isListTally, type ListTally } from './list-end.ts'
+import { countEndClaim, isEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
+import { fingerprintLastRow } from './list-end.ts'
 import { requireMode, requireNumber, stateRejectedError } from './strategy-errors.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
@@ -18,10 +19,6 @@ export interface TimeWindowOptions {
   overlapMs?: number
   /** The longest window that the source accepts; needs an upper bound. */
   stepMs?: number
-  /** Whether the answers say themselves that no page follows. Such an end needs evidence: see `decideListStep`. */
-  confirms?: boolean
-  /** Rows on a full page. */
-  limit?: number
   /** The start of the first window. The default is the beginning of the data. */
   start?: string
 }
@@ -39,10 +36,8 @@ export interface TimeWindowState {
   readonly token?: string
   /** Whether a page of this window had changes. */
   readonly isFound?: true
-  /** The page at `token` was empty and the last one, once. */
-  readonly isEmpty?: true
-  /** The pages of this window. */
-  readonly tally?: ListTally
+  /** The page at `token` was the last one, once. */
+  readonly claimed?: EndClaim
 }
 
 const OVERLAP_MS = 1_000
@@ -52,16 +47,15 @@ const OVERLAP_MS = 1_000
  * first page, and the next window starts there. A row after the end is landed and read again.
  *
  * A window without changes does not advance: a wrong empty response would skip changes. The next cycle reads from the same time,
- * which is one request while nothing changes. An empty page that ends a window is requested twice. With `stepMs` a cycle reads
- * several windows; one that is empty in both answers is passed.
+ * which is one request while nothing changes. The last page of any other window is requested again until two answers in a row end
+ * after the same row: an answer may lack its rows or the reference to the next page, or be an earlier one. With `stepMs` a cycle
+ * reads several windows; one that is empty in both answers is passed.
  */
 export function timeWindow({
   read,
   lagMs,
   overlapMs = OVERLAP_MS,
   stepMs = Number.POSITIVE_INFINITY,
-  confirms = false,
-  limit,
   start,
 }: TimeWindowOptions): AnchoredExecute<TimeWindowState> {
   requireNumber('window', 'lagMs', lagMs, 0)
@@ -82,29 +76,13 @@ export function timeWindow({
     const isStep = stepEndMs < untilMs
     const isFound = state?.isFound === true || changes.length > 0
     const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
-    const summary = {
-      count: changes.length,
-      mark: fingerprintLastRow(changes),
-      isLast: answer.next === null,
-      limit,
-      confirms: limit === undefined,
+    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
+    const mark = fingerprintLastRow(changes)
+    if ((isFound || isStep) && !isEndConfirmed(state?.claimed, mark)) {
+      const claimed = { mark, ...countEndClaim(state?.claimed, context.clock.now()) }
+      const token = state?.token
+      return { changes, hasMore: true, nextState: { ...current, ...(token !== undefined && { token }), claimed } }
     }
-    const step = confirms ? decideListStep(state?.tally ?? INITIAL_TALLY, summary, context.clock.now()) : null
-    const tally = step === null || step.kind === 'end' ? {} : { tally: step.tally }
-    if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next, ...tally } }
-    // A false end would skip the changes after it.
-    if (changes.length > 0 && step?.kind === 'again')
-      return {
-        changes,
-        hasMore: true,
-        nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), ...tally },
-      }
-    if ((isFound || isStep) && changes.length === 0 && state?.isEmpty !== true)
-      return {
-        changes,
-        hasMore: true,
-        nextState: { ...current, ...(state?.token !== undefined && { token: state.token }), isEmpty: true },
-      }
     if (isStep)
       return {
         changes,
@@ -143,12 +121,13 @@ function isLater(instant: string, other: string): boolean {
 }
 
 function readSince(state: TimeWindowState | undefined): string | undefined {
-  if (state === undefined || state.since === null) return undefined
-  if (typeof state.since !== 'string' || canonicalizeInstant(state.since) === null)
-    throw stateRejectedError('window', '`since` is not an instant')
+  if (state === undefined) return undefined
   if (state.token !== undefined && typeof state.token !== 'string')
     throw stateRejectedError('window', '`token` is not a string')
-  if (state.tally !== undefined && !isListTally(state.tally))
-    throw stateRejectedError('window', '`tally` is not a count of rows')
+  if (state.claimed !== undefined && !isEndClaim(state.claimed))
+    throw stateRejectedError('window', '`claimed` is not the end of a window')
+  if (state.since === null) return undefined
+  if (typeof state.since !== 'string' || canonicalizeInstant(state.since) === null)
+    throw stateRejectedError('window', '`since` is not an instant')
   return state.since
 }

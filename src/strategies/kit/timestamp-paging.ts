@@ -1,7 +1,9 @@
 import type { Change, Execute, JsonValue, SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from './anchored-execute.ts'
+import { countEndClaim, isEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
 import { requireInstant, msToInstant, formatIso, subtractMicrosecond } from './instants.ts'
+import { fingerprintLastRow } from './list-end.ts'
 import { sourceInvalidError, requireNumber, stateRejectedError } from './strategy-errors.ts'
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
@@ -28,14 +30,17 @@ export interface TimestampPagingState {
   readonly cursor: string | null
   /** The horizon of this cycle; see pinHorizon. */
   readonly untilMs?: number
-  /** In replace mode: the page was empty once. A second empty response ends the list. */
-  readonly isEmpty?: true
+  /** The page that follows the cursor, once: how it begins, or that the list ends with it. */
+  readonly claimed?: EndClaim
 }
 
 /**
  * For sources that filter and sort by a timestamp only. Each page starts at the last timestamp of the previous one, so records that
  * share it are read again and none is skipped. The end is a page that does not advance. A full page with a single timestamp
  * cannot advance: it is an error, never a gap.
+ *
+ * Two answers in a row must agree before the cursor moves to a page that does not begin at it, because the page may answer another
+ * request, and before a complete list ends, because the page may lack its rows.
  */
 export function timestampPaging(options: TimestampPagingOptions): AnchoredExecute<TimestampPagingState> {
   const { lagMs, pageSize } = options
@@ -62,13 +67,16 @@ export function timestampPaging(options: TimestampPagingOptions): AnchoredExecut
         `All ${ordered.length} records of a full page share one timestamp, so the next page cannot be requested. Raise the page size, or page by timestamp and id.`,
       )
     }
-    const cursor = hasMoved ? last.timestamp : (since ?? null)
     // Records are sorted, so none below the horizon can follow one above it.
     const hasMore = hasMoved && safe.length === ordered.length
-    // A page starts with the last record of the previous one, so an empty page is unlikely. A sweep requires a second one.
-    if (!bounded && ordered.length === 0 && state?.isEmpty !== true)
-      return { changes: [], hasMore: true, nextState: { cursor, isEmpty: true } }
     const changes = safe.map(({ record, timestamp }) => attachCursor(options.toChange(record), timestamp))
+    const isProven = hasMoved ? isAtCursor(ordered[0], since) : bounded
+    const mark = hasMoved ? fingerprintLastRow(changes.slice(0, 1)) : END_MARK
+    if (!isProven && !isEndConfirmed(state?.claimed, mark)) {
+      const claimed = { mark, ...countEndClaim(state?.claimed, context.clock.now()) }
+      return { changes, hasMore: true, nextState: { cursor: since ?? null, ...(bounded && { untilMs }), claimed } }
+    }
+    const cursor = hasMoved ? last.timestamp : (since ?? null)
     if (hasMore && last !== undefined)
       return {
         changes,
@@ -83,7 +91,8 @@ export function timestampPaging(options: TimestampPagingOptions): AnchoredExecut
       changes,
       hasMore,
       tidemark: formatIso(horizonMs),
-      nextState: bounded && cursor !== null ? { cursor } : undefined,
+      // Without a state, that of the previous page would stay, with its horizon.
+      nextState: bounded && (cursor !== null || state !== undefined) ? { cursor } : undefined,
     }
   }
   return Object.assign(execute, {
@@ -102,6 +111,17 @@ interface TimedRecord {
   readonly record: JsonValue
   readonly timestamp: string
   readonly instant: string
+}
+
+const END_MARK = ''
+
+/** Whether a page begins with the records of the cursor, or before them. */
+function isAtCursor(first: TimedRecord | undefined, since: string | undefined): boolean {
+  return (
+    first !== undefined &&
+    since !== undefined &&
+    first.instant <= required(canonicalizeInstant(since), 'The instant of the cursor')
+  )
 }
 
 /** A cursor after the horizon comes from a clock that was ahead. Records that it skipped may become visible only now. */
@@ -129,7 +149,10 @@ function attachCursor(change: Change, cursor: string): Change {
 }
 
 function readCursor(state: TimestampPagingState | undefined): string | undefined {
-  if (state === undefined || state.cursor === null) return undefined
+  if (state === undefined) return undefined
+  if (state.claimed !== undefined && !isEndClaim(state.claimed))
+    throw stateRejectedError('ladder', '`claimed` is not the claim of a page')
+  if (state.cursor === null) return undefined
   if (typeof state.cursor !== 'string' || canonicalizeInstant(state.cursor) === null)
     throw stateRejectedError('ladder', '`cursor` is not an instant')
   return state.cursor

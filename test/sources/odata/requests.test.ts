@@ -180,8 +180,10 @@ test('version 2 is asked in its own literals', async () => {
   await lines.stage.backfill()
   expect(lines.asked()).toEqual([
     "/Items?$filter=At lt datetimeoffset'2026-03-01T00:04:29.001Z'&$orderby=At asc,Id asc&$top=1000",
-    // No more than milliseconds were shown: the last one is read whole, by key, and then it goes on with the next.
+    // No more than milliseconds were shown: the last one is read whole, by key, until two answers are empty. Then it
+    // goes on with the next.
     "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.123Z' and At lt datetimeoffset'2026-02-01T10:00:00.124Z'&$orderby=Id asc&$top=1000",
+    "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.123Z' and At lt datetimeoffset'2026-02-01T10:00:00.124Z' and Id gt guid'0a0a0a0a-0000-0000-0000-000000000001'&$orderby=Id asc&$top=1000",
     "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.123Z' and At lt datetimeoffset'2026-02-01T10:00:00.124Z' and Id gt guid'0a0a0a0a-0000-0000-0000-000000000001'&$orderby=Id asc&$top=1000",
     "/Items?$filter=At ge datetimeoffset'2026-02-01T10:00:00.124Z' and At lt datetimeoffset'2026-03-01T00:04:29.001Z'&$orderby=At asc,Id asc&$top=1000",
     '/Items?$orderby=Id asc&$top=1000',
@@ -220,7 +222,7 @@ test('each version is asked with its headers, and every question with what was g
         : { accept: 'application/json', maxdataserviceversion: '2.0', 'x-tenant': 'a' },
     )
     if (version === 2) expect(headers[1]).not.toHaveProperty('prefer')
-    expect(desk.service.urls).toHaveLength(3 + (version === 2 ? 2 : 0))
+    expect(desk.service.urls).toHaveLength(3 + (version === 2 ? 3 : 0))
     for (const url of desk.service.urls) expect(url).toMatch(/[?&]sap-client=100$/)
   }
 })

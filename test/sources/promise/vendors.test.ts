@@ -33,7 +33,10 @@ function openHarness(stream: VendorStream): SourceHarness {
     clock,
     fetch: createSimulatorFetch(simulator),
     secrets: { TOKEN: 'secret' },
-    ...('guarantee' in source && { cyclesPerRound: source.guarantee.cyclesPerRound }),
+    ...('guarantee' in source && {
+      cyclesPerRound: source.guarantee.cyclesPerRound,
+      deltaReportsDeletes: source.guarantee.reports(null).deletes,
+    }),
     create: (count) =>
       Array.from({ length: count }, () =>
         simulator.create(stream.type, {
@@ -53,12 +56,6 @@ function openHarness(stream: VendorStream): SourceHarness {
   }
 }
 
-/** The suite requires that a delta reports deletions. */
-const streams = [...VENDOR_STREAMS, ...OPT_IN_STREAMS].filter((stream) => {
-  const source = stream.source(CONDITIONS)
-  return !('guarantee' in source) || source.guarantee.reports(null).deletes
-})
-
-for (const stream of streams) {
+for (const stream of [...VENDOR_STREAMS, ...OPT_IN_STREAMS]) {
   describeSource(`${stream.vendor} ${stream.name}`, () => openHarness(stream), { runner: { describe, test } })
 }

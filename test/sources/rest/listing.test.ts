@@ -302,12 +302,34 @@ describe('N85: a query by time', () => {
       { kind: 'timestamp', since: 'since', size: { parameter: 'limit', value: 10 } },
       { updatedAt: 'at', time },
     )
-    expect(source.taken()).toEqual([{ limit: '10' }, { limit: '10', since: String(Date.parse(at(2)) / unit) }])
+    const [first, last] = [{ limit: '10' }, { limit: '10', since: String(Date.parse(at(2)) / unit) }]
+    // Nothing proves that the first page is the first, nor that the last is the last.
+    expect(source.taken()).toEqual([first, first, last, last])
     expect((await scene.feed()).map(({ upstreamAt }) => upstreamAt)).toEqual([
       '2026-01-01T00:00:01.000000Z',
       '2026-01-01T00:00:02.000000Z',
     ])
   })
+
+  test.each([
+    ['without records', () => []],
+    ['of another page', (page: number) => list.slice(page === 1 ? 9 : 0, page === 1 ? 12 : 3)],
+  ])('an answer %s deletes nothing', async (_, spoil) => {
+    for (const nth of [1, 2, 3, 4, 5]) {
+      let requests = 0
+      const source = api(({ searchParams: query }) => {
+        const page = list.filter((row) => row.at >= (query.get('since') ?? '')).slice(0, 4)
+        return ++requests === nth ? spoil(nth) : page
+      })
+      const paging = { kind: 'timestamp', since: 'since', size: { parameter: 'limit', value: 4 } } as const
+      requests = -1_000
+      await run(source, paging, { updatedAt: 'at' })
+      requests = 0
+      await run(source, paging, { updatedAt: 'at' })
+      expect(await scene.keys(), `request ${nth}`).toEqual(list.map(({ id }) => id).toSorted())
+    }
+  })
+  const list = Array.from({ length: 12 }, (_, n) => ({ id: `k${n}`, at: at(n) }))
 
   test('out of order fails', async () => {
     const source = api(() => tied.toReversed())

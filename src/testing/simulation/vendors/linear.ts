@@ -44,6 +44,11 @@ export const linearIssues: VendorStream = {
 export const linearTracked: VendorStream = {
   ...linearIssues,
   name: 'tracked issues',
+  supportsFault: (fault, request) =>
+    // An empty answer to the lookup is not wrong: the record does not exist.
+    ((fault === 'end-flag-early' || fault === 'empty-page') && isPage(request.body)) ||
+    linearIssues.supportsFault(fault, request),
+  withoutRows: () => ({ data: { issues: { nodes: [], pageInfo: { hasNextPage: false, endCursor: null } } } }),
   source: ({ pageSize }) => ({
     ...linear({ apiKey: 'TOKEN', baseUrl: 'https://vendor.test', limit: pageSize }).tracked.issues,
     guarantee: {
