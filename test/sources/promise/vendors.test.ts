@@ -9,9 +9,9 @@ import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts
 
 const CONDITIONS = { pageSize: 6, lag: { share: 0, maxMs: 0 }, limited: false }
 
-const PACE_MS_MAX = 2_000
+const PACE_MS_MAX = 8_000
 
-/** Skips the short waits between requests that a source paces. A longer wait is a timeout, which must not elapse. */
+/** Skips the waits between requests that a source paces, and between polls of a job. A longer wait is a timeout, which must not elapse. */
 class UnpacedClock extends SkippingClock {
   override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms > PACE_MS_MAX) return super.sleep(ms, signal)
