@@ -223,6 +223,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { doctor, doctorVerb } = await import('./verbs/doctor.ts')
     return bind(doctorVerb(), doctor)
   },
+  docs: async (bind) => {
+    const { docs, docsVerb } = await import('./verbs/docs.ts')
+    return bind(docsVerb(), docs)
+  },
   sim: async (bind) => {
     const { sim, simVerb } = await import('./verbs/sim.ts')
     return bind(simVerb(), sim)
