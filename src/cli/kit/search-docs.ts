@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { SyncError } from '../../contract/index.ts'
@@ -21,7 +21,7 @@ export async function searchDocs(query: string): Promise<readonly DocsHit[]> {
   const [{ openIndex }, miniSearch, serialized] = (await Promise.all([
     load('search.js'),
     load('minisearch.js'),
-    readFile(join(folder, 'search.json'), 'utf8'),
+    readFileSync(join(folder, 'search.json'), 'utf8'),
   ])) as [SearchModule, { default: unknown }, string]
   return openIndex(miniSearch.default, serialized)(query)
 }

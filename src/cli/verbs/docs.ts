@@ -1,9 +1,9 @@
-import { once } from 'node:events'
 import { Command } from 'commander'
 import { startDocsServer } from '../../server/docs-server.ts'
 import type { Cli, VerbAction } from '../cli.ts'
 import { parseCountOrZero } from '../kit/arguments.ts'
 import { searchDocs } from '../kit/search-docs.ts'
+import { waitForAbort } from '../kit/wait-for-abort.ts'
 
 interface DocsFlags {
   readonly port?: number
@@ -27,7 +27,7 @@ export const docs: VerbAction<[string[], DocsFlags]> = async (cli, words, flags)
   const server = await startDocsServer(flags.port)
   if (cli.terminal.json) cli.terminal.printDocument({ url: server.url })
   else cli.terminal.print(`${server.url}  (Ctrl-C to stop)`)
-  if (!signal.aborted) await once(signal, 'abort')
+  await waitForAbort(signal)
   await server.close()
 }
 
