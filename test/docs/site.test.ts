@@ -77,7 +77,7 @@ test('`tidemark docs <words>` prints the sections, also as JSON', () => {
   expect(run('exactly', 'once')).toContain('guides/destinations.html#guarantees')
   const { query, hits } = JSON.parse(run('exactly', 'once', '--json')) as { query: string; hits: { title: string }[] }
   expect(query).toBe('exactly once')
-  expect(hits[0]?.title).toBe('Guarantees')
+  expect(hits[0]?.title).toBe('Is it exactly once?')
   expect(run('xylophone')).toBe('No section contains all of these words: xylophone.\n')
 })
 
