@@ -18,12 +18,11 @@ export async function searchDocs(query: string): Promise<readonly DocsHit[]> {
   const folder = findBuiltFolder('docs')
   if (folder === '') throw new SyncError('PACKAGE_UNFIT', 'The documentation is not built. Run `npm run build`.')
   const load = (name: string): Promise<unknown> => import(pathToFileURL(join(folder, 'assets', name)).href)
-  const [{ openIndex }, miniSearch, serialized] = (await Promise.all([
-    load('search.js'),
-    load('minisearch.js'),
-    readFileSync(join(folder, 'search.json'), 'utf8'),
-  ])) as [SearchModule, { default: unknown }, string]
-  return openIndex(miniSearch.default, serialized)(query)
+  const [{ openIndex }, miniSearch] = (await Promise.all([load('search.js'), load('minisearch.js')])) as [
+    SearchModule,
+    { default: unknown },
+  ]
+  return openIndex(miniSearch.default, readFileSync(join(folder, 'search.json'), 'utf8'))(query)
 }
 
 interface SearchModule {
