@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { RequestListener } from 'node:http'
 import { SyncError, type JsonObject, type Store, type SyncRef, type SyncSignal } from '../contract/index.ts'
-import { runDestination, type DestinationResult } from '../destinations/loop/run-destination.ts'
+import { runDestination, type DestinationPlan } from '../destinations/loop/run-destination.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -18,20 +18,15 @@ import { didYouMean } from '../values/did-you-mean.ts'
 import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
 import type { DatabaseHandle, WorkerLike } from '../worker/worker.ts'
-import type { DestinationPlan } from '../destinations/loop/run-destination.ts'
 import { ApiKeys } from './api-keys.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
+import { Destinations, type DestinationRunResult } from './destinations.ts'
 import { TidemarkEventEmitter, type TidemarkEvents, type Unsubscribe } from './events.ts'
 import { createFetchHandler, type FetchHandler } from './fetch-handler.ts'
 import { createNodeListener } from './node-listener.ts'
-import { checkOptions, type TidemarkOptions } from './options.ts'
+import { checkOptions, type TenantOption, type TidemarkOptions } from './options.ts'
 import { openService, type Service } from './service.ts'
-
-/** The tenant that a method works on. Default: the first of the instance. */
-export interface TenantOption {
-  readonly tenant?: string | undefined
-}
 
 /** One version of a row, as `why` returns it. */
 export interface RowVersion extends SyncRef {
@@ -100,6 +95,7 @@ export class Tidemark {
   /** The same for `node:http`, Express and other servers of Node.js. */
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
+  readonly destinations: Destinations
   readonly #options: TidemarkOptions
   readonly #events: TidemarkEventEmitter
   #runtime: Promise<TenantSourceRuntime> | null = null
@@ -123,6 +119,12 @@ export class Tidemark {
     this.handler = createFetchHandler(openServer, prefix)
     this.nodeListener = createNodeListener(openServer, prefix)
     this.keys = new ApiKeys((tenant) => this.#storeOf({ tenant }))
+    this.destinations = new Destinations({
+      declared: options.workers.flatMap((worker) => worker.destinations?.() ?? []),
+      signal: this.#stopping.signal,
+      storeOf: (given) => this.#storeOf(given),
+      run: (plan, store) => this.#runDestination(plan, store),
+    })
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
         ports.log.error('an event listener threw', {
@@ -271,23 +273,6 @@ export class Tidemark {
     return new DatabaseReader<Row>(name, () => this.#storeOf(options))
   }
 
-  /** Applies the changes that a destination has not received yet. */
-  async runDestination(name: string, options: TenantOption = {}): Promise<DestinationResult> {
-    const plan = this.#findDestination(name)
-    const store = await this.#storeOf(options)
-    const { ports } = await this.#openRuntime()
-    return this.#track(
-      runDestination(plan, {
-        store,
-        ports,
-        holder: holderName(),
-        isHolderGone,
-        signal: this.#stopping.signal,
-        newStoreId: () => crypto.randomUUID(),
-      }),
-    )
-  }
-
   /**
    * Runs everything that is due, for at most `budgetMs`, and returns: for a cron trigger of a host without long-lived
    * processes. A cycle that is interrupted continues after its last committed page on the next tick, in any process.
@@ -338,17 +323,29 @@ export class Tidemark {
     )
   }
 
-  #findDestination(name: string): DestinationPlan {
-    const all = this.#options.workers.flatMap((worker) => worker.destinations?.() ?? [])
-    const found = all.find((plan) => plan.name === name)
-    if (found !== undefined) return found
-    throw new SyncError(
-      'DESTINATION_UNKNOWN',
-      `No worker has the destination ${describeValue(name)}.${didYouMean(
-        name,
-        all.map((plan) => plan.name),
-      )}`,
-    )
+  async #runDestination(plan: DestinationPlan, store: Store): Promise<DestinationRunResult> {
+    const { ports } = await this.#openRuntime()
+    const run = runDestination(plan, {
+      store,
+      ports,
+      holder: `${holderName()}#run${++runCount}`,
+      isHolderGone,
+      signal: this.#stopping.signal,
+      newStoreId: () => crypto.randomUUID(),
+      onEvent: (event) => this.#events.emitDestination({ tenant: store.tenant, ...event }),
+    })
+    const { report, changes } = await this.#track(run)
+    const result = { destination: plan.name, ran: report !== null, changes, error: report?.error ?? null }
+    if (report !== null)
+      this.#events.emitDestination({
+        kind: 'destination.ended',
+        tenant: store.tenant,
+        destination: plan.name,
+        at: report.endedAt ?? ports.clock.now(),
+        changes,
+        error: report.error,
+      })
+    return result
   }
 
   async #signal(sync: string, kind: SyncSignal['kind'], options: TenantOption): Promise<void> {
@@ -428,6 +425,7 @@ export class Tidemark {
         if (event.kind === 'ended') cycles?.push(event.result)
         this.#events.emit(event)
       },
+      onDestinationEvent: (event) => this.#events.emitDestination(event),
     })
   }
 

@@ -210,7 +210,7 @@ describe('wrong options', () => {
     const tidemark = openTidemark({ workers: [worker] })
     await expect(tidemark.run('poeple')).rejects.toThrow('Did you mean "people"')
     expect(() => tidemark.database('peopl')).toThrow('Did you mean "people"')
-    await expect(tidemark.runDestination('warehouse')).rejects.toThrow('No worker has the destination')
+    await expect(tidemark.destinations.run('warehouse')).rejects.toThrow('There is no destination "warehouse"')
   })
 })
 
