@@ -27,6 +27,7 @@ class Failing {
   readonly events: DestinationEvent[] = []
   /** By database: the error of every write. */
   readonly codes = new Map<string, ErrorCode>()
+  beforeWrite: (database: string) => unknown = () => {}
   readonly #store: Store
   readonly #places = new Map(['things', 'others'].map((name) => [name, openMemoryDestination().destination]))
 
@@ -72,6 +73,7 @@ class Failing {
           position: async (database) => (await of(database)).position(database),
           prepare: async (schema) => (await of(schema.database)).prepare(schema),
           apply: async (batch, step) => {
+            this.beforeWrite(batch.schema.database)
             const code = this.codes.get(batch.schema.database)
             if (code !== undefined) throw new SyncError(code, 'It was not applied.')
             return (await of(batch.schema.database)).apply(batch, step)
@@ -155,9 +157,21 @@ describe('events of a destination', () => {
     fixture.take()
     await driver.cycle([upsert('a', { n: 2 })])
     fixture.codes.set('things', 'DESTINATION_FAILED')
-    const stopped = AbortSignal.abort(new Error('stop'))
-    await fixture.run(['things'], { signal: stopped })
-    expect(fixture.take()).toEqual([])
+    // The first database fails, then the run is stopped: the next complete run reports it.
+    for (const isStoppedAtOnce of [false, true]) {
+      const stopping = new AbortController()
+      if (isStoppedAtOnce) stopping.abort(new Error('stop'))
+      fixture.beforeWrite = (database) => database === 'others' && stopping.abort(new Error('stop'))
+      await driver.cycle([upsert(`b${isStoppedAtOnce}`, { n: 1 }, { database: 'others' })])
+      await fixture.run(['things', 'others'], { signal: stopping.signal })
+      expect(fixture.take().filter(({ kind }) => kind !== 'destination.loading')).toEqual([])
+    }
+    fixture.beforeWrite = () => {}
+    await fixture.run(['things', 'others'])
+    expect(fixture.take().filter(({ kind }) => kind !== 'destination.loading')).toMatchObject([
+      { kind: 'destination.failing', databases: ['things'] },
+    ])
+    await driver.cycle([upsert('a', { n: 3 })])
     const { claimDestination } = store
     store.claimDestination = async (...given) => {
       const claim = await claimDestination.apply(store, given)

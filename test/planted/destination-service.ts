@@ -67,9 +67,9 @@ export const DESTINATION_SERVICE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile('src/destinations/loop/run-destination.ts', EVENTS, [
-    ['a failure is reported by every run', ' && !wasFailing.has(one.database)', ''],
+    ['a failure is reported by every run', ' && !reported.has(one.database)', ''],
     ['a later failure of another database is not reported', 'failing.length === 0 && error !== null', 'error !== null'],
-    ['a recovery is reported by every run', 'return error === null && wasFailing.size === 0 ? null :', 'return'],
+    ['a recovery is reported by every run', 'return error === null && failingBefore.length === 0 ? null :', 'return'],
     ['an event of a run that lost its claim is reported', '|| event === null) return', '&& event === null) return'],
     ['a stopped run reports a failure', 'if (failure !== null && this.#signal.aborted) return null\n', ''],
     ['the event names the key of a record', 'this.#errors.set(database, error)', ''],

@@ -182,12 +182,14 @@ class DestinationRun {
   #findTransition(report: DestinationReport, failure: SyncError | null): DestinationEvent | null {
     if (failure !== null && this.#signal.aborted) return null
     const { error, databases: before } = this.#status
-    const wasFailing = new Set(before.filter((one) => one.failure != null).map(({ database }) => database))
+    const failingBefore = before.filter((one) => one.failure != null).map(({ database }) => database)
     const of = { destination: this.#plan.name, at: report.endedAt ?? 0 }
     if (report.error === null)
-      return error === null && wasFailing.size === 0 ? null : { kind: 'destination.recovered', ...of }
+      return error === null && failingBefore.length === 0 ? null : { kind: 'destination.recovered', ...of }
     if (failure === null) return null
-    const failing = report.databases.filter((one) => one.failure != null && !wasFailing.has(one.database))
+    // Without an error of the last run, it was stopped before it reported its failures.
+    const reported = new Set(error === null ? [] : failingBefore)
+    const failing = report.databases.filter((one) => one.failure != null && !reported.has(one.database))
     if (failing.length === 0 && error !== null) return null
     const first = this.#errors.get(failing[0]?.database ?? '') ?? failure
     return {
