@@ -17,7 +17,8 @@ import { listChangedMembers } from '../values/changed-members.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
-import type { DatabaseHandle, WorkerLike } from '../worker/worker.ts'
+import { compileSchema, type StandardSchema } from '../worker/schema.ts'
+import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
 import { ApiKeys } from './api-keys.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
@@ -42,11 +43,19 @@ export interface RowVersion extends SyncRef {
 }
 
 /** Rows of a SQL query, as objects. */
-export interface QueryResult {
+export interface QueryResult<Row = Readonly<Record<string, unknown>>> {
   readonly columns: readonly string[]
-  readonly rows: ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly rows: readonly Row[]
   /** More rows exist than the limit. */
   readonly truncated: boolean
+}
+
+/** Options of `query`. */
+export interface QueryOptions extends TenantOption {
+  /** The most rows that are returned. Default: 1,000. */
+  readonly limit?: number
+  /** Reads the tables as they were at this time. */
+  readonly asOf?: Date
 }
 
 /** The result of a `tick`. */
@@ -237,11 +246,19 @@ export class Tidemark {
     })
   }
 
-  /** Runs one SELECT on a read-only connection, on the tables as they are or as of a time. */
+  /**
+   * Runs one SELECT on a read-only connection, on the tables as they are or as of a time. With a `schema`, every row is
+   * checked, and has its type. A type argument names the type of the rows without a check.
+   */
+  query<GivenSchema extends StandardSchema>(
+    sql: string,
+    options: QueryOptions & { readonly schema: GivenSchema },
+  ): Promise<QueryResult<RowOf<GivenSchema>>>
+  query<Row = Readonly<Record<string, unknown>>>(sql: string, options?: QueryOptions): Promise<QueryResult<Row>>
   async query(
     sql: string,
-    options: TenantOption & { readonly limit?: number; readonly asOf?: Date } = {},
-  ): Promise<QueryResult> {
+    { schema, ...options }: QueryOptions & { readonly schema?: StandardSchema } = {},
+  ): Promise<QueryResult<unknown>> {
     const { store, folder = process.cwd() } = this.#options
     if (typeof store !== 'string')
       throw new SyncError('ARGUMENT_INVALID', 'query needs the URL of the store: pass it to createTidemark as `store`.')
@@ -252,11 +269,9 @@ export class Tidemark {
       tenant: this.#tenantOf(options),
       asOf: options.asOf?.getTime(),
     })
-    return {
-      columns,
-      truncated,
-      rows: rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))),
-    }
+    const objects = rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))
+    if (schema !== undefined) await checkRows(objects as JsonObject[], schema)
+    return { columns, truncated, rows: objects }
   }
 
   /** Reads a database. The type of its rows comes from the schema of the handle, or from the type argument. */
@@ -432,6 +447,14 @@ export class Tidemark {
   #retryLater<T>(opening: Promise<T>, reset: () => void): Promise<T> {
     opening.catch(reset)
     return opening
+  }
+}
+
+async function checkRows(rows: readonly JsonObject[], schema: StandardSchema): Promise<void> {
+  const { validate } = compileSchema('of the query', schema)
+  for (const [at, row] of rows.entries()) {
+    const problem = await validate(row)
+    if (problem !== null) throw new SyncError('SCHEMA_MISMATCH', `Row ${at + 1} of the query: ${problem}`)
   }
 }
 

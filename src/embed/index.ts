@@ -1,5 +1,5 @@
 export { createTidemark, type Tidemark } from './create-tidemark.ts'
-export type { QueryResult, RowVersion, TickResult } from './create-tidemark.ts'
+export type { QueryOptions, QueryResult, RowVersion, TickResult } from './create-tidemark.ts'
 export type { DestinationRunResult, Destinations } from './destinations.ts'
 export type { TenantOption, TidemarkOptions } from './options.ts'
 export type { SyncEvent, TidemarkEvents, Unsubscribe } from './events.ts'

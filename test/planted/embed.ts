@@ -45,6 +45,7 @@ export const EMBED_BUGS: readonly PlantedBug[] = [
       "if (tenants !== 'all' && !tenants.includes(tenant))",
       "if (tenants === 'all' && !tenants.includes(tenant))",
     ],
+    ['the rows of a query are not checked', 'if (problem !== null)', 'if (problem === undefined)'],
     ['a failure to open is kept', '() => (this.#store = null)', '() => {}'],
     [
       'an open store is closed',
