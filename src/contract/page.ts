@@ -52,6 +52,12 @@ export interface Page<State = unknown> {
    */
   scope?: string
   /**
+   * The source refused or hid a part of its data, and the sync reads the rest: absence from this cycle proves nothing.
+   * A cycle with such a page sweeps nothing, unless an operator allows it, does not advance its tidemark, and ends
+   * with the reason `incomplete`.
+   */
+  isIncomplete?: boolean
+  /**
    * The page is a section of a log: its changes may be superseded further on in the log. In replace mode a row that
    * another sync has written since the cycle began is therefore newer, regardless of when the page was requested.
    */

@@ -35,8 +35,17 @@ export const REST_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/rest/response-format.ts', REQUESTS, [
     ['a short row of a CSV is read', 'row.length !== names.length', 'row.length > names.length'],
   ]),
-  ...inFile('src/sources/rest/xml-document.ts', REQUESTS, [['a truncated document is read', 'open.length > 1 ||', '']]),
+  ...inFile(
+    'src/sources/kit/xml.ts',
+    ['test/sources/kit/xml.test.ts'],
+    [
+      ['a truncated document is read', 'open.length > 1 ||', ''],
+      ['a document type is read', "if (xml[start + 1] === '!')", 'if (false)'],
+      ['text after a document is ignored', "`${text}${xml.slice(at)}`.trim() !== ''", 'false'],
+    ],
+  ),
   ...inFile('src/sources/rest/partitions.ts', PARTITIONS, [
+    ['an ignored page of parents counts as complete', 'isMarkedIncomplete(asList)', 'false'],
     ['windows do not overlap at their start', 'new Date(startMs - unitMs)', 'new Date(startMs)'],
     [
       'the children of one page of parents are read',

@@ -12,6 +12,7 @@ import { token } from '../../strategies/token.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { instantToMs } from '../../values/instant.ts'
 import type { SingleStream } from '../kit/define-source.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
 import { isComponent, texts, type Component } from './manifest/component.ts'
 import { canonical, isPartitioned, listPartitions, type PartitionValue } from './partitions/list-partitions.ts'
 import { readChanges, toInstant, type ChangesState } from './read-changes.ts'
@@ -52,10 +53,11 @@ export function openStream(facts: StreamFacts, options: AirbyteStreamOptions): S
     )
   const limits = { stateBytesMax: STATE_BYTES_MAX }
   const { lagMs = DEFAULT_LAG_MS } = options
-  const reader = isListed
-    ? createListReader(facts, keyPaths, options)
-    : createChangesReader(facts, keyPaths ?? [], lagMs, options)
-  if (isListed) return { mode: 'replace', execute: withLaggedTidemark(reader, lagMs), limits }
+  if (isListed) {
+    const reader = createListReader(facts, keyPaths, options)
+    return { mode: 'replace', execute: reportIncomplete(withLaggedTidemark(reader, lagMs)), limits }
+  }
+  const reader = reportIncomplete(createChangesReader(facts, keyPaths ?? [], lagMs, options))
   return { mode: 'incremental', execute: Object.assign(reader, { lagMs }), limits }
 }
 
