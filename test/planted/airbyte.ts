@@ -49,6 +49,15 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       'refused without a primary key',
     ],
   ]),
+  ...inFile('src/sources/airbyte/manifest/support.ts', STREAMS, [
+    [
+      'other names of tokens are overlooked',
+      "if (type === 'OAuthAuthenticator')",
+      'if (false)',
+      STREAMS,
+      'does not authenticate',
+    ],
+  ]),
   ...inFile('src/sources/airbyte/read-page.ts', STREAMS, [
     ['an ignored answer is an empty list', 'markIncomplete(run.context)\n', '\n', STREAMS, 'delete no rows'],
     ['a parent that is gone keeps its children', '&& !isGone', '', STREAMS, 'unless the parent is gone'],

@@ -144,7 +144,11 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['only the sample of absent keys is asked for', ', ...keys.filter((_, at) => at % step !== 0)]', ']'],
   ]),
   ...inFile('src/engine/cycle-tidemark.ts', TIDEMARK, [
-    ['a listing moves the tidemark page by page', "if (mode === 'replace' || this.isIncomplete)", 'if (this.isIncomplete)'],
+    [
+      'a listing moves the tidemark page by page',
+      "if (mode === 'replace' || this.isIncomplete)",
+      'if (this.isIncomplete)',
+    ],
     [
       'the tidemark of a listing goes beyond its start',
       'earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)',
