@@ -141,7 +141,14 @@ export type StateFormat = 'singer' | 'airbyte'
  * Converts the state of another tool, once, on request of an operator. `stream` names the stream inside the document if
  * it has another name there. Throws ARGUMENT_INVALID if the document is not such a state, or has nothing of the stream.
  */
-export type StateImport<State = unknown> = (document: JsonValue, stream?: string) => State
+export type StateImport<State = unknown> = (document: JsonValue, stream?: string) => ImportedState<State>
+
+/** The state of a sync and of its partitions, from another tool. */
+export interface ImportedState<State = unknown> {
+  readonly state: State
+  /** As a page of the source would write them. */
+  readonly partitions?: readonly PartitionWrite[]
+}
 
 /** A range of the source's times, RFC 3339: `from` is included, `to` is not. An absent end is open. */
 export interface TimeRange {

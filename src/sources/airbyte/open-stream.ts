@@ -13,6 +13,7 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { instantToMs } from '../../values/instant.ts'
 import type { SingleStream } from '../kit/define-source.ts'
 import { reportIncomplete } from '../kit/incomplete-answers.ts'
+import { importConnectionState } from './import-state.ts'
 import { isComponent, texts, type Component } from './manifest/component.ts'
 import { canonical, isPartitioned, listPartitions, type PartitionValue } from './partitions/list-partitions.ts'
 import { readChanges, toInstant, type ChangesState } from './read-changes.ts'
@@ -54,11 +55,22 @@ export function openStream(facts: StreamFacts, options: AirbyteStreamOptions): S
   const limits = { stateBytesMax: STATE_BYTES_MAX }
   const { lagMs = DEFAULT_LAG_MS } = options
   if (isListed) {
-    const reader = createListReader(facts, keyPaths, options)
-    return { mode: 'replace', execute: reportIncomplete(withLaggedTidemark(reader, lagMs)), limits }
+    const reader = reportIncomplete(withLaggedTidemark(createListReader(facts, keyPaths, options), lagMs))
+    const importState = { airbyte: () => refuseState(name) }
+    return { mode: 'replace', execute: Object.assign(reader, { importState }), limits }
   }
   const reader = reportIncomplete(createChangesReader(facts, keyPaths ?? [], lagMs, options))
-  return { mode: 'incremental', execute: Object.assign(reader, { lagMs }), limits }
+  const importState = {
+    airbyte: (document: JsonValue, stream?: string) => importConnectionState(document, { name, component }, stream),
+  }
+  return { mode: 'incremental', execute: Object.assign(reader, { lagMs, importState }), limits }
+}
+
+function refuseState(stream: string): never {
+  throw new SyncError(
+    'ARGUMENT_INVALID',
+    `Stream "${stream}" is read completely in every cycle, so it needs no state. Import the states of the other streams.`,
+  )
 }
 
 /** Whether a request depends on the window of the cursor. */

@@ -671,4 +671,20 @@ describe('a manifest that is partly supported', () => {
     expect(source.stream('other').mode).toBe('replace')
     expect(() => source.stream('others')).toThrow(/Did you mean "other"/)
   })
+
+  test.each(['access_token_name', 'refresh_token_name', 'client_id_name', 'client_secret_name', 'grant_type_name'])(
+    'does not authenticate with another `%s`',
+    (field) => {
+      const oauth = (name: string): string =>
+        manifestOf(
+          stream('').replace(
+            'path: /items',
+            `path: /items, authenticator: { type: OAuthAuthenticator, token_refresh_endpoint: ${BASE}/token, client_id: a, client_secret: b, ${field}: ${name} }`,
+          ),
+        )
+      const source = openSource(oauth('token'))
+      expect(() => source.stream('items')).toThrow(new RegExp(`OAuthAuthenticator.${field}: "token" \\(line \\d+\\)`))
+      expect(openSource(oauth(field.slice(0, -5))).stream('items').mode).toBe('replace')
+    },
+  )
 })
