@@ -27,6 +27,7 @@ export type {
   Secrets,
   SyncContext,
   StateFormat,
+  ImportedState,
   StateImport,
   TimeRange,
 } from './page.ts'

@@ -9,8 +9,8 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/page-transition.ts', RANGES, [
     [
       'a range read sweeps the rows outside it',
-      'sweep: replace && context.plan.range === undefined ? buildSweep',
-      'sweep: replace ? buildSweep',
+      'replace && context.plan.range === undefined && isSweepable',
+      'replace && isSweepable',
     ],
     ['a range read claims a tidemark', 'if (range !== undefined) return null', ''],
   ]),

@@ -553,8 +553,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],
       [
         'an empty last page is believed at once',
-        '!isEndConfirmed(state?.claimed, mark)',
-        'changes.length > 0 && !isEndConfirmed(state?.claimed, mark)',
+        'isUnproven && !isConfirmed',
+        'changes.length > 0 && isUnproven && !isConfirmed',
       ],
     ],
   ),

@@ -13,9 +13,9 @@ import { streams } from '../../strategies/streams.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
 import { limitRange, withSinceScope } from '../kit/since.ts'
 import { getAtPath } from './field-path.ts'
-import { withScopeOfAnswers } from './incomplete-listing.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
 import { createChangesReader, createListReader } from './read-stream.ts'
 import { listPartitionParameters, planPartitions, readPartitions, type PartitionPlan } from './partitions.ts'
@@ -198,7 +198,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     plan?.isFollowed === true
       ? withoutAnchor(readAll(stream, listing, plan, readChanges, globalStateOf(follow)))
       : readChanges(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing)
-  const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
+  const delta = reportIncomplete(limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs))
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
@@ -206,7 +206,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     deletes.retentionMs,
     lagMs,
   )
-  const both = streams({ changes: delta, deletes: deleted })
+  const both = reportIncomplete(streams({ changes: delta, deletes: deleted }))
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
 }
 
@@ -280,9 +280,7 @@ function withoutAnchor(execute: Execute<any>): AnchoredExecute<any> {
 }
 
 function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
-  const list = withLaggedTidemark(filterListing(reader, stream.filter), lagMs)
-  const ignores = stream.errors?.some(({ action }) => action === 'ignore') === true
-  return ignores ? withScopeOfAnswers(list) : list
+  return reportIncomplete(withLaggedTidemark(filterListing(reader, stream.filter), lagMs))
 }
 
 function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpoint {

@@ -3,6 +3,7 @@ import {
   SyncError,
   type Change,
   type Execute,
+  type ImportedState,
   type JsonObject,
   type JsonValue,
   type Page,
@@ -153,8 +154,8 @@ export function singer(options: SingerOptions): SingerSource {
 
 function withStateImport(streams: readonly string[], execute: Execute<SingerState>): Execute<SingerState> {
   const importState = {
-    singer: (document: JsonValue, stream?: string): SingerState => ({
-      tap: toPlainJson(importTapState(document, streams, stream)),
+    singer: (document: JsonValue, stream?: string): ImportedState<SingerState> => ({
+      state: { tap: toPlainJson(importTapState(document, streams, stream)) },
     }),
   }
   return Object.assign(execute, { importState })

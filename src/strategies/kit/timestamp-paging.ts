@@ -1,5 +1,6 @@
 import type { Change, Execute, JsonValue, SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from './anchored-execute.ts'
+import { confirmHorizon, hasAnswered, keepAnswered, type AnsweredState } from './answered-horizon.ts'
 import { countEndClaim, isEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
 import { requireInstant, msToInstant, formatIso, subtractMicrosecond } from './instants.ts'
@@ -25,7 +26,7 @@ export interface TimestampPage extends ServerClock {
   readonly records: readonly JsonValue[]
 }
 
-export interface TimestampPagingState {
+export interface TimestampPagingState extends AnsweredState {
   /** The timestamp in the format of the source; null before the first record. */
   readonly cursor: string | null
   /** The horizon of this cycle; see pinHorizon. */
@@ -70,11 +71,17 @@ export function timestampPaging(options: TimestampPagingOptions): AnchoredExecut
     // Records are sorted, so none below the horizon can follow one above it.
     const hasMore = hasMoved && safe.length === ordered.length
     const changes = safe.map(({ record, timestamp }) => attachCursor(options.toChange(record), timestamp))
-    const isProven = hasMoved ? isAtCursor(ordered[0], since) : bounded
+    // Without an earlier answer, an empty one is confirmed at once.
+    const isEmptyAnswer = bounded && ordered.length === 0 && state?.claimed === undefined
+    const isProven = hasMoved ? isAtCursor(ordered[0], since) : bounded && !(isEmptyAnswer && !hasAnswered(state))
     const mark = hasMoved ? fingerprintLastRow(changes.slice(0, 1)) : END_MARK
     if (!isProven && !isEndConfirmed(state?.claimed, mark)) {
       const claimed = { mark, ...countEndClaim(state?.claimed, context.clock.now()) }
-      return { changes, hasMore: true, nextState: { cursor: since ?? null, ...(bounded && { untilMs }), claimed } }
+      return {
+        changes,
+        hasMore: true,
+        nextState: { cursor: since ?? null, ...(bounded && { untilMs, ...keepAnswered(state) }), claimed },
+      }
     }
     const cursor = hasMoved ? last.timestamp : (since ?? null)
     if (hasMore && last !== undefined)
@@ -90,9 +97,9 @@ export function timestampPaging(options: TimestampPagingOptions): AnchoredExecut
     return {
       changes,
       hasMore,
-      tidemark: formatIso(horizonMs),
+      tidemark: isEmptyAnswer ? confirmHorizon(state, untilMs) : formatIso(horizonMs),
       // Without a state, that of the previous page would stay, with its horizon.
-      nextState: bounded && (cursor !== null || state !== undefined) ? { cursor } : undefined,
+      nextState: bounded ? { cursor, answeredMs: untilMs } : undefined,
     }
   }
   return Object.assign(execute, {
