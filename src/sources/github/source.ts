@@ -38,6 +38,8 @@ export interface GithubOptions {
   readonly owner?: string
   /** The number of repositories per request when issues are read. */
   readonly repositoriesPerPage?: number
+  /** Records per request of the streams of one repository; at most 100, the default. */
+  readonly recordsPerPage?: number
   /** A date or RFC 3339: of a repository, only records changed at or after this time are copied. */
   readonly since?: string
 }
@@ -66,9 +68,11 @@ export function github({
   baseUrl = 'https://api.github.com',
   owner,
   repositoriesPerPage = 20,
+  recordsPerPage = 100,
   since: given,
 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
+  checkPageSize('GitHub', recordsPerPage, 100, 'recordsPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub needs either `token` or `auth`.')
   const client = createHttpClient({
@@ -120,7 +124,12 @@ export function github({
         throw new SyncError('SYNC_INVALID', `GitHub: the repository is ${JSON.stringify(fullName)}. Write owner/name.`)
       // The REST API of an Enterprise server is below /api/v3, GraphQL below /api.
       const prefix = new URL(baseUrl).pathname.replace(/\/$/, '') === '/api' ? '/v3' : ''
-      return createRepository({ client, path: prefix + path`/repos/${repositoryOwner}/${name}`, since })
+      return createRepository({
+        client,
+        path: prefix + path`/repos/${repositoryOwner}/${name}`,
+        since,
+        pageSize: recordsPerPage,
+      })
     },
     repositories: {
       mode: 'replace',
