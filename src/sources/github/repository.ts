@@ -16,7 +16,7 @@ import { required } from '../../values/required.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { HttpClient, HttpResponse, Query } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
-import { limitRange, withSinceScope } from '../kit/since.ts'
+import { limitRange, withoutRange, withSinceScope } from '../kit/since.ts'
 import { timeWindow, type TimeWindowState } from '../../strategies/kit/time-window.ts'
 import {
   timestampPaging,
@@ -75,7 +75,7 @@ export interface RepositorySettings {
 export function createRepository(settings: RepositorySettings): GithubRepository {
   const pages = (list: string, options: Partial<NumberedList> = {}): GithubList<PageNumberState> => ({
     mode: 'replace',
-    execute: listPages(settings, { list, ...options }),
+    execute: withoutRange(listPages(settings, { list, ...options }), 'GitHub cannot filter this list by time'),
   })
   return {
     issues: followUpdates(settings, 'issues', { state: 'all' }),

@@ -22,7 +22,7 @@ import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
-import { parseSince } from '../kit/since.ts'
+import { parseSince, withoutRange } from '../kit/since.ts'
 import { createRepository, type GithubRepository } from './repository.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
@@ -137,7 +137,7 @@ export function github({
         const node = await readNode(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
         return node === null ? null : toUpsert(node)
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relay({
           limit: 100,
           read: async ({ after }, context) => {
@@ -145,7 +145,6 @@ export function github({
             return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
           },
         }),
-        LAG_MS,
       ),
     },
     issues: {
@@ -155,7 +154,7 @@ export function github({
           (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relayNested({
           readOuter: async ({ after }, context) => {
             const { nodes, pageInfo, total, budget } = await repositories(
@@ -207,10 +206,16 @@ export function github({
           },
           parentsPerRequest: repositoriesPerPage,
         }),
-        LAG_MS,
       ),
     },
   }
+}
+
+function listAll<State>(read: Execute<State>): Execute<State> {
+  return withoutRange(
+    withLaggedTidemark(read, LAG_MS),
+    'the list has no filter by time; `repository(name)` follows changes by time',
+  )
 }
 
 interface GraphqlConnection {
