@@ -130,6 +130,8 @@ export interface Execute<State = unknown> {
   readonly lookup?: Lookup
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
+  /** Why `range` is absent, for the error of `tidemark backfill`: a clause without a final period. */
+  readonly rangeUnsupported?: string
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }

@@ -2,6 +2,7 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource, type SourceStream } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { applyMode, resolveStreamName, selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 
 interface AirtableStreams extends NamedStreams {
   tracked(tableId: string, webhookId: string): SourceStream
@@ -16,10 +17,14 @@ const NAMED_STREAMS = selectNamedStreams('table', {
 export default defineSource({
   name: 'airtable',
   title: 'Airtable',
-  config: objectSchema({ base_id: TEXT_SCHEMA, token: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['base_id', 'token']),
-  async open({ base_id: baseId, token, base_url: baseUrl }): Promise<AirtableStreams> {
+  times: { since: true, range: true },
+  config: objectSchema({ base_id: TEXT_SCHEMA, token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, since: SINCE_SCHEMA }, [
+    'base_id',
+    'token',
+  ]),
+  async open({ base_id: baseId, token, base_url: baseUrl, since }): Promise<AirtableStreams> {
     const { airtable } = await import('./source.ts')
-    const source = airtable({ baseId, token, ...omitUndefined({ baseUrl }) })
+    const source = airtable({ baseId, token, ...omitUndefined({ baseUrl, since }) })
     return {
       stream: (name) => source.table(name),
       tracked: (name, webhook) => source.tracked(name, webhook),

@@ -2,14 +2,24 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 
 export default defineSource({
   name: 'bookmarks',
   title: 'X bookmarks',
-  config: objectSchema({ user_id: TEXT_SCHEMA, token: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['user_id', 'token']),
-  async open({ user_id: userId, token, base_url: baseUrl }) {
+  times: { since: true, range: true },
+  config: objectSchema(
+    {
+      user_id: TEXT_SCHEMA,
+      token: SECRET_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      since: { ...SINCE_SCHEMA, description: `posts written before it are not copied; ${SINCE_SCHEMA.description}` },
+    },
+    ['user_id', 'token'],
+  ),
+  async open({ user_id: userId, token, base_url: baseUrl, since }) {
     const { bookmarks } = await import('./source.ts')
-    return { bookmarks: bookmarks({ userId, token, ...omitUndefined({ baseUrl }) }) }
+    return { bookmarks: bookmarks({ userId, token, ...omitUndefined({ baseUrl, since }) }) }
   },
   ...selectFixedStreams({ followsChanges: true }),
   template: {

@@ -2,14 +2,18 @@ import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-sc
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 
 export default defineSource({
   name: 'github-stars',
   title: 'GitHub stars',
-  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, user: TEXT_SCHEMA }, ['token']),
-  async open({ token, base_url: baseUrl, user }) {
+  times: { since: true, range: true },
+  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, user: TEXT_SCHEMA, since: SINCE_SCHEMA }, [
+    'token',
+  ]),
+  async open({ token, base_url: baseUrl, user, since }) {
     const { githubStars } = await import('./source.ts')
-    return { stars: githubStars({ token, ...omitUndefined({ baseUrl, user }) }) }
+    return { stars: githubStars({ token, ...omitUndefined({ baseUrl, user, since }) }) }
   },
   ...selectFixedStreams({ followsChanges: true }),
   template: { rank: 70, settings: { GITHUB_TOKEN: 'a token of the user whose stars to read' }, database: 'stars' },

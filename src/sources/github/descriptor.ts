@@ -9,6 +9,7 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 export default defineSource({
   name: 'github',
   title: 'GitHub',
+  times: { since: true, range: true },
   config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, owner: TEXT_SCHEMA, since: SINCE_SCHEMA }, [
     'token',
   ]),

@@ -8,6 +8,7 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'hubspot',
   title: 'HubSpot',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({ access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, base_url: TEXT_SCHEMA, since: SINCE_SCHEMA }),
     ['access_token'],

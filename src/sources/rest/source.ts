@@ -177,9 +177,9 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     )
   const list = Object.assign(
     withSinceScope(createList(listing), start),
-    filter !== undefined && {
-      range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))),
-    },
+    filter === undefined
+      ? { rangeUnsupported: 'the stream has no filter by time: `follow` by window or timestamp, or timestamp paging' }
+      : { range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))) },
   )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.

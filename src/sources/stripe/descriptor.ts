@@ -12,6 +12,7 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: true })
 export default defineSource({
   name: 'stripe',
   title: 'Stripe',
+  times: { since: true, range: true },
   config: objectSchema(
     { api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, api_version: TEXT_SCHEMA, since: SINCE_SCHEMA },
     ['api_key'],
