@@ -79,6 +79,7 @@ export type {
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
@@ -109,6 +110,19 @@ export type {
 } from './schema.ts'
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
+export type {
+  Connection,
+  ConnectionAccount,
+  ConnectionChanges,
+  ConnectionCredentials,
+  ConnectionRef,
+  ConnectionStatus,
+  ConnectionWithCredentials,
+  ConnectionWrite,
+  OAuthClient,
+  OAuthCredentials,
+  TenantConnections,
+} from './connections.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   Destination,

@@ -54,7 +54,11 @@ export function sqlOf(tenant: string): Sql {
     purgeTables: (scanMax) => runNative((transaction: Transaction) => purgeTables(transaction, scanMax)),
     eraseRows: () => runNative(eraseRows),
     writeAudit: (entry, audit) => runNative((transaction: Transaction) => writeAudit(transaction, entry, audit)),
-    notify: () => runNative(notify),
+    notify: (topic) => runNative((transaction: Transaction) => notify(transaction, topic)),
+    lockConnectionChanges: () =>
+      runNative((transaction: Transaction) =>
+        transaction.send("select pg_advisory_xact_lock(hashtext('tidemark.connections'))"),
+      ),
     widenRowSecurity: (scope) =>
       runNative((transaction: Transaction) => {
         const [setting, value] =

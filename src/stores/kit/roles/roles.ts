@@ -2,6 +2,7 @@ import type { TransactionPlan, RoleOf } from '../sql/port.ts'
 import { API_KEY_PLANS } from './api-keys.ts'
 import { AUDIT_PLANS } from './audit.ts'
 import { COLUMN_PLANS } from './columns.ts'
+import { CONNECTION_PLANS } from './connections.ts'
 import { CONSUMER_PLANS } from './consumers.ts'
 import { DATA_KEY_PLANS } from './data-keys.ts'
 import { DESTINATION_PLANS } from './destinations.ts'
@@ -20,6 +21,7 @@ export const ROLE_PLANS = {
   ...API_KEY_PLANS,
   ...AUDIT_PLANS,
   ...COLUMN_PLANS,
+  ...CONNECTION_PLANS,
   ...CONSUMER_PLANS,
   ...DATA_KEY_PLANS,
   ...DESTINATION_PLANS,
