@@ -79,6 +79,7 @@ export type {
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ConnectSessionStore } from './store/connect-sessions.ts'
 export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
@@ -123,6 +124,7 @@ export type {
   OAuthCredentials,
   TenantConnections,
 } from './connections.ts'
+export type { ConnectAttempt, ConnectSession, ConnectSessionSecrets, ConnectSessionStatus } from './connect-sessions.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   Destination,
