@@ -1,13 +1,9 @@
 import { hash } from 'node:crypto'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { createBasicHeader, resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
-import { sendRequest, readJson } from './send-request.ts'
-import { isObject } from './classify-response.ts'
-import { Origin } from './origin.ts'
-import { rateLimitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
-import { registerSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
-import { classifyStatus } from './http-status.ts'
+import { resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
+import { Origin } from './origin.ts'
+import { requestTokens, type ClientAuth } from './token-endpoint.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
 
 interface OAuthOptions {
@@ -18,7 +14,7 @@ interface OAuthOptions {
   /** Further fields of the request, such as `audience` or `resource`. */
   readonly fields?: Readonly<Record<string, string>>
   /** How the client authenticates: with a basic header, or with form fields. */
-  readonly clientAuth?: 'basic' | 'form'
+  readonly clientAuth?: ClientAuth
   /**
    * Opens the token store of an account. The default keeps tokens in memory. The account is a digest of the credentials, so
    * two tenants never share tokens, and neither do a lost refresh token and its replacement.
@@ -213,74 +209,35 @@ class OAuthAccount {
   }
 
   async #requestTokens(refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
-    const { tokenUrl, scope, fields, clientAuth = 'basic' } = this.#options
-    const { id, secret } = this.#client
-    const url = new URL(tokenUrl)
-    const label = `POST ${url.pathname}`
-    const form = new URLSearchParams({
-      ...fields,
-      ...(refresh === null
-        ? { grant_type: 'client_credentials' }
-        : { grant_type: 'refresh_token', refresh_token: refresh }),
-      ...(scope !== undefined && { scope }),
-    })
-    const headers: Record<string, string> = {
-      accept: 'application/json',
-      'content-type': 'application/x-www-form-urlencoded',
-    }
-    if (secret !== null && clientAuth === 'basic')
-      headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
-    else {
-      form.set('client_id', id.reveal())
-      if (secret !== null) form.set('client_secret', secret.reveal())
-    }
-    const response = await sendRequest(
-      { method: 'POST', url, label, headers, body: form.toString() },
-      new Origin(tokenUrl),
+    const { tokenUrl: url, scope, fields, clientAuth = 'basic' } = this.#options
+    const { id: clientId, secret: clientSecret } = this.#client
+    const answer = await requestTokens(
+      { url, clientId, clientSecret, clientAuth },
+      {
+        ...fields,
+        ...(refresh === null
+          ? { grant_type: 'client_credentials' }
+          : { grant_type: 'refresh_token', refresh_token: refresh }),
+        ...(scope !== undefined && { scope }),
+      },
       context,
     )
-    return this.#parseTokens(response, `${label} answered ${response.status}`, refresh, context)
-  }
-
-  async #parseTokens(
-    response: Response,
-    label: string,
-    refresh: string | null,
-    context: SyncContext,
-  ): Promise<RenewedTokens> {
-    const { status, headers } = response
-    const code = classifyStatus(status, headers)
-    if (code !== null) {
-      await response.body?.cancel().catch(() => {})
-      // A token endpoint rejects the grant or the client with 400.
-      if (code === 'CONNECTOR_FAILED')
-        throw new SyncError(
-          'AUTH_REJECTED',
-          `${label}: the token was not renewed. Check the client credentials and the refresh token.`,
-        )
-      const waitMs = (code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs)(headers, context.clock.now())
-      throw new SyncError(code, `${label}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
-    }
-    const body = await readJson(response, label, TOKEN_BODY_LIMITS, context)
-    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '')
-      throw new SyncError('SOURCE_INVALID', `${label} without an access token.`)
-    // An access token is registered when it becomes a header; a refresh token never does.
-    if (typeof body.refresh_token === 'string') registerSecret(body.refresh_token)
-    const seconds = Number(body.expires_in)
+    if (answer.kind === 'refused')
+      throw new SyncError(
+        'AUTH_REJECTED',
+        `${answer.label}: the token was not renewed. Check the client credentials and the refresh token.`,
+      )
+    const { accessToken, refreshToken, lifetimeMs } = answer
     return {
-      accessToken: body.access_token,
+      accessToken,
       // A source that does not rotate sends no new refresh token, and the old one stays valid.
-      refreshToken: typeof body.refresh_token === 'string' && body.refresh_token !== '' ? body.refresh_token : refresh,
+      refreshToken: refreshToken ?? refresh,
       renewAt:
-        body.expires_in !== undefined && seconds > 0
-          ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500)
-          : null,
+        lifetimeMs === null ? null : context.clock.now() + lifetimeMs - Math.min(EXPIRY_MARGIN_MS, lifetimeMs / 2),
       claimedUntil: null,
     }
   }
 }
-
-const TOKEN_BODY_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
 
 function isRenewalDue(renewAt: number | null, { clock }: SyncContext): boolean {
   return renewAt !== null && renewAt <= clock.now()
@@ -293,9 +250,4 @@ function toTokens(stored: StoredTokens | null): Tokens {
     renewAt: stored?.renewAt ?? null,
     claimedUntil: null,
   }
-}
-
-/** RFC 6749 requires form encoding for both parts of the basic header. */
-function formEncode(secret: Secret): Secret {
-  return new Secret(new URLSearchParams({ '': secret.reveal() }).toString().slice(1))
 }
