@@ -113,6 +113,7 @@ export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, Type
 export type {
   Connection,
   ConnectionAccount,
+  ConnectionOpener,
   ConnectionChanges,
   ConnectionCredentials,
   ConnectionRef,
@@ -121,6 +122,8 @@ export type {
   ConnectionWrite,
   OAuthClient,
   OAuthCredentials,
+  SourceConnection,
+  SourceCredentials,
   TenantConnections,
 } from './connections.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
