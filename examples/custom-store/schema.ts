@@ -85,6 +85,8 @@ const TABLES: Readonly<Record<string, string>> = {
   connections: `tenant_id ${NAME}, name ${NAME}, provider ${TEXT} not null, status varchar(40) not null, status_reason ${TEXT}, settings ${TEXT} not null,
     scopes ${TEXT} not null, account ${TEXT}, credentials ${TEXT} not null, credentials_version ${NUMBER}, version ${NUMBER}, created_at ${NUMBER},
     updated_at ${NUMBER}, primary key (tenant_id, name)`,
+  connect_sessions: `tenant_id ${NAME}, session_id ${NAME}, browser ${TEXT} not null, status varchar(40) not null, version ${NUMBER}, secrets ${TEXT} not null,
+    created_at ${NUMBER}, expires_at ${NUMBER}, primary key (tenant_id, session_id), key by_id (session_id), key by_expiry (tenant_id, expires_at)`,
 }
 
 export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set utf8mb4 collate utf8mb4_nopad_bin'
@@ -118,6 +120,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     `alter table tidemark_tenants add column if not exists connections_changed bigint not null default 0,
      add key if not exists by_connections (connections_changed)`,
     createTable('connections'),
+    createTable('connect_sessions'),
   ],
 ]
 

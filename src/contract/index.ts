@@ -79,6 +79,7 @@ export type {
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ConnectSessionStore } from './store/connect-sessions.ts'
 export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
@@ -126,6 +127,7 @@ export type {
   SourceCredentials,
   TenantConnections,
 } from './connections.ts'
+export type { ConnectAttempt, ConnectSession, ConnectSessionSecrets, ConnectSessionStatus } from './connect-sessions.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   Destination,

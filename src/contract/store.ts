@@ -15,6 +15,7 @@ import type { QuarantineStore, QuarantinedRecord } from './store/quarantine.ts'
 import type { ApiKeyStore } from './store/api-keys.ts'
 import type { ColumnStore } from './store/columns.ts'
 import type { CursorSecretStore } from './store/cursor-secrets.ts'
+import type { ConnectSessionStore } from './store/connect-sessions.ts'
 import type { ConnectionStore } from './store/connections.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
@@ -47,6 +48,7 @@ export interface Store
     ApiKeyStore,
     ColumnStore,
     CursorSecretStore,
+    ConnectSessionStore,
     ConnectionStore,
     ConsumerStore,
     WebhookStore,

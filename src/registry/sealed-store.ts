@@ -257,6 +257,32 @@ export const SEAL_RULES = {
       const found = await store.connectionCredentials(name)
       return found === null ? null : { ...found, credentials: await sealer.openCredentials(found) }
     },
+  // The secrets of a connect session are sealed for its id and version: one session's cannot replace another's.
+  addConnectSession:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (session, secrets) => {
+      await keys.load()
+      await withNewestKey(async () =>
+        store.addConnectSession(session, await sealer.sealConnectSecrets(session.id, secrets, 1, session.createdAt)),
+      )
+    },
+  moveConnectSession:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (id, move) => {
+      await keys.load()
+      return withNewestKey(async () =>
+        store.moveConnectSession(id, {
+          ...move,
+          secrets: await sealer.sealConnectSecrets(id, move.secrets, move.replaces + 1, move.at),
+        }),
+      )
+    },
+  connectSecrets:
+    ({ store, sealer }) =>
+    async (id) => {
+      const found = await store.connectSecrets(id)
+      return found === null ? null : { ...found, secrets: await sealer.openConnectSecrets(id, found) }
+    },
   // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
@@ -295,6 +321,7 @@ export const SEAL_RULES = {
   apiKeys: 'plain',
   addApiKey: 'plain',
   revokeApiKey: 'plain',
+  connectSession: 'plain',
   connections: 'plain',
   connection: 'plain',
   setConnectionStatus: 'plain',
@@ -370,6 +397,7 @@ const TENANT_REF: SyncRef = { worker: '', sync: '' }
 const columnKeyPurpose = (id: string): SealPurpose => `column-${id}`
 const WEBHOOK_SECRETS_PURPOSE: SealPurpose = 'webhook'
 const connectionPurpose = (version: number): SealPurpose => `connection-${version}`
+const connectPurpose = (version: number): SealPurpose => `connect-${version}`
 const toConnectionRef = (name: string): SyncRef => ({ worker: '', sync: name })
 /** The ref of a webhook; no worker has an empty name. */
 const toWebhookRef = (id: string): SyncRef => ({ worker: '', sync: id })
@@ -497,6 +525,17 @@ class StateSealer {
   async openCredentials({ connection: { name, credentialsVersion }, credentials }: ConnectionWithCredentials) {
     const purposes = [connectionPurpose(credentialsVersion)]
     return required(await this.open(toConnectionRef(name), credentials, purposes), 'credentials of the connection')
+  }
+
+  sealConnectSecrets(id: string, text: string, version: number, at: number): Promise<string> {
+    return this.seal(toConnectionRef(id), text, connectPurpose(version), at)
+  }
+
+  async openConnectSecrets(id: string, { version, secrets }: { version: number; secrets: string }): Promise<string> {
+    return required(
+      await this.open(toConnectionRef(id), secrets, [connectPurpose(version)]),
+      'secrets of the connect session',
+    )
   }
 
   async openWebhook(webhook: Webhook): Promise<Webhook> {

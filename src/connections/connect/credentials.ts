@@ -42,10 +42,8 @@ export function toOAuthCredentials(
 }
 
 /** The credentials of a connection that was authorized with a form. */
-export function toFormCredentials(
-  auth: FormAuth,
-  { ...fields }: Readonly<Record<string, string>>,
-): ConnectionCredentials {
+export function toFormCredentials(auth: FormAuth, entered: Readonly<Record<string, string>>): ConnectionCredentials {
+  const fields: Record<string, string> = { ...entered }
   const take = (name: string): string => {
     const { [name]: value = '' } = fields
     delete fields[name]

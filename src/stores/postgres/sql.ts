@@ -62,7 +62,11 @@ export function sqlOf(tenant: string): Sql {
     widenRowSecurity: (scope) =>
       runNative((transaction: Transaction) => {
         const [setting, value] =
-          'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
+          'apiKey' in scope
+            ? ['tidemark.api_key', scope.apiKey]
+            : 'connectSession' in scope
+              ? ['tidemark.connect_session', scope.connectSession]
+              : ['tidemark.lists_tenants', 'yes']
         transaction.send('select set_config($1, $2, true)', setting, value)
       }),
   }))

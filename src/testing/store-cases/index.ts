@@ -2,6 +2,7 @@ import { atomicityCases } from './atomicity.ts'
 import { backfillCases } from './backfills.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
+import { connectSessionCases } from './connect-sessions.ts'
 import { connectionCases } from './connections.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
@@ -50,4 +51,5 @@ export const storeCases: readonly StoreCase[] = [
   ...consumerCases,
   ...destinationCases,
   ...connectionCases,
+  ...connectSessionCases,
 ]
