@@ -1,4 +1,6 @@
 import type { JsonObject } from './json.ts'
+import type { SyncContext } from './page.ts'
+import type { ConnectionStore } from './store/connections.ts'
 
 /**
  * `active`: syncs run with it. `needs_reauthorization`: the vendor refused the credentials, and the user has to connect
@@ -90,6 +92,35 @@ export interface OAuthClient {
   readonly scope: string | null
   /** Further fields of token requests, such as `audience`. */
   readonly parameters: Readonly<Record<string, string>>
+}
+
+/** A connection as a source uses it, for one tenant. */
+export interface SourceConnection extends Pick<
+  Connection,
+  'name' | 'provider' | 'status' | 'settings' | 'scopes' | 'account'
+> {
+  /** An access token that is due is renewed first, by one process of all. */
+  credentials(context: SyncContext): Promise<SourceCredentials>
+  /**
+   * Returns newer credentials than those that the vendor refused. Throws CONNECTION_INACTIVE if there are none: the
+   * connection then needs its user.
+   */
+  renew(refused: SourceCredentials, context: SyncContext): Promise<SourceCredentials>
+}
+
+/** The secrets that authenticate requests. */
+export type SourceCredentials =
+  | {
+      readonly kind: 'oauth'
+      readonly accessToken: string
+      readonly fields: Readonly<Record<string, string>>
+    }
+  | Exclude<ConnectionCredentials, OAuthCredentials>
+
+/** Opens the connections of tenants for sources. */
+export interface ConnectionOpener {
+  /** Throws CONNECTION_UNKNOWN, or CONNECTION_INACTIVE if it is not active. */
+  open(store: ConnectionStore & { readonly tenant: string }, name: string): Promise<SourceConnection>
 }
 
 /** A write of a connection, as compare-and-swap. */

@@ -114,6 +114,7 @@ export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, Type
 export type {
   Connection,
   ConnectionAccount,
+  ConnectionOpener,
   ConnectionChanges,
   ConnectionCredentials,
   ConnectionRef,
@@ -122,6 +123,8 @@ export type {
   ConnectionWrite,
   OAuthClient,
   OAuthCredentials,
+  SourceConnection,
+  SourceCredentials,
   TenantConnections,
 } from './connections.ts'
 export type { ConnectAttempt, ConnectSession, ConnectSessionSecrets, ConnectSessionStatus } from './connect-sessions.ts'

@@ -10,13 +10,14 @@ import {
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 import { followPayloads } from './payloads.ts'
 
 /** Options of `airtable`. */
-export interface AirtableOptions {
+export interface AirtableOptions extends ConnectionOption {
   readonly baseId: string
   /** A personal access token, or the name of the secret that holds it. */
   readonly token?: SecretSource
@@ -58,16 +59,26 @@ const RATE_LIMIT_WAIT_MS = 30_000
 const PAGE_SIZE = 100
 
 /** Every cycle reads the complete list and sweeps deleted records: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
-export function airtable({
+export function airtable(options: AirtableOptions): AirtableSource {
+  return withConnection(options.connection, createAirtable(options))
+}
+
+function createAirtable({
   baseId,
   token,
   auth,
+  connection,
   baseUrl = 'https://api.airtable.com/v0',
 }: AirtableOptions): AirtableSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'Airtable needs either `token` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'Airtable needs either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   const client = createHttpClient({
-    baseUrl,
+    baseUrl: connectionBaseUrl(connection, baseUrl),
     auth: chosenAuth,
     classifyResponse: ({ status }) =>
       status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null,

@@ -1,4 +1,10 @@
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
@@ -6,10 +12,16 @@ import { selectFixedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'bookmarks',
   title: 'X bookmarks',
-  config: objectSchema({ user_id: TEXT_SCHEMA, token: SECRET_SCHEMA, base_url: TEXT_SCHEMA }, ['user_id', 'token']),
-  async open({ user_id: userId, token, base_url: baseUrl }) {
+  config: requireOneOf(
+    objectSchema({ user_id: TEXT_SCHEMA, token: SECRET_SCHEMA, connection: CONNECTION_SCHEMA, base_url: TEXT_SCHEMA }, [
+      'user_id',
+    ]),
+    ['token'],
+    ['connection'],
+  ),
+  async open({ user_id: userId, token, connection, base_url: baseUrl }) {
     const { bookmarks } = await import('./source.ts')
-    return { bookmarks: bookmarks({ userId, token, ...omitUndefined({ baseUrl }) }) }
+    return { bookmarks: bookmarks({ userId, ...omitUndefined({ token, connection, baseUrl }) }) }
   },
   ...selectFixedStreams({ followsChanges: true }),
   template: {

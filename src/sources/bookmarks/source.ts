@@ -1,12 +1,13 @@
 import { SyncError, type Execute, type JsonObject, type SyncContext } from '../../contract/index.ts'
 import { frontier, type FrontierPage, type FrontierState } from '../../strategies/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
 
 /** Options of `bookmarks`. */
-export interface BookmarksOptions {
+export interface BookmarksOptions extends ConnectionOption {
   /** The id of the account that granted the token. */
   readonly userId: string
   /** A user's access token with the scopes `bookmark.read`, `tweet.read` and `users.read`, or the name of the secret that holds it. */
@@ -33,16 +34,26 @@ const PAGES_LISTED_MAX = Math.ceil(BOOKMARKS_LISTED_MAX / PAGE_SIZE)
 const DEFAULT_FIELDS = ['author_id', 'created_at', 'conversation_id', 'lang', 'entities', 'referenced_tweets']
 
 /** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
-export function bookmarks({
+export function bookmarks(options: BookmarksOptions): BookmarksSource {
+  return withConnection(options.connection, createBookmarks(options))
+}
+
+function createBookmarks({
   userId,
   token,
   auth,
+  connection,
   baseUrl = 'https://api.x.com',
   fields = DEFAULT_FIELDS,
 }: BookmarksOptions): BookmarksSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'X bookmarks need either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: chosenAuth })
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'X bookmarks need either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
+  const client = createHttpClient({ baseUrl: connectionBaseUrl(connection, baseUrl), auth: chosenAuth })
   const list = frontier<JsonObject>(
     async ({ cursor, ...context }) => {
       const pageCursor = parseCursor(cursor)

@@ -3,7 +3,7 @@ import { SyncError, type SyncContext } from '../../contract/index.ts'
 import { Secret } from '../../redaction/secret.ts'
 import { resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
 import { Origin } from './origin.ts'
-import { requestTokens, type ClientAuth } from './token-endpoint.ts'
+import { requestTokens, type ClientAuth, type TokenGrant } from './token-endpoint.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
 
 interface OAuthOptions {
@@ -45,12 +45,12 @@ class OAuth implements Auth {
     new Origin(options.tokenUrl) // Rejects an invalid URL at declaration instead of in the first cycle.
   }
 
-  credentials(context: SyncContext): Promise<Credentials> {
-    return this.#getAccount(context).credentials(context)
+  async credentials(context: SyncContext): Promise<Credentials> {
+    return toCredentials(await this.#getAccount(context).getAccessToken(context))
   }
 
-  renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
-    return this.#getAccount(context).renew(refused, context)
+  async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+    return toCredentials(await this.#getAccount(context).renewAccessToken(readAccessToken(refused), context))
   }
 
   #getAccount(context: SyncContext): OAuthAccount {
@@ -68,7 +68,10 @@ class OAuth implements Auth {
     if (account === undefined)
       this.#accounts.set(
         name,
-        (account = new OAuthAccount(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())),
+        (account = new OAuthAccount(
+          (before, renewing) => requestConfiguredTokens(this.#options, client, before, renewing),
+          tokens?.(name) ?? new MemoryTokenStore(),
+        )),
       )
     return account
   }
@@ -81,18 +84,22 @@ interface ClientIdentity {
   readonly refreshToken: Secret | null
 }
 
-interface RenewedTokens extends Tokens {
+/** Tokens from a successful answer of the token endpoint. */
+export interface RenewedTokens extends Tokens {
   readonly accessToken: string
 }
 
+/** Requests new tokens with the refresh token of the stored ones. */
+export type RequestTokens = (before: Tokens, context: SyncContext) => Promise<RenewedTokens>
+
 interface TokenRenewal {
-  readonly promise: Promise<Credentials>
+  readonly promise: Promise<string>
   /** The signal of the caller that started the renewal. */
   readonly signal: AbortSignal
 }
 
 /** Tokens are renewed this long before they expire, or at half their lifetime if shorter, so none expires in flight. */
-const EXPIRY_MARGIN_MS = 30_000
+export const EXPIRY_MARGIN_MS = 30_000
 
 /** Longer than a token endpoint takes. A renewal whose process crashed is taken over after this time. */
 const RENEWAL_CLAIM_MS = 90_000
@@ -108,39 +115,35 @@ const CLAIM_POLL_MS = 500
  * The claim prevents a race condition: a second process that sends the same refresh token looks like a thief to a source that
  * rotates them, and the source revokes both tokens.
  */
-class OAuthAccount {
-  readonly #options: OAuthOptions
-  readonly #client: ClientIdentity
+export class OAuthAccount {
+  readonly #request: RequestTokens
   readonly #store: TokenStore
-  #current: {
-    readonly credentials: Credentials
-    readonly accessToken: string
-    readonly renewAt: number | null
-  } | null = null
+  #current: { readonly accessToken: string; readonly renewAt: number | null } | null = null
   #renewing: TokenRenewal | null = null
   /** Received from the source but not stored, because the store failed. Stored first in the next renewal. */
   #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
 
-  constructor(options: OAuthOptions, client: ClientIdentity, store: TokenStore) {
-    this.#options = options
-    this.#client = client
+  constructor(request: RequestTokens, store: TokenStore) {
+    this.#request = request
     this.#store = store
   }
 
-  async credentials(context: SyncContext): Promise<Credentials> {
+  async getAccessToken(context: SyncContext): Promise<string> {
     const current = this.#current
-    if (current !== null && !isRenewalDue(current.renewAt, context)) return current.credentials
+    if (current !== null && !isRenewalDue(current.renewAt, context)) return current.accessToken
     return this.#joinRenewal(null, context)
   }
 
-  async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+  /** Returns another access token than the refused one. */
+  async renewAccessToken(refused: string, context: SyncContext): Promise<string> {
     const current = this.#current
-    if (current === null) return this.#joinRenewal(null, context)
-    return current.credentials === refused ? this.#joinRenewal(current.accessToken, context) : current.credentials
+    return current === null || current.accessToken === refused
+      ? this.#joinRenewal(refused, context)
+      : current.accessToken
   }
 
   /** Concurrent callers share one renewal. */
-  async #joinRenewal(refused: string | null, context: SyncContext): Promise<Credentials> {
+  async #joinRenewal(refused: string | null, context: SyncContext): Promise<string> {
     for (;;) {
       context.signal.throwIfAborted()
       this.#renewing ??= this.#startRenewal(refused, context)
@@ -161,7 +164,7 @@ class OAuthAccount {
     return { promise, signal: context.signal }
   }
 
-  async #renewOnce(refused: string | null, context: SyncContext): Promise<Credentials> {
+  async #renewOnce(refused: string | null, context: SyncContext): Promise<string> {
     await this.#saveUnsaved()
     for (;;) {
       const stored = await this.#store.read()
@@ -183,7 +186,7 @@ class OAuthAccount {
 
   async #requestOrRelease(version: number, before: Tokens, context: SyncContext): Promise<RenewedTokens> {
     try {
-      return await this.#requestTokens(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
+      return await this.#request(before, context)
     } catch (error) {
       // If the release fails too, the claim expires by itself.
       await this.#store.write(version, before).catch(() => false)
@@ -202,41 +205,62 @@ class OAuthAccount {
     if (this.#unsaved !== null) await this.#save(this.#unsaved.version, this.#unsaved.tokens)
   }
 
-  #setCurrent(accessToken: string, renewAt: number | null): Credentials {
-    const credentials = { headers: { authorization: new Secret(`Bearer ${accessToken}`) }, query: {} }
-    this.#current = { credentials, accessToken, renewAt }
-    return credentials
+  #setCurrent(accessToken: string, renewAt: number | null): string {
+    this.#current = { accessToken, renewAt }
+    return accessToken
   }
+}
 
-  async #requestTokens(refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
-    const { tokenUrl: url, scope, fields, clientAuth = 'basic' } = this.#options
-    const { id: clientId, secret: clientSecret } = this.#client
-    const answer = await requestTokens(
-      { url, clientId, clientSecret, clientAuth },
-      {
-        ...fields,
-        ...(refresh === null
-          ? { grant_type: 'client_credentials' }
-          : { grant_type: 'refresh_token', refresh_token: refresh }),
-        ...(scope !== undefined && { scope }),
-      },
-      context,
+async function requestConfiguredTokens(
+  options: OAuthOptions,
+  client: ClientIdentity,
+  before: Tokens,
+  context: SyncContext,
+): Promise<RenewedTokens> {
+  const { tokenUrl: url, scope, fields, clientAuth = 'basic' } = options
+  const { id: clientId, secret: clientSecret } = client
+  const refresh = before.refreshToken ?? client.refreshToken?.reveal() ?? null
+  const answer = await requestTokens(
+    { url, clientId, clientSecret, clientAuth },
+    {
+      ...fields,
+      ...(refresh === null
+        ? { grant_type: 'client_credentials' }
+        : { grant_type: 'refresh_token', refresh_token: refresh }),
+      ...(scope !== undefined && { scope }),
+    },
+    context,
+  )
+  if (answer.kind === 'refused')
+    throw new SyncError(
+      'AUTH_REJECTED',
+      `${answer.label}: the token was not renewed. Check the client credentials and the refresh token.`,
     )
-    if (answer.kind === 'refused')
-      throw new SyncError(
-        'AUTH_REJECTED',
-        `${answer.label}: the token was not renewed. Check the client credentials and the refresh token.`,
-      )
-    const { accessToken, refreshToken, lifetimeMs } = answer
-    return {
-      accessToken,
-      // A source that does not rotate sends no new refresh token, and the old one stays valid.
-      refreshToken: refreshToken ?? refresh,
-      renewAt:
-        lifetimeMs === null ? null : context.clock.now() + lifetimeMs - Math.min(EXPIRY_MARGIN_MS, lifetimeMs / 2),
-      claimedUntil: null,
-    }
+  return toRenewedTokens(answer, refresh, context)
+}
+
+/** A vendor that does not rotate sends no new refresh token, and the old one stays valid. */
+export function toRenewedTokens(
+  { accessToken, refreshToken, lifetimeMs }: TokenGrant,
+  used: string | null,
+  { clock }: SyncContext,
+): RenewedTokens {
+  return {
+    accessToken,
+    refreshToken: refreshToken ?? used,
+    renewAt: lifetimeMs === null ? null : clock.now() + lifetimeMs - Math.min(EXPIRY_MARGIN_MS, lifetimeMs / 2),
+    claimedUntil: null,
   }
+}
+
+const BEARER = 'Bearer '
+
+function toCredentials(accessToken: string): Credentials {
+  return { headers: { authorization: new Secret(`${BEARER}${accessToken}`) }, query: {} }
+}
+
+function readAccessToken({ headers }: Credentials): string {
+  return headers.authorization?.reveal().slice(BEARER.length) ?? ''
 }
 
 function isRenewalDue(renewAt: number | null, { clock }: SyncContext): boolean {
