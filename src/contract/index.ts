@@ -80,6 +80,8 @@ export type {
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ConnectSessionStore } from './store/connect-sessions.ts'
+export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
@@ -110,6 +112,23 @@ export type {
 } from './schema.ts'
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
+export type {
+  Connection,
+  ConnectionAccount,
+  ConnectionOpener,
+  ConnectionChanges,
+  ConnectionCredentials,
+  ConnectionRef,
+  ConnectionStatus,
+  ConnectionWithCredentials,
+  ConnectionWrite,
+  OAuthClient,
+  OAuthCredentials,
+  SourceConnection,
+  SourceCredentials,
+  TenantConnections,
+} from './connections.ts'
+export type { ConnectAttempt, ConnectSession, ConnectSessionSecrets, ConnectSessionStatus } from './connect-sessions.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   Destination,

@@ -188,6 +188,28 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ]),
   ),
   destinations: { folders: DESTINATION_NAMES.map((name) => `destinations/${name}`), packages: [] },
+  'connections/providers': { folders: ['connections'], packages: [] },
+  'connections/oauth': {
+    folders: ['redaction', 'contract', 'sources/kit', 'connections'],
+    packages: ['node:crypto'],
+  },
+  'connections/connect': {
+    folders: ['redaction', 'contract', 'values', 'platform', 'sources/kit', 'connections', 'connections/oauth'],
+    packages: ['node:crypto'],
+  },
+  connections: {
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'platform',
+      'sources/kit',
+      'sources/kraken',
+      'connections/providers',
+      'connections/oauth',
+    ],
+    packages: [],
+  },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   webhooks: {
     folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
@@ -195,6 +217,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   server: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',
@@ -224,6 +248,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   embed: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',

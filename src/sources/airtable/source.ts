@@ -13,6 +13,7 @@ import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
 import { formatIso } from '../../strategies/kit/instants.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
@@ -20,7 +21,7 @@ import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { followPayloads } from './payloads.ts'
 
 /** Options of `airtable`. */
-export interface AirtableOptions {
+export interface AirtableOptions extends ConnectionOption {
   readonly baseId: string
   /** A personal access token, or the name of the secret that holds it. */
   readonly token?: SecretSource
@@ -64,17 +65,27 @@ const RATE_LIMIT_WAIT_MS = 30_000
 const PAGE_SIZE = 100
 
 /** Every cycle reads the complete list and sweeps deleted records: `worker.sync('tasks', { database, ...airtable({ baseId, token: 'AIRTABLE_TOKEN' }).table('tbl…') })`. */
-export function airtable({
+export function airtable(options: AirtableOptions): AirtableSource {
+  return withConnection(options.connection, createAirtable(options))
+}
+
+function createAirtable({
   baseId,
   token,
   auth,
+  connection,
   baseUrl = 'https://api.airtable.com/v0',
   since: given,
 }: AirtableOptions): AirtableSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'Airtable needs either `token` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'Airtable needs either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   const client = createHttpClient({
-    baseUrl,
+    baseUrl: connectionBaseUrl(connection, baseUrl),
     auth: chosenAuth,
     classifyResponse: ({ status }) =>
       status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null,

@@ -1,6 +1,7 @@
 import { SyncError, type Execute, type JsonObject, type TimeRange } from '../../contract/index.ts'
 import { frontier, type FrontierPage, type FrontierState } from '../../strategies/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
@@ -8,7 +9,7 @@ import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { requireInstant } from '../../strategies/kit/instants.ts'
 
 /** Options of `bookmarks`. */
-export interface BookmarksOptions {
+export interface BookmarksOptions extends ConnectionOption {
   /** The id of the account that granted the token. */
   readonly userId: string
   /** A user's access token with the scopes `bookmark.read`, `tweet.read` and `users.read`, or the name of the secret that holds it. */
@@ -41,10 +42,15 @@ const TIME_FIELD = 'created_at'
 const DEFAULT_FIELDS = ['author_id', TIME_FIELD, 'conversation_id', 'lang', 'entities', 'referenced_tweets']
 
 /** The posts that a user of X has bookmarked: `worker.track('bookmarks', { database, source: bookmarks({ userId, token: 'X_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
-export function bookmarks({
+export function bookmarks(options: BookmarksOptions): BookmarksSource {
+  return withConnection(options.connection, createBookmarks(options))
+}
+
+function createBookmarks({
   userId,
   token,
   auth,
+  connection,
   baseUrl = 'https://api.x.com',
   fields = DEFAULT_FIELDS,
   since: given,
@@ -54,8 +60,13 @@ export function bookmarks({
   if (since !== undefined && !hasTimes)
     throw new SyncError('SYNC_INVALID', `bookmarks: \`since\` needs "${TIME_FIELD}" in \`fields\`.`)
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'X bookmarks need either `token` or `auth`.')
-  const client = createHttpClient({ baseUrl, auth: chosenAuth })
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'X bookmarks need either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
+  const client = createHttpClient({ baseUrl: connectionBaseUrl(connection, baseUrl), auth: chosenAuth })
   /** A range read deletes nothing, so the list may be incomplete. */
   const readPosts = (range: TimeRange, { sweeps }: { readonly sweeps: boolean }): Execute<FrontierState> =>
     frontier<JsonObject>(

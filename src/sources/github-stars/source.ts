@@ -2,6 +2,7 @@ import { SyncError, type Execute, type JsonObject, type JsonValue, type TimeRang
 import { frontier, type FrontierState } from '../../strategies/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { parseNextLink } from '../kit/link-header.ts'
@@ -11,7 +12,7 @@ import { requireInstant } from '../../strategies/kit/instants.ts'
 import { advanceCursor, overlapsCursor, moveCursorBack, chooseWindow, type StarCursor } from './overlapping-pages.ts'
 
 /** Options of `githubStars`. */
-export interface GithubStarsOptions {
+export interface GithubStarsOptions extends ConnectionOption {
   readonly token?: SecretSource
   /** Replaces `token`. */
   readonly auth?: Auth
@@ -31,17 +32,27 @@ export interface GithubStarsSource {
 }
 
 /** The repositories that a user has starred: `worker.track('stars', { database, source: githubStars({ token: 'GITHUB_TOKEN' }), schedule: '15m', backfillSchedule: '1d' })`. */
-export function githubStars({
+export function githubStars(options: GithubStarsOptions): GithubStarsSource {
+  return withConnection(options.connection, createGithubStars(options))
+}
+
+function createGithubStars({
   token,
   auth,
+  connection,
   baseUrl = 'https://api.github.com',
   user,
   since: given,
 }: GithubStarsOptions): GithubStarsSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub stars need either `token` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'GitHub stars need either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   const client = createHttpClient({
-    baseUrl,
+    baseUrl: connectionBaseUrl(connection, baseUrl),
     auth: chosenAuth,
     classifyResponse: classifyGithubRateLimit,
     headers: {

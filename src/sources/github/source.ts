@@ -19,6 +19,7 @@ import {
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
@@ -28,7 +29,7 @@ import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
 /** Options of `github`. */
-export interface GithubOptions {
+export interface GithubOptions extends ConnectionOption {
   readonly token?: SecretSource
   /** Replaces `token`. */
   readonly auth?: Auth
@@ -62,9 +63,14 @@ const PAGE_INFO_FIELDS = 'pageInfo { hasNextPage endCursor }'
 const RATE_LIMIT_FIELDS = 'rateLimit { limit cost remaining resetAt }'
 
 /** GitHub has no change feed for these, so every cycle reads the complete list: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
-export function github({
+export function github(options: GithubOptions): GithubSource {
+  return withConnection(options.connection, createGithub(options))
+}
+
+function createGithub({
   token,
   auth,
+  connection,
   baseUrl = 'https://api.github.com',
   owner,
   repositoriesPerPage = 20,
@@ -74,9 +80,14 @@ export function github({
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
   checkPageSize('GitHub', recordsPerPage, 100, 'recordsPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub needs either `token` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'GitHub needs either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   const client = createHttpClient({
-    baseUrl,
+    baseUrl: connectionBaseUrl(connection, baseUrl),
     auth: chosenAuth,
     headers: { 'user-agent': 'tidemark' },
     classifyResponse,

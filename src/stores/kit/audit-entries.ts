@@ -1,6 +1,7 @@
 import type {
   ApiKey,
   AuditEntry,
+  ConnectionStatus,
   CycleReport,
   DestinationSignal,
   Webhook,
@@ -216,6 +217,15 @@ export function createDestinationAuditEntry(
   by: AuditActor,
 ): AuditEntry {
   return createTenantAuditEntry(`${action}-destination`, detail === '' ? name : `${name}: ${detail}`, by)
+}
+
+export function createConnectionAuditEntry(
+  name: string,
+  action: 'add' | 'change' | 'authorize' | 'remove' | ConnectionStatus,
+  detail: string,
+  by: AuditActor,
+): AuditEntry {
+  return createTenantAuditEntry(`connection-${action}`, detail === '' ? name : `${name}: ${detail}`, by)
 }
 
 function createTenantAuditEntry(action: string, reason: string, { actor, at }: AuditActor): AuditEntry {
