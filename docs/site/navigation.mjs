@@ -46,6 +46,9 @@ export const NAVIGATION = [
     pages: [
       'docs/guides/production.md',
       'docs/guides/embed.md',
+      'docs/guides/connections.md',
+      'docs/guides/connect-flow.md',
+      'docs/guides/verify.md',
       'docs/guides/restate.md',
       'docs/guides/observability.md',
       'docs/guides/security.md',
@@ -57,6 +60,7 @@ export const NAVIGATION = [
   {
     title: 'How it works',
     pages: [
+      'docs/explanation/guarantees.md',
       'docs/explanation/no-gap.md',
       'docs/explanation/cycle.md',
       'docs/explanation/scale.md',
@@ -72,6 +76,7 @@ export const NAVIGATION = [
       'docs/reference/config.md',
       'docs/reference/sources.md',
       'docs/reference/destinations.md',
+      'docs/reference/providers.md',
       'docs/reference/http.md',
       'docs/reference/errors.md',
       'docs/reference/findings.md',
