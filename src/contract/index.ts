@@ -120,6 +120,7 @@ export type {
   ConnectionCredentials,
   ConnectionRef,
   ConnectionStatus,
+  ConnectionSummary,
   ConnectionWithCredentials,
   ConnectionWrite,
   OAuthClient,
