@@ -81,6 +81,9 @@ const TABLES: Readonly<Record<string, string>> = {
     paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
     failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',
     primary key (tenant_id, name)`,
+  verifications: `tenant_id ${NAME}, verification_id ${NUMBER}, database_name ${NAME}, actor ${TEXT} not null, holder ${TEXT}, held_until bigint,
+    started_at ${NUMBER}, ended_at bigint, error_code varchar(100), report ${TEXT}, primary key (tenant_id, verification_id),
+    key by_database (tenant_id, database_name, verification_id)`,
 }
 
 export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set utf8mb4 collate utf8mb4_nopad_bin'
@@ -110,6 +113,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'alter table tidemark_requests rename column if exists who to caller',
   ],
   [createTable('partitions'), createTable('column_keys'), createTable('column_rules')],
+  [createTable('verifications')],
 ]
 
 export async function migrate(connection: Connection): Promise<void> {

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
 import type { TableShape } from './table-shape.ts'
+import type { SourceChecks } from './verification.ts'
 
 /** An upsert or a delete of one key, or a record that goes to quarantine. */
 export type Change =
@@ -124,6 +125,8 @@ export interface Execute<State = unknown> {
   readonly lookup?: Lookup
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
+  /** What the stream can be asked to be compared with its copy: `tidemark verify`. */
+  readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }

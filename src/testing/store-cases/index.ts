@@ -21,6 +21,7 @@ import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { auditChainCases } from './audit-chain.ts'
 import { tableCases } from './tables.ts'
+import { verificationCases } from './verifications.ts'
 import { webhookCases } from './webhooks.ts'
 
 /** The contract of a store, in the order in which one would implement it. */
@@ -48,4 +49,5 @@ export const storeCases: readonly StoreCase[] = [
   ...webhookCases,
   ...consumerCases,
   ...destinationCases,
+  ...verificationCases,
 ]
