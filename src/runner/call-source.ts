@@ -28,6 +28,8 @@ export interface SourceCallOptions {
   readonly tenant: string
   readonly plan: SyncPlan
   readonly pacers: Readonly<Record<string, number>>
+  /** The slots that all processes share; by default slots after `pacers` that only this call knows. */
+  readonly takeSlots?: SlotProvider
   readonly pauses: PauseStore
   /** Defaults to none. */
   readonly partitions?: PartitionReader
@@ -82,14 +84,14 @@ interface LastRequest {
 async function callOnce<Result>(
   { ports, secrets, fetch: sendRequest }: SourceRuntime,
   stopping: AbortSignal,
-  { tenant, plan, pacers, partitions = NO_PARTITIONS }: SourceCallOptions,
+  { tenant, plan, pacers, takeSlots = createLocalSlots(pacers), partitions = NO_PARTITIONS }: SourceCallOptions,
   pauses: AccountPauses,
   last: LastRequest,
   call: (context: SyncContext) => Promise<Result>,
 ): Promise<Result> {
   const ending = new LinkedAbortController(stopping)
   const { signal } = ending
-  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots: createLocalSlots(pacers) })
+  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots })
   await pauses.check(null, signal)
   const late = rejectAfter(
     ports.clock,

@@ -189,6 +189,10 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   ),
   destinations: { folders: DESTINATION_NAMES.map((name) => `destinations/${name}`), packages: [] },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
+  verify: {
+    folders: ['contract', 'values', 'telemetry', 'transforms', 'engine', 'config', 'runner', 'stores/kit'],
+    packages: ['node:crypto'],
+  },
   webhooks: {
     folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
     packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'],
