@@ -12,6 +12,7 @@ import type { TenantSourceRuntime } from '../runner/tenant-runtime.ts'
 import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
 import { DestinationRunner } from '../destinations/loop/destination-runner.ts'
+import { VerificationRunner } from '../verify/verification-runner.ts'
 import { createSender } from '../webhooks/send.ts'
 import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
 import { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
@@ -158,12 +159,23 @@ async function openPrimaryService({
     newStoreId: () => crypto.randomUUID(),
     destinations: declared.destinations,
   })
+  const verifications = new VerificationRunner({
+    store,
+    sourceRuntime,
+    holder: `verify:${holder}`,
+    isHolderGone,
+    workers: workers.map((worker) => ({
+      plans: () => worker.plans(),
+      verifications: worker.verifications?.() ?? [],
+    })),
+  })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
   const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
     destinations.add(tenant)
+    verifications.add(tenant)
     if (keepLogMs !== undefined)
       background.push(
         compactLogPeriodically(
@@ -192,6 +204,7 @@ async function openPrimaryService({
       await runner.start()
       for (const tenant of tenants) startTenantServices(tenant)
       destinations.start()
+      verifications.start()
       if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
     },
     async stop(graceMs) {
@@ -200,6 +213,7 @@ async function openPrimaryService({
         runner.stop({ graceMs }),
         deliverer.stop({ graceMs }).then(() => send.close()),
         destinations.stop(),
+        verifications.stop(),
         (served?.server.close() ?? Promise.resolve()).then(() => inbound.stop()),
         ...background,
       ])

@@ -32,4 +32,4 @@ export function isHolderGone(holder: string): boolean {
 const PROCESS_SUFFIX = randomBytes(4).toString('hex')
 
 /** host:pid:suffix, optionally with the kind of holder before it and a cycle number after it. */
-const HOLDER_PATTERN = /^(?:(?:cli|webhook|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/
+const HOLDER_PATTERN = /^(?:(?:cli|webhook|verify|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/

@@ -18,7 +18,11 @@ export interface VerifiedTable {
 }
 
 /** A copy of a table. */
-export async function copyTable(url: string, table: string, options: Partial<CursorOptions> = {}): Promise<VerifiedTable> {
+export async function copyTable(
+  url: string,
+  table: string,
+  options: Partial<CursorOptions> = {},
+): Promise<VerifiedTable> {
   const store = await openSqliteStore({ file: ':memory:' })
   const worker = new Worker({ name: 'office' })
   const items = worker.database('items')
@@ -105,7 +109,13 @@ export function describeVerifiedTables(name: 'postgres' | 'mariadb'): void {
       const copy = await copyTable(source.url, table)
       const report = await copy.report()
       // Floating point, JSON and bytes are not part of the digests.
-      expect(report).toMatchObject({ method: 'digests', unsettled: 0, rows: keys.length, requests: 1, incomplete: 'fields' })
+      expect(report).toMatchObject({
+        method: 'digests',
+        unsettled: 0,
+        rows: keys.length,
+        requests: 1,
+        incomplete: 'fields',
+      })
       expect(report.differences).toEqual({ missing: 0, stale: 0, extra: 0 })
       const [first, second, third] = keys
       await source.exec(`update ${table} set name = 'changed' where id = ${first}`)
