@@ -148,7 +148,11 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['only the sample of absent keys is asked for', ', ...keys.filter((_, at) => at % step !== 0)]', ']'],
   ]),
   ...inFile('src/engine/cycle-tidemark.ts', TIDEMARK, [
-    ['a listing moves the tidemark page by page', "if (mode === 'replace') return this\n", ''],
+    [
+      'a listing moves the tidemark page by page',
+      "if (mode === 'replace' || this.isIncomplete)",
+      'if (this.isIncomplete)',
+    ],
     [
       'the tidemark of a listing goes beyond its start',
       'earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)',
@@ -222,6 +226,22 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       ['test/engine/repair.test.ts'],
     ],
   ]),
+  ...inFile(
+    'src/engine/page-transition.ts',
+    ['test/engine/replace.test.ts'],
+    [
+      [
+        'an incomplete cycle sweeps',
+        'const isSweepable = !open.applyAnswers(read).isIncomplete || context.options.allowDeletes === true',
+        'open.applyAnswers(read)\n  const isSweepable = true',
+      ],
+    ],
+  ),
+  ...inFile(
+    'src/engine/open-cycle.ts',
+    ['test/engine/replace.test.ts'],
+    [['an incomplete page is not remembered', 'checked.isIncomplete ? read.markIncomplete() : read', 'read']],
+  ),
   ...inFile('src/engine/page-transition.ts', CYCLE, [
     [
       'the state of a listing is committed',
