@@ -16,11 +16,12 @@ interface LeaseHeartbeatOptions {
 
 export interface LeaseHeartbeat {
   /**
-   * True if the TTL has passed without a renewal. A process that was suspended for that long does not know yet that
-   * another has taken over, and would call the source concurrently: so it renews first.
+   * True if at most a third of the TTL is left, because the process was suspended or the store is slow. Another may take
+   * over while a request is pending, or has already: so the lease is renewed before the request.
    */
-  isExpired(): boolean
-  renew(): Promise<unknown>
+  isLate(): boolean
+  /** Whether the store renewed the lease. If it is lost, the cycle is aborted. */
+  renew(): Promise<boolean>
   stop(): void
 }
 
@@ -35,22 +36,28 @@ export function startLeaseHeartbeat({
 }: LeaseHeartbeatOptions): LeaseHeartbeat {
   const stopController = new AbortController()
   let renewedAt = requestedAt
-  const isExpired = (): boolean => clock.now() - renewedAt >= ttlMs
+  const sinceRenewalMs = (): number => clock.now() - renewedAt
   const abortCycle = (message: string): void => cycleAbort.abort(new SyncError('LEASE_LOST', message))
-  /** False if the lease is lost. */
   const renew = async (): Promise<boolean> => {
     const at = clock.now()
     const renewed = await store.renew(lease, { ttlMs, at }).catch(() => null)
     if (renewed === true) renewedAt = at
     if (stopController.signal.aborted) return false
     if (renewed === false) abortCycle(`${lease.ref.sync}: another runner took over.`)
-    else if (renewed === null && isExpired()) abortCycle(`${lease.ref.sync}: the lease could not be renewed in time.`)
-    return !cycleAbort.signal.aborted
+    else if (renewed === null && sinceRenewalMs() >= ttlMs)
+      abortCycle(`${lease.ref.sync}: the lease could not be renewed in time.`)
+    return renewed === true
   }
   const renewPeriodically = async (): Promise<void> => {
-    do await clock.sleep(ttlMs / 3, stopController.signal)
-    while (await renew())
+    while (!cycleAbort.signal.aborted) {
+      await clock.sleep(ttlMs / 3, stopController.signal)
+      await renew()
+    }
   }
   renewPeriodically().catch(() => {})
-  return { isExpired, renew, stop: () => stopController.abort(new Error('the cycle is over')) }
+  return {
+    isLate: () => sinceRenewalMs() * 3 >= ttlMs * 2,
+    renew,
+    stop: () => stopController.abort(new Error('the cycle is over')),
+  }
 }

@@ -206,7 +206,7 @@ export class PageReader {
     signal: AbortSignal,
     call: (context: SyncContext) => Promise<T>,
   ): Promise<T> {
-    if (this.#heartbeat.isExpired()) await this.#heartbeat.renew()
+    if (this.#heartbeat.isLate()) await this.#heartbeat.renew()
     signal.throwIfAborted()
     await this.#pauses.check(null, signal)
     const { sync, limits } = this.#plan
@@ -268,12 +268,11 @@ export class PageReader {
   async #fetch(sourceCall: SourceCall, input: string | URL, init: RequestInit, signal: AbortSignal): Promise<Response> {
     await this.#pacer.wait()
     const origin = (sourceCall.origin = parseOrigin(input))
-    await this.#pauses.check(origin, signal)
-    // After every wait: a process may be suspended in one, also while it reads the pauses from the store.
-    if (this.#heartbeat.isExpired()) {
-      await this.#heartbeat.renew()
+    // After every wait: a process may be suspended in one, also while it reads the pauses or renews the lease.
+    do {
       await this.#pauses.check(origin, signal)
-    }
+      signal.throwIfAborted()
+    } while (this.#heartbeat.isLate() && (await this.#heartbeat.renew()))
     signal.throwIfAborted()
     const { clock } = this.#options.ports
     const requestedAt = clock.now()

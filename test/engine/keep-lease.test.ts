@@ -44,9 +44,8 @@ test('XB1 a lease that another runner has taken over stops the cycle at the next
 test('XB1 a lease that the store cannot renew expires after its TTL, and not before', async () => {
   const { clock, lease, signal } = keep(() => Promise.reject(new Error('the store is away')))
   await clock.advance(TTL_MS - 1)
-  expect([lease.isExpired(), signal.aborted]).toEqual([false, false])
+  expect([lease.isLate(), signal.aborted]).toEqual([true, false])
   await clock.advance(2)
-  expect(lease.isExpired()).toBe(true)
   expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
 })
 
@@ -54,7 +53,7 @@ test('XB1 a lease is renewed three times per TTL, until the cycle ends', async (
   const { clock, lease, signal, renewals } = keep(async () => true)
   await clock.advance(10 * TTL_MS)
   expect(renewals()).toBe(30)
-  expect([lease.isExpired(), signal.aborted]).toEqual([false, false])
+  expect([lease.isLate(), signal.aborted]).toEqual([false, false])
   lease.stop()
   await clock.advance(10 * TTL_MS)
   expect([renewals(), signal.aborted]).toEqual([30, false])
@@ -62,11 +61,21 @@ test('XB1 a lease is renewed three times per TTL, until the cycle ends', async (
 
 test('XB1 the TTL of a renewed lease starts when the renewal was requested', async () => {
   let answers = true
-  const { clock, lease } = keep(async () => answers || Promise.reject(new Error('the store is away')))
+  const { clock, signal } = keep(async () => answers || Promise.reject(new Error('the store is away')))
   await clock.advance(TTL_MS / 3)
   answers = false
   await clock.advance(TTL_MS - 1)
-  expect(lease.isExpired()).toBe(false)
+  expect(signal.aborted).toBe(false)
   await clock.advance(1)
-  expect(lease.isExpired()).toBe(true)
+  expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+})
+
+test('XB1 a lease is late when a third of its TTL is left, until it is renewed', async () => {
+  const { clock, lease } = keep(async () => true)
+  clock.step((2 * TTL_MS) / 3 - 1)
+  expect(lease.isLate()).toBe(false)
+  clock.step(1)
+  expect(lease.isLate()).toBe(true)
+  expect(await lease.renew()).toBe(true)
+  expect(lease.isLate()).toBe(false)
 })

@@ -530,6 +530,37 @@ describe('two runners', () => {
     expect(fetched).toEqual(['http://source/1'])
   })
 
+  test('XA11 a runner suspended for most of its lease renews it before a request, and again if it was suspended meanwhile', async () => {
+    const events: string[] = []
+    let isSuspended = false
+    const store = storeWith(scene.store, {
+      async renew(...given: Parameters<Store['renew']>) {
+        events.push('renew')
+        const renewed = await scene.store.renew(...given)
+        if (isSuspended) scene.clock.step(MINUTE - 1)
+        isSuspended = false
+        return renewed
+      },
+    })
+    const fetch = async (): Promise<Response> => {
+      events.push('request')
+      return new Response('{}')
+    }
+    const source = createScriptedSource(async (_, context) => {
+      await context.fetch('http://source/1')
+      scene.clock.step(40 * SECOND)
+      await context.fetch('http://source/2')
+      scene.clock.step(40 * SECOND)
+      isSuspended = true
+      await context.fetch('http://source/3')
+      return END
+    })
+    const result = await scene.run(planOf({ ...source, limits: { leaseTtlMs: MINUTE } }), { fetch, store })
+    expect(result).toMatchObject({ stopReason: 'complete' })
+    // A heartbeat may follow.
+    expect(events.slice(0, 6)).toEqual(['request', 'renew', 'request', 'renew', 'renew', 'request'])
+  })
+
   test('XA11 a runner suspended past its lease while it reads the pauses of the account sends no request', async () => {
     const fetched: string[] = []
     let isArmed = false

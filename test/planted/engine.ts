@@ -16,11 +16,15 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['test/engine/retries.test.ts'],
     [
       [
-        'the lease is checked before the pauses are read, and not after',
-        'await this.#pauses.check(origin, signal)\n    // After every wait: a process may be suspended in one, also while it reads the pauses from the store.\n    if (this.#heartbeat.isExpired()) {',
-        'if (this.#heartbeat.isExpired()) {',
+        'a lease that is late is not renewed before a request',
+        'while (this.#heartbeat.isLate() && (await this.#heartbeat.renew()))',
+        'while (false)',
       ],
-      ['an expired lease is not renewed before a request', 'if (this.#heartbeat.isExpired()) {', 'if (false) {'],
+      [
+        'the lease is not checked again after it was renewed',
+        'while (this.#heartbeat.isLate() && (await this.#heartbeat.renew()))',
+        'while (this.#heartbeat.isLate() && (await this.#heartbeat.renew()) && false)',
+      ],
     ],
     'XA11',
   ),
@@ -277,7 +281,8 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
         'if (renewed === false) abortCycle(',
         'if (renewed === false && ttlMs < 0) abortCycle(',
       ],
-      ['a lease that could not be renewed is never over', 'clock.now() - renewedAt >= ttlMs', 'false'],
+      ['a lease that could not be renewed is never over', 'sinceRenewalMs() >= ttlMs', 'false'],
+      ['a lease is late only when it is over', 'sinceRenewalMs() * 3 >= ttlMs * 2', 'sinceRenewalMs() >= ttlMs'],
     ],
   ),
   ...inFile(
