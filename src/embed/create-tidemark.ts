@@ -19,7 +19,9 @@ import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
 import type { DatabaseHandle, WorkerLike } from '../worker/worker.ts'
 import type { DestinationPlan } from '../destinations/loop/run-destination.ts'
+import { createConnectionRuntime } from '../connections/manage-connections.ts'
 import { ApiKeys } from './api-keys.ts'
+import { Connections } from './connections.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
 import { TidemarkEventEmitter, type TidemarkEvents, type Unsubscribe } from './events.ts'
@@ -100,6 +102,8 @@ export class Tidemark {
   /** The same for `node:http`, Express and other servers of Node.js. */
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
+  /** The accounts that tenants connected. */
+  readonly connections: Connections
   readonly #options: TidemarkOptions
   readonly #events: TidemarkEventEmitter
   #runtime: Promise<TenantSourceRuntime> | null = null
@@ -123,6 +127,10 @@ export class Tidemark {
     this.handler = createFetchHandler(openServer, prefix)
     this.nodeListener = createNodeListener(openServer, prefix)
     this.keys = new ApiKeys((tenant) => this.#storeOf({ tenant }))
+    this.connections = new Connections(
+      (tenant) => this.#storeOf({ tenant }),
+      async () => createConnectionRuntime((await this.#openRuntime()).ports),
+    )
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
         ports.log.error('an event listener threw', {
@@ -428,6 +436,7 @@ export class Tidemark {
         if (event.kind === 'ended') cycles?.push(event.result)
         this.#events.emit(event)
       },
+      onConnection: (event) => this.#events.emitConnection(event),
     })
   }
 

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { ConnectionChange } from '../connections/connection-changes.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
@@ -23,6 +24,10 @@ export interface TidemarkEvents {
   massDeleteBlocked: SyncEvent & { readonly cycle: number | null; readonly message: string }
   /** The source refused the credentials. The sync stops until they are replaced. */
   credentialsRejected: SyncEvent & { readonly cycle: number | null; readonly message: string }
+  /** A connection of a tenant was added or removed, or has another status. */
+  connectionChanged: ConnectionChange
+  /** The vendor refused the credentials of a connection: its user has to connect again. */
+  connectionNeedsReauthorization: ConnectionChange
   storeUnavailable: { readonly code: string; readonly message: string; readonly retryInMs: number }
   /** A promise of a connector was rejected without a handler. */
   connectorError: { readonly message: string }
@@ -51,6 +56,11 @@ export class TidemarkEventEmitter {
     }
     this.#emitter.on(name, guarded)
     return () => this.#emitter.off(name, guarded)
+  }
+
+  emitConnection(event: ConnectionChange): void {
+    this.#emit('connectionChanged', event)
+    if (event.status === 'needs_reauthorization') this.#emit('connectionNeedsReauthorization', event)
   }
 
   /** Translates an event of the runner. */
