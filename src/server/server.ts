@@ -39,6 +39,7 @@ import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
+import { createValidatorCompiler } from './validator-compiler.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -170,10 +171,10 @@ export function createServer({
     genReqId: nextId,
     forceCloseConnections: true,
     return503OnClosing: false,
-    ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
+  app.setValidatorCompiler(createValidatorCompiler())
   // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply
