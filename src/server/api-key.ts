@@ -52,7 +52,7 @@ export function databaseReadScope(database: string): string {
   return database === 'sync' ? '*:read' : `${database}:read`
 }
 
-const SCOPE_PATTERN = /^(?:admin|sync:write|(?:\*|[A-Za-z0-9][A-Za-z0-9_.-]{0,62}):read)$/
+const SCOPE_PATTERN = /^(?:admin|sync:write|connections:write|(?:\*|[A-Za-z0-9][A-Za-z0-9_.-]{0,62}):read)$/
 
 export function isScope(text: string): boolean {
   return SCOPE_PATTERN.test(text)

@@ -188,13 +188,41 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ]),
   ),
   destinations: { folders: DESTINATION_NAMES.map((name) => `destinations/${name}`), packages: [] },
+  'connections/providers': { folders: ['connections'], packages: [] },
+  'connections/oauth': {
+    folders: ['redaction', 'contract', 'sources/kit', 'connections'],
+    packages: ['node:crypto'],
+  },
+  'connections/connect': {
+    folders: ['redaction', 'contract', 'values', 'platform', 'sources/kit', 'connections', 'connections/oauth'],
+    packages: ['node:crypto'],
+  },
+  connections: {
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'platform',
+      'sources/kit',
+      'sources/kraken',
+      'connections/providers',
+      'connections/oauth',
+    ],
+    packages: [],
+  },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
+  verify: {
+    folders: ['contract', 'values', 'engine', 'config', 'runner', 'stores/kit', 'worker'],
+    packages: ['node:crypto'],
+  },
   webhooks: {
     folders: ['redaction', 'contract', 'values', 'telemetry', 'feed', 'engine', 'platform', 'webhooks/verify'],
     packages: ['node:crypto', 'node:dns', 'node:net', 'node:util', 'undici'],
   },
   server: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',
@@ -205,6 +233,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'registry',
       'platform',
       'runner',
+      'verify',
       'webhooks',
       'destinations/loop',
     ],
@@ -225,6 +254,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   embed: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',
@@ -235,6 +266,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'runner',
       'runner/restate',
       'server',
+      'verify',
       'webhooks',
       'destinations/loop',
       'stores',
@@ -325,6 +357,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'runner',
       'runner/restate',
       'server',
+      'verify',
       'webhooks',
       'destinations',
       'destinations/kit',
@@ -361,6 +394,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'runner',
       'runner/restate',
       'server',
+      'verify',
       'webhooks',
       'webhooks/verify',
       'destinations/duckdb',

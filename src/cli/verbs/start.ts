@@ -17,6 +17,7 @@ import { resultDocument } from '../kit/progress.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { describeSchedule } from '../kit/sync-status.ts'
 import { formatTable } from '../kit/table.ts'
+import { waitForAbort } from '../kit/wait-for-abort.ts'
 import {
   printTarget,
   openTargetStore,
@@ -179,13 +180,6 @@ function parseTenants({ tenant }: StartFlags): string[] {
   const names = tenant?.split(',') ?? []
   for (const name of names) checkName('tenant', name)
   return [...new Set(names)]
-}
-
-export function waitForAbort(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** A service logs at level info unless TIDEMARK_LOG is set. */
