@@ -125,7 +125,7 @@ export interface Execute<State = unknown> {
   readonly lookup?: Lookup
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
-  /** What the stream can be asked to be compared with its copy: `tidemark verify`. */
+  /** The questions that compare the stream with its copy: `tidemark verify`. */
   readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>

@@ -25,6 +25,7 @@ import { STORE_BUGS } from './stores.ts'
 import { STREAM_BUGS } from './streams.ts'
 import { TABLE_BUGS } from './tables.ts'
 import { VENDOR_BUGS } from './vendors.ts'
+import { VERIFY_BUGS } from './verify.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -54,4 +55,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...RANGE_BUGS,
   ...COLUMN_BUGS,
   ...SIMULATION_BUGS,
+  ...VERIFY_BUGS,
 ]
