@@ -246,6 +246,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'node:url',
       'node:util',
       'node:zlib',
+      'ajv',
       'fastify',
       '@fastify/compress',
       'prom-client',
