@@ -56,7 +56,7 @@ const MUTANTS: readonly { name: string; kind: WorldKind; file: string; find: str
     name: 'a page of a listing moves the tidemark',
     kind: 'listing',
     file: 'engine/cycle-tidemark.ts',
-    find: "if (mode === 'replace') return this",
+    find: "if (mode === 'replace' || this.isIncomplete) return this",
     replace:
       "if (mode === 'replace') return new CycleTidemark(this.#committed, null, later(this.current, newest), this.#bound)",
   },

@@ -265,7 +265,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: CHECKPOINT,
-        find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
+        find: "transition.kind === 'set' || isOutsideCycle(transition) || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
         replace: 'true',
       },
     ],
@@ -279,7 +279,7 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: CHECKPOINT,
-        find: "transition.kind === 'set' || transition.kind === 'replay' || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
+        find: "transition.kind === 'set' || isOutsideCycle(transition) || (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)",
         replace: 'true',
       },
     ],
