@@ -111,10 +111,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const refused = refuseRecords(commit, plan, {
     withoutColumns,
     tableOf: (database) => tables.get(database),
-    encode: (upsert) => ({
-      encoded: encodings.encode(upsert, tableOf(tables, upsert.database)),
-      record: encodings.recordOf(upsert),
-    }),
+    encode: (upsert) => encodings.encode(upsert, tableOf(tables, upsert.database)),
   })
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
