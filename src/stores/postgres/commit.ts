@@ -2,7 +2,13 @@ import { SyncError, type Column, type Commit, type CommitOutcome, type JsonObjec
 import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
 import { parseJson, equalsJson } from '../../values/json.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
-import { createEmptyCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import {
+  createEmptyCounts,
+  mayBeUndone,
+  planLanding,
+  type LandingFacts,
+  type LandingPlan,
+} from '../kit/plan-landing.ts'
 import {
   databasesWithoutColumns,
   DriftCollector,
@@ -289,6 +295,7 @@ async function land(
       headSequence: headSequence > tenant.sequence ? headSequence : null,
       counts: plan.counts,
       transition: commit.transition,
+      mayBeUndone: mayBeUndone(plan, commit, sweeps),
     },
   )
   for (const { database, drift } of driftCollector.listChanged()) {
