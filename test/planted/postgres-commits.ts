@@ -3,10 +3,34 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
 const LOOKUPS = ['test/stores/tables/lookups.pg.test.ts']
 const ROWS_PG = ['test/stores/tables/rows.pg.test.ts']
+const POWER_LOSS = ['test/process/power-loss.test.ts']
 const TRANSCODER = ['test/stores/tables/transcode-record.test.ts']
 
 /** Mistakes in the functions of a commit, and in the comparison of a page with the stored rows. */
 export const POSTGRES_COMMIT_BUGS: readonly PlantedBug[] = [
+  ...inFile(
+    'src/stores/kit/plan-landing.ts',
+    LOOKUPS,
+    [
+      ['a page of a delta may be undone after it was acknowledged', 'sweeps &&\n', ''],
+      ['a changed row may be undone', 'writes.length + touches.length', 'touches.length'],
+      ['a newer time may be undone', 'writes.length + touches.length', 'writes.length'],
+      ['a complete cycle may be undone', "commit.transition.kind === 'continue' &&\n", ''],
+    ],
+    'changes nothing',
+  ),
+  ...inFile(
+    'src/stores/sqlite/connection.ts',
+    POWER_LOSS,
+    [['no later commit waits for the disk', "this.#db.exec('pragma synchronous = full')", ';']],
+    'changes nothing',
+  ),
+  ...inFile(
+    'src/stores/sqlite/commit.ts',
+    POWER_LOSS,
+    [['a change after unchanged pages does not wait for the disk', 'return !isUndoable || mayBeUndone', 'return true']],
+    'changes nothing',
+  ),
   ...inFile('src/stores/postgres/transcode-record.ts', TRANSCODER, [
     [
       'an absent field becomes null',

@@ -70,10 +70,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
     [
       'the tombstone of a row that came back stays',
-      `    returned.add(write)
-    deleteTombstone(session, table, landing.key)
-`,
-      '    returned.add(write)\n',
+      'for (const { landing } of returned) deleteTombstone',
+      'for (const { landing } of returned.filter((one) => !kept.has(one))) deleteTombstone',
       SOFT,
       'O7',
     ],

@@ -188,10 +188,14 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
   ),
   ...inFile('src/stores/sqlite/rows.ts', SQLITE, [
-    ['what does not fit its column is lost on an update', 'writer, record.extra]', 'writer, null]'],
+    [
+      'what does not fit its column is lost on an update',
+      'writer,\n      encoded.extra,\n    ]\n    bindValues(table, encoded, values)\n    update.run(...values, landing.key)\n  }',
+      'writer,\n      null,\n    ]\n    bindValues(table, encoded, values)\n    update.run(...values, landing.key)\n  }',
+    ],
     [
       'an update without a time forgets the one of the row',
-      'landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt',
+      'upstreamAtOf(write), syncedAt',
       'landing.upstreamAt, syncedAt',
     ],
     [
@@ -202,8 +206,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'a row that came back keeps its tombstone',
-      'if (row !== undefined) deleteTombstone(session, table, landing.key)',
-      ';',
+      'for (const { landing } of returned) deleteTombstone(session, table, landing.key)',
+      '',
     ],
   ]),
   ...inFile(

@@ -169,15 +169,9 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
   ]),
   ...inFile('src/stores/sqlite/rows.ts', VALUES, [
-    ['an update keeps no version', '  archiveVersions(session, table, writes.map(', '  String(writes.map('],
-    [
-      'a version ends one sequence too late',
-      'into.push(until, key)',
-      'into.push(until + 1, key)',
-      SQLITE,
-      'invariant 8',
-    ],
-    ['sequences with a gap are counted on', ' === writes.length - 1\n', ' >= writes.length - 1\n', ROWS],
+    ['an update keeps no version', '  archiveVersions(session, table, upserts.map(', '  String(upserts.map('],
+    ['a version ends one sequence too late', '=> [until, key]', '=> [until + 1, key]', SQLITE, 'invariant 8'],
+    ['sequences with a gap are counted on', ' === rows.length - 1\n', ' >= rows.length - 1\n', ROWS],
     [
       'only the first cursor of a page decides whether there are any',
       'writes.some(({ landing }) => landing.cursor',
@@ -186,21 +180,37 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'only the first record of a page decides whether values are left over',
-      'rows.some(({ record }) => record.extra',
-      'rows.slice(0, 1).some(({ record }) => record.extra',
+      'rows.some(({ encoded }) => encoded.extra',
+      'rows.slice(0, 1).some(({ encoded }) => encoded.extra',
     ],
     [
       'a contest outlives the update that ended it',
-      '    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)',
+      'for (const key of contested) deleteContest(session, table, key)',
       '',
       SQLITE,
       'contested again',
     ],
     [
       'an updated row keeps its old sequence time',
-      'landing.upstreamAt ?? row?.upstreamAt ?? null, syncedAt, landing.cursor',
-      'landing.upstreamAt ?? row?.upstreamAt ?? null, row?.upstreamAt ?? syncedAt, landing.cursor',
+      'upstreamAtOf(write), syncedAt, landing.cursor',
+      'upstreamAtOf(write), write.row?.upstreamAt ?? syncedAt, landing.cursor',
       SQLITE,
+    ],
+  ]),
+  ...inFile('src/stores/kit/write-batch.ts', SQLITE, [
+    [
+      'only the last record of a page decides whether there are new members',
+      'needsColumns = encoded.needsColumns && mayAddColumns',
+      'needsColumns = encoded.needsColumns && mayAddColumns && write === writes.at(-1)',
+      ['test/stores/tables/lookups.pg.test.ts'],
+      'gets its column with that page',
+    ],
+    [
+      'a contest outlives the write that ended it',
+      'if (row != null && row.contestedBy !== null) contested.push',
+      'if (row != null && row.contestedBy === 0) contested.push',
+      POSTGRES,
+      'contested again',
     ],
   ]),
   ...inFile('src/stores/kit/commits.ts', SQLITE, [
@@ -356,13 +366,6 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/rows.ts', POSTGRES, [
     ['a version ends one sequence too early', "until: 'w.c0',", "until: 'w.c0 - 1',", POSTGRES, 'invariant 8'],
     [
-      'only the last record of a page decides whether there are new members',
-      'needsColumns = encoded.needsColumns && mayAddColumns',
-      'needsColumns = encoded.needsColumns && mayAddColumns && write === writes.at(-1)',
-      ['test/stores/tables/lookups.pg.test.ts'],
-      'gets its column with that page',
-    ],
-    [
       'records are written with the columns of before',
       'tables.set(database, await growTable(transaction, table, records, sequence, facts.driftCollector))',
       'await growTable(transaction, table, records, sequence, facts.driftCollector)',
@@ -384,13 +387,6 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
     { name: 'upstream_at'`,
       POSTGRES,
       'invariant 6',
-    ],
-    [
-      'a contest outlives the write that ended it',
-      'if (row?.contestedBy != null) contested.push',
-      'if (row?.contestedBy === 0) contested.push',
-      POSTGRES,
-      'contested again',
     ],
   ]),
   ...inFile(
@@ -547,8 +543,8 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/stores/postgres/connection.ts', FAULTS, [
     [
       'COMMIT is sent although a statement could not be',
-      'if (transaction.failure !== undefined) {\n      await this.#rollback(client)',
-      'if (transaction === null) {\n      await this.#rollback(client)',
+      'if (transaction.failure !== undefined) {\n      transaction.flush()',
+      'if (transaction === null) {\n      transaction.flush()',
       FAULTS,
       'cannot send',
     ],

@@ -158,6 +158,23 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
   return { writes, touches, contests, keysToLookUp, seenSequences, sightings, counts, overlapKeys, headSequence }
 }
 
+/**
+ * True for a page of a listing that finds every row as it is. Only its checkpoint and the rows that it saw are written,
+ * so a store need not wait for the disk: after a power cut the page is read again, and no reader has seen anything of it.
+ * The states of other cycles may acknowledge what was read, and must be durable.
+ */
+export function mayBeUndone(
+  { writes, touches, contests, counts }: LandingPlan,
+  commit: Commit,
+  sweeps: boolean,
+): boolean {
+  return (
+    sweeps &&
+    commit.transition.kind === 'continue' &&
+    writes.length + touches.length + contests.length + counts.quarantined === 0
+  )
+}
+
 type ContestOutcome = 'wins' | 'loses' | 'same' | 'open' | 'waits' | 'ask'
 
 /**

@@ -2,7 +2,13 @@ import { SyncError, type Column, type Commit, type CommitOutcome, type JsonObjec
 import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
 import { parseJson, equalsJson } from '../../values/json.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
-import { createEmptyCounts, planLanding, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import {
+  createEmptyCounts,
+  mayBeUndone,
+  planLanding,
+  type LandingFacts,
+  type LandingPlan,
+} from '../kit/plan-landing.ts'
 import {
   databasesWithoutColumns,
   DriftCollector,
@@ -15,6 +21,7 @@ import { writePartitions as writePartitionSteps } from '../kit/roles/partitions.
 import { findSealingKeyId } from '../kit/sealed-texts.ts'
 import { toCheckpoint, toInflight, type RegistryEntry } from '../kit/registry-rows.ts'
 import { replaceNul } from '../kit/replace-nul.ts'
+import type { UpsertLanding } from '../kit/write-batch.ts'
 import { beginCommit, type CommitBasis } from './begin-commit.ts'
 import { bigintArray, textArray } from './binary-arrays.ts'
 import {
@@ -34,7 +41,7 @@ import type { FoundRows } from './found-rows.ts'
 import { insertMany } from './insert-many.ts'
 import { recordPage, type PageRecord } from './record-page.ts'
 import { findLeasedEntry, lockTenant, writeAudit } from './registry.ts'
-import { writeContests, readContestFacts, touchRows, writeRows, type UpsertLanding, type WriteFacts } from './rows.ts'
+import { writeContests, readContestFacts, touchRows, writeRows, type WriteFacts } from './rows.ts'
 import { recordSightings, sweep, type Owner } from './sweep.ts'
 import { setHistoryDays } from './history-retention.ts'
 import { bindPipelinedSteps, bindSteps } from './sql.ts'
@@ -287,6 +294,7 @@ async function land(
       headSequence: headSequence > tenant.sequence ? headSequence : null,
       counts: plan.counts,
       transition: commit.transition,
+      mayBeUndone: mayBeUndone(plan, commit, sweeps),
     },
   )
   for (const { database, drift } of driftCollector.listChanged()) {

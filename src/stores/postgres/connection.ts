@@ -240,14 +240,18 @@ export class Connection {
   async #commit(client: pg.PoolClient, transaction: Transaction): Promise<boolean> {
     // By now a statement that the driver could not send, for example because of a bad parameter, has failed. Without
     // this check the server would commit the others.
+    transaction.hold()
     await new Promise((resolve) => setImmediate(resolve))
     if (transaction.failure !== undefined) {
+      transaction.flush()
       await this.#rollback(client)
       throw transaction.failure
     }
     if (this.#brokenClients.has(client))
       throw new SyncError('STORE_UNAVAILABLE', `${this.#where}: the connection broke before COMMIT.`)
-    const [sent, answer] = await Promise.allSettled([transaction.settle(), client.query('commit')])
+    const committed = client.query('commit')
+    transaction.flush()
+    const [sent, answer] = await Promise.allSettled([transaction.settle(), committed])
     if (sent.status === 'rejected' && isServerRefusal(sent.reason)) throw sent.reason
     if (answer.status === 'rejected') {
       if (isCommitRejected(answer.reason)) throw toQueryError(answer.reason, this.#where)
@@ -295,6 +299,8 @@ export class Transaction {
   readonly #where: string
   readonly #sent: Array<Promise<unknown>> = []
   #failure: unknown
+  #isCorked = false
+  #isHeld = false
 
   constructor(client: pg.PoolClient, tenant: string, where: string) {
     this.#client = client
@@ -369,6 +375,8 @@ export class Transaction {
   openCopy(sql: string): CopyRows {
     const { query, answered } = this.#sendCopy(sql, null)
     const rows = new CopyRows(query)
+    // Each part is sent at once.
+    this.flush()
     answered.then(
       () => rows.releaseBuffers(),
       () => {},
@@ -394,6 +402,32 @@ export class Transaction {
   /** Sends a statement whose result is not needed; `settle`, and so COMMIT, waits for it and throws its error. */
   send(sql: string, ...parameters: Parameter[]): void {
     this.#sent.push(this.#query(sql, parameters).catch(() => {}))
+  }
+
+  /**
+   * Collects the messages of the next statements until `flush`: each write to the socket costs the client about as much
+   * as a statement, and wakes the server.
+   */
+  hold(): void {
+    this.#isHeld = true
+    this.#cork()
+  }
+
+  /** Sends the collected messages. Unless they are held, it happens by itself before the next event is handled. */
+  flush(): void {
+    this.#isHeld = false
+    if (!this.#isCorked) return
+    this.#isCorked = false
+    socketOf(this.#client).uncork()
+  }
+
+  #cork(): void {
+    if (this.#isCorked) return
+    this.#isCorked = true
+    socketOf(this.#client).cork()
+    process.nextTick(() => {
+      if (!this.#isHeld) this.flush()
+    })
   }
 
   async settle(): Promise<void> {
@@ -425,6 +459,7 @@ export class Transaction {
   }
 
   async #guard<T>(send: () => Promise<T>): Promise<T> {
+    this.#cork()
     try {
       return await send()
     } catch (error) {
@@ -433,6 +468,15 @@ export class Transaction {
       throw failure
     }
   }
+}
+
+interface Socket {
+  cork(): void
+  uncork(): void
+}
+
+function socketOf(client: pg.PoolClient): Socket {
+  return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream
 }
 
 /** True when the server refused a statement: the COMMIT behind it had no effect. */

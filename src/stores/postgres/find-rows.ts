@@ -104,6 +104,7 @@ async function findUnchanged(
     owner,
   )
   // Computed while the server computes its own.
+  transaction.flush()
   const wanted = hash('sha256', Buffer.concat([textArray(keys), textArray(hashes), binaryArray('timestamptz', times)]))
   const [digest, sequences, ownerId] = required((await answer)[0], 'The digest of the unchanged rows')
   if (digest !== `\\x${wanted}`) return null

@@ -18,19 +18,21 @@ export interface PageRecord {
   readonly headSequence?: number | null
   readonly counts?: LandingCounts
   readonly transition?: StateTransition
+  /** A power cut may undo the commit, as if the page had not been read; see decision 28. */
+  readonly mayBeUndone?: boolean
 }
 
 /** Invariant 1: the checkpoint of an unfinished cycle moves with the rows of its page. */
 export function recordPage(
   transaction: Transaction,
   { sync, cycle, page, committedAt }: Omit<CommitFacts, 'cycle'> & { readonly cycle: number | null },
-  { ranges = [], seen, headSequence = null, counts, transition }: PageRecord,
+  { ranges = [], seen, headSequence = null, counts, transition, mayBeUndone = false }: PageRecord,
 ): void {
   const sequences = seen === undefined || seen.sequences.length === 0 ? null : toMultirange(seen.sequences)
   const next = transition?.kind === 'continue' ? transition : null
   const isEmpty = ranges.length === 0
   transaction.send(
-    `select tidemark.record_page($1, $2, $3, $4, $5, $6::integer[], $7::bigint[], $8::bigint[], $9::int8multirange, $10::int8multirange,
+    `select ${mayBeUndone ? "set_config('synchronous_commit', 'off', true), " : ''}tidemark.record_page($1, $2, $3, $4, $5, $6::integer[], $7::bigint[], $8::bigint[], $9::int8multirange, $10::int8multirange,
        $11, $12::bigint[], $13, $14, $15, $16, $17)`,
     transaction.tenant,
     sync,

@@ -2,8 +2,16 @@ import type { Commit, JsonObject, JsonValue, Landing } from '../../contract/inde
 import { parseJson } from '../../values/json.ts'
 import type { LandingFacts, LandingPlan, RowWrite } from '../kit/plan-landing.ts'
 import { DELETED_AT, mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
-import type { ColumnValue, EncodedRecord } from '../kit/tables/encode-record.ts'
+import type { ColumnValue } from '../kit/tables/encode-record.ts'
 import type { DriftCollector } from '../kit/tables/schema-drift.ts'
+import {
+  collectBatch,
+  recordsFrom,
+  upstreamAtOf,
+  type UpsertLanding,
+  type UpsertWrite,
+  type WriteBatch,
+} from '../kit/write-batch.ts'
 import { replaceNul } from '../kit/replace-nul.ts'
 import { bigintArray, textArray } from './binary-arrays.ts'
 import { formatArrayText } from './array-text.ts'
@@ -33,9 +41,6 @@ export interface WriteFacts {
   parse(landing: UpsertLanding): JsonObject
 }
 
-/** Rows per statement: the next batch is encoded while the server writes the previous one. */
-const ROWS_PER_BATCH = 250
-
 /** Executes the plan's writes, and updates `tables` with added columns. */
 export async function writeRows(
   transaction: Transaction,
@@ -47,7 +52,7 @@ export async function writeRows(
   for (let from = 0; from < writes.length;) {
     const { database } = required(writes[from], 'The first write of a batch').landing
     const table = tableOf(tables, database)
-    const batch = sendNewRows(transaction, table, writes, { from, hasGrown }, facts)
+    const batch = collectAndSend(transaction, table, writes, { from, hasGrown }, facts)
     await writeBatch(transaction, table, batch, facts)
     hasGrown = batch.needsColumns
     from = batch.end
@@ -59,78 +64,35 @@ export async function writeRows(
   }
 }
 
-export type UpsertLanding = Extract<Landing, { type: 'upsert' }>
-
-interface UpsertWrite {
-  readonly write: RowWrite
-  readonly landing: UpsertLanding
-  readonly encoded: EncodedRecord
-}
-
-/** Consecutive writes of one database, without the new rows, which are sent already. */
-interface Batch {
-  /** Upserts of keys that have a row or a tombstone. */
-  readonly upserts: readonly UpsertWrite[]
-  readonly deletes: readonly RowWrite[]
-  /** Keys whose contests are resolved. */
-  readonly contested: readonly string[]
-  /** The index of the next write. */
-  readonly end: number
-  /** The next write needs a column, and columns may be added. */
-  readonly needsColumns: boolean
-}
-
-/**
- * Collects a batch of writes in sequence order. Rows of unknown keys are sent at once, each encoded only when it is its
- * turn, so that no record outlives it.
- */
-function sendNewRows(
+/** Sends the new rows of a batch while it is collected. */
+function collectAndSend(
   transaction: Transaction,
   table: Table,
   writes: readonly RowWrite[],
-  { from, hasGrown }: { from: number; hasGrown: boolean },
+  progress: { from: number; hasGrown: boolean },
   facts: WriteFacts,
-): Batch {
-  const mayAddColumns = !hasGrown && facts.driftCollector.mayAddColumns(table)
-  const upserts: UpsertWrite[] = []
-  const deletes: RowWrite[] = []
-  const contested: string[] = []
+): WriteBatch {
   let rows: CopyRows | null = null
-  let [end, needsColumns] = [from, false]
+  const writer = (): BinaryWriter => (rows ??= transaction.openCopy(copySql(table))).writer
   try {
-    for (; end < writes.length && upserts.length + deletes.length < ROWS_PER_BATCH; end++) {
-      const write = required(writes[end], 'A write')
-      const { landing, row } = write
-      if (landing.database !== table.database) break
-      if (row?.contestedBy != null) contested.push(landing.key)
-      if (landing.type === 'delete') {
-        deletes.push(write)
-        continue
-      }
-      if (row === undefined) {
-        rows ??= transaction.openCopy(copySql(table))
-        if (transcodeRow(rows.writer, table, write, landing, facts)) continue
-      }
-      // A record of a new key is needed only once.
-      const record = row === undefined ? (parseJson(landing.text) as JsonObject) : facts.parse(landing)
-      const encoded = table.encode(record, landing.text)
-      needsColumns = encoded.needsColumns && mayAddColumns
-      if (needsColumns) break
-      if (encoded.needsColumns || encoded.misfits !== null)
-        facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
-      if (row !== undefined) upserts.push({ write, landing, encoded })
-      else if (rows !== null) writeRow(rows.writer, table, { write, landing, encoded }, facts)
-    }
+    return collectBatch(table, writes, progress, facts.driftCollector, {
+      takeText: (write, landing) => transcodeRow(writer(), table, write, landing, facts),
+      encode: (landing, isNew) => {
+        // A record of a new key is needed only once.
+        const record = isNew ? (parseJson(landing.text) as JsonObject) : facts.parse(landing)
+        return { record, encoded: table.encode(record, landing.text) }
+      },
+      takeRow: (row) => writeRow(writer(), table, row, facts),
+    })
   } finally {
-    rows?.end()
+    ;(rows as CopyRows | null)?.end()
   }
-  return { upserts, deletes, contested, end, needsColumns }
 }
 
 async function writeBatch(
   transaction: Transaction,
   table: Table,
-  { upserts, deletes, contested }: Batch,
+  { upserts, deletes, contested }: WriteBatch,
   facts: WriteFacts,
 ): Promise<void> {
   const kept = await findSoftDeletedRows(transaction, table, upserts)
@@ -189,18 +151,6 @@ function writeSystemColumns(
   writer.int32(4)
   writer.int32(facts.ownerIn(database))
   writer.value('json', extra)
-}
-
-/** All records of the same database from a write on: new fields of one page get their columns at once. */
-function recordsFrom(writes: readonly RowWrite[], database: string): JsonObject[] {
-  return writes.flatMap(({ landing }) =>
-    landing.type === 'upsert' && landing.database === database ? [parseJson(landing.text) as JsonObject] : [],
-  )
-}
-
-/** A change without a time keeps the row's time: older versions stay older, and a deleted version stays deleted. */
-function upstreamAtOf({ landing, row }: RowWrite): string | null {
-  return landing.upstreamAt ?? row?.upstreamAt ?? null
 }
 
 /** Returns the keys of returning rows that were kept when they were deleted. */

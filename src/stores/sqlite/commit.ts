@@ -1,7 +1,7 @@
 import { SyncError, type Commit, type CommitOutcome } from '../../contract/index.ts'
 import { createAllowDeletesAuditEntry, createDriftAuditEntry } from '../kit/audit-entries.ts'
 import * as checkpoint from '../kit/checkpoint.ts'
-import { planLanding, type LandingFacts } from '../kit/plan-landing.ts'
+import { mayBeUndone, planLanding, type LandingFacts } from '../kit/plan-landing.ts'
 import {
   databasesWithoutColumns,
   DriftCollector,
@@ -65,18 +65,50 @@ function isKeyViolation(error: unknown): boolean {
   )
 }
 
+/** Waits for the disk, unless a power cut may undo the page; see `mayBeUndone`. The last page decides which to try. */
 function tryCommit(session: TenantSession, commit: Commit): CommitOutcome {
-  return session.connection.write(() => {
+  const { connection, tenantId } = session
+  const { undoableSyncs } = connection
+  const { worker, sync } = commit.lease.ref
+  const id = JSON.stringify([tenantId, worker, sync])
+  const attempt = (isUndoable: boolean): CommitAttempt | Rollback<CommitAttempt> => {
     const entry = findLeasedEntry(session, commit.lease)
-    if (entry === null) return rollback<CommitOutcome>({ kind: 'fenced' })
+    if (entry === null) return rollback<CommitAttempt>({ kind: 'fenced' })
     if (!checkpoint.matchesCheckpoint(entry, commit))
-      return rollback<CommitOutcome>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
+      return rollback<CommitAttempt>({ kind: 'conflict', checkpoint: toCheckpoint(entry) })
     checkSealingKey(session, null, findSealingKeyId(commit))
-    return land(session, entry, commit)
-  })
+    return land(session, entry, commit, {
+      isUndoable,
+      isAllowed: (mayBeUndone) => {
+        if (mayBeUndone) undoableSyncs.add(id)
+        else undoableSyncs.delete(id)
+        return !isUndoable || mayBeUndone
+      },
+    })
+  }
+  if (commit.transition.kind === 'continue' && undoableSyncs.has(id)) {
+    const outcome = connection.writeUndoable(() => attempt(true))
+    if (outcome.kind !== 'mustLast') return outcome
+  }
+  return connection.write(() => attempt(false)) as CommitOutcome
 }
 
-function land(session: TenantSession, entry: RegistryEntry, commit: Commit): CommitOutcome | Rollback<CommitOutcome> {
+interface LandingMode {
+  /** A page that changes nothing is expected. */
+  readonly isUndoable: boolean
+  /** Notes for the next page whether this one may be undone; false if it must last, and would not. */
+  isAllowed(mayBeUndone: boolean): boolean
+}
+
+/** `mustLast` when the page was expected to be one that may be undone, and is not. */
+type CommitAttempt = CommitOutcome | { readonly kind: 'mustLast' }
+
+function land(
+  session: TenantSession,
+  entry: RegistryEntry,
+  commit: Commit,
+  { isUndoable, isAllowed }: LandingMode,
+): CommitAttempt | Rollback<CommitAttempt> {
   const { connection, tenantId } = session
   const tenant = connection.one<{ sequence: number; committed_at: number }>(
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?',
@@ -90,7 +122,8 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const shapeDrift = applyShapes(session, tables, commit, tenant.sequence + 1)
   const facts = { writer: entry.sync_id, owner, headSequence: tenant.sequence, sweeps, cycle: inflight?.cycle ?? null }
   const encodings = new RecordEncodingCache(commit.landings)
-  const unchanged = commit.forceLogSince === undefined ? planUnchanged(session, tables, commit, facts) : null
+  const unchanged =
+    isUndoable && commit.forceLogSince === undefined ? planUnchanged(session, tables, commit, facts) : null
   // An unchanged page needs no rows.
   let rows: LandingFacts['find'] | undefined
   const find: LandingFacts['find'] = (landing) => (rows ??= findRows(session, tables, commit))(landing)
@@ -110,14 +143,13 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
   const refused = refuseRecords(commit, plan, {
     withoutColumns,
     tableOf: (database) => tables.get(database),
-    encode: (upsert) => ({
-      encoded: encodings.encode(upsert, tableOf(tables, upsert.database)),
-      record: encodings.recordOf(upsert),
-    }),
+    encode: (upsert) => encodings.encode(upsert, tableOf(tables, upsert.database)),
   })
   if (refused.length > 0) plan = planLanding((commit = quarantineRefused(commit, refused)), landing)
   if (plan.overlapKeys.length > 0) return rollback({ kind: 'overlap', keys: plan.overlapKeys })
   if (plan.keysToLookUp.length > 0) return rollback({ kind: 'contested', keys: plan.keysToLookUp })
+
+  if (!isAllowed(mayBeUndone(plan, commit, sweeps))) return rollback<CommitAttempt>({ kind: 'mustLast' })
 
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)

@@ -10,7 +10,7 @@ import { required } from '../../values/required.ts'
 export interface ConnectionOptions {
   /** A path, or `:memory:`. */
   readonly file: string
-  /** `full` survives a power loss after every acknowledged commit; `normal` may lose the last ones, never the order. */
+  /** `full` survives a power loss after every acknowledged change; `normal` may lose the last ones, never the order. */
   readonly synchronous?: 'full' | 'normal' | 'off'
   readonly busyTimeoutMs?: number
   /** Called repeatedly while a store of an older version is migrated, which can take minutes. */
@@ -25,11 +25,15 @@ export class Connection {
   readonly #db: DatabaseSyncInstance
   readonly #statements = new Map<string, StatementSyncInstance>()
   readonly #arrayStatements = new Map<string, StatementSyncInstance>()
+  readonly #synchronous: string
+  /** Syncs whose last page could be undone, and so probably the next one; see `writeUndoable`. */
+  readonly undoableSyncs = new Set<string>()
   /** Unique per connection, because every connection counts its own changes. */
   readonly #id = randomUUID()
 
   constructor(options: ConnectionOptions) {
     const { file, synchronous = 'full', busyTimeoutMs = 5_000 } = options
+    this.#synchronous = synchronous
     try {
       if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true })
       this.#db = new DatabaseSync(file)
@@ -127,6 +131,17 @@ export class Connection {
       return result.value
     } catch (error) {
       throw toSyncError(error)
+    }
+  }
+
+  /** Like `write`, without waiting for the disk: a power cut may undo it, and never what was committed before it. */
+  writeUndoable<T>(body: () => T | Rollback<T>): T {
+    if (this.#synchronous !== 'full') return this.write(body)
+    this.#db.exec('pragma synchronous = normal')
+    try {
+      return this.write(body)
+    } finally {
+      this.#db.exec('pragma synchronous = full')
     }
   }
 

@@ -23,17 +23,18 @@ export class RecordEncodingCache {
     this.#landings = landings
   }
 
-  encode(landing: UpsertLanding, { encoder }: Table): EncodedRecord {
+  /** `isOnce` for a record that is not needed again. */
+  encode(
+    landing: UpsertLanding,
+    { encoder }: Table,
+    isOnce = false,
+  ): { readonly record: JsonObject; readonly encoded: EncodedRecord } {
     const known = this.#encodings.get(landing)
-    if (known?.by === encoder) return known.encoded
+    if (known?.by === encoder) return known
     const record = known?.record ?? (parseJson(landing.text) as JsonObject)
-    const encoded = encoder.encode(record)
-    this.#encodings.set(landing, { record, encoded, by: encoder })
-    return encoded
-  }
-
-  recordOf(landing: UpsertLanding): JsonObject {
-    return required(this.#encodings.get(landing), 'The encoded record').record
+    const encoding = { record, encoded: encoder.encode(record), by: encoder }
+    if (!isOnce) this.#encodings.set(landing, encoding)
+    return encoding
   }
 
   /**
@@ -47,7 +48,7 @@ export class RecordEncodingCache {
     row: StoredRow,
     find: LandingFacts['find'],
   ): boolean {
-    const { values, extra } = this.encode(landing, table)
+    const { values, extra } = this.encode(landing, table).encoded
     if (extra === null && row.sequence >= table.since) {
       const probe = this.#probes.get(table.database)
       const probed = probe?.values.get(landing.key)

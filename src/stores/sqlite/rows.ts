@@ -1,8 +1,8 @@
-import type { Landing } from '../../contract/index.ts'
-import type { LandingPlan, RowContest, RowTouch, RowWrite } from '../kit/plan-landing.ts'
+import { type LandingPlan, type RowContest, type RowTouch, type RowWrite } from '../kit/plan-landing.ts'
 import { mayHaveDeletedRows } from '../kit/tables/delete-state.ts'
 import { growColumns } from '../kit/tables/grow-columns.ts'
 import type { DriftCollector } from '../kit/tables/schema-drift.ts'
+import { collectBatch, recordsFrom, upstreamAtOf, type UpsertWrite, type WriteBatch } from '../kit/write-batch.ts'
 import type { Parameter, TenantSession } from './connection.ts'
 import type { RecordEncodingCache } from './record-encoding-cache.ts'
 import { STATUS_CODES } from './stored-codes.ts'
@@ -39,83 +39,86 @@ export interface WriteFacts {
 /** Executes a plan: the table gets the new versions, its history the replaced ones. */
 export function writeRows(
   session: TenantSession,
-  plan: LandingPlan,
+  { writes, touches, contests }: LandingPlan,
   tables: ReadonlyMap<string, Table>,
   facts: WriteFacts,
 ): void {
+  const grown = new Map(tables)
   const syncedAt = new Date(facts.committedAt).toISOString()
-  for (const known of tables.values()) {
-    const [upserts, deletes]: [UpsertWrite[], RowWrite[]] = [[], []]
-    for (const write of plan.writes) {
-      if (write.landing.database !== known.database) continue
-      if (write.landing.type === 'upsert') upserts.push(write as UpsertWrite)
-      else deletes.push(write)
-    }
-    const table = growTable(session, known, upserts, facts)
-    const owner = facts.owners.get(table.database) ?? facts.owner
-    const kept = reviveRows(session, table, upserts.filter(isRevived), { ...facts, owner, syncedAt })
-    insertRows(
-      session,
-      table,
-      upserts.filter((write) => isCreated(write) && !kept.has(write)),
-      { ...facts, owner, syncedAt },
-    )
-    updateRows(
-      session,
-      table,
-      upserts.filter((write) => !isCreated(write)),
-      { ...facts, syncedAt },
-    )
-    for (const write of deletes) deleteRow(session, table, write, { ...facts, owner, syncedAt })
+  let hasGrown = false
+  for (let from = 0; from < writes.length;) {
+    const { database } = required(writes[from], 'The first write of a batch').landing
+    const table = tableOf(grown, database)
+    const batchFacts = { ...facts, owner: facts.owners.get(database) ?? facts.owner, syncedAt }
+    const batch = collectAndInsert(session, table, writes, { from, hasGrown }, batchFacts)
+    writeBatch(session, table, batch, batchFacts)
+    hasGrown = batch.needsColumns
+    from = batch.end
+    // A column counts from the first write that needs it.
+    if (hasGrown) grown.set(database, addColumns(session, table, writes.slice(from), facts))
   }
-  for (const touch of plan.touches) touchRow(session, tableOf(tables, touch.landing.database), touch)
-  for (const contest of plan.contests) writeContest(session, tableOf(tables, contest.landing.database), contest)
+  for (const touch of touches) touchRow(session, tableOf(tables, touch.landing.database), touch)
+  for (const contest of contests) writeContest(session, tableOf(tables, contest.landing.database), contest)
 }
 
-type UpsertWrite = RowWrite & { readonly landing: Extract<Landing, { type: 'upsert' }> }
 type BatchFacts = WriteFacts & { readonly syncedAt: string }
 
-function isCreated({ action }: RowWrite): boolean {
-  return action === 'created'
-}
-
-function isRevived(write: RowWrite): boolean {
-  return isCreated(write) && write.row !== undefined
-}
-
-/** Returns the table with a column for every field of these records. */
-function growTable(
+/** Inserts the new rows of a batch while it is collected. */
+function collectAndInsert(
   session: TenantSession,
   table: Table,
-  writes: readonly UpsertWrite[],
-  { encodings, driftCollector }: WriteFacts,
-): Table {
-  let [needsColumns, hasMisfits] = [false, false]
-  for (const { landing } of writes) {
-    const encoded = encodings.encode(landing, table)
-    needsColumns ||= encoded.needsColumns
-    hasMisfits ||= encoded.misfits !== null
-  }
-  if (!needsColumns && !hasMisfits) return table
-  const grown =
-    needsColumns && driftCollector.mayAddColumns(table)
-      ? addColumns(session, table, writes, { encodings, driftCollector })
-      : table
-  for (const { landing, sequence } of writes) {
-    const encoded = encodings.encode(landing, grown)
-    if (encoded.misfits !== null || encoded.needsColumns)
-      driftCollector.recordDrift(grown, encodings.recordOf(landing), encoded, sequence)
-  }
-  return grown
+  writes: readonly RowWrite[],
+  progress: { from: number; hasGrown: boolean },
+  facts: BatchFacts,
+): WriteBatch {
+  let rows: UpsertWrite[] = []
+  const size = rowsPerInsert(table)
+  const batch = collectBatch(table, writes, progress, facts.driftCollector, {
+    encode: (landing, isNew) => facts.encodings.encode(landing, table, isNew),
+    takeRow: (row) => {
+      rows.push(row)
+      if (rows.length < size) return
+      insertRows(session, table, rows, facts)
+      rows = []
+    },
+  })
+  insertRows(session, table, rows, facts)
+  return batch
 }
 
+function writeBatch(
+  session: TenantSession,
+  table: Table,
+  { upserts, deletes, contested }: WriteBatch,
+  facts: BatchFacts,
+): void {
+  const returned = upserts.filter(({ write }) => write.row?.status !== 'live')
+  const kept = reviveRows(session, table, returned, facts)
+  insertRows(
+    session,
+    table,
+    returned.filter((upsert) => !kept.has(upsert)),
+    facts,
+  )
+  for (const { landing } of returned) deleteTombstone(session, table, landing.key)
+  updateRows(
+    session,
+    table,
+    upserts.filter(({ write }) => write.row?.status === 'live'),
+    facts,
+  )
+  for (const write of deletes) deleteRow(session, table, write, facts)
+  for (const key of contested) deleteContest(session, table, key)
+}
+
+/** Returns the table with a column for every field of the records of its database. */
 function addColumns(
   session: TenantSession,
   table: Table,
-  writes: readonly UpsertWrite[],
-  { encodings, driftCollector }: Pick<WriteFacts, 'encodings' | 'driftCollector'>,
+  writes: readonly RowWrite[],
+  { driftCollector }: Pick<WriteFacts, 'driftCollector'>,
 ): Table {
-  const records = writes.map(({ landing }) => encodings.recordOf(landing))
+  const records = recordsFrom(writes, table.database)
   const foreign = foreignColumns(session, table)
   const { sequence: since } = required(writes[0], 'The first write')
   const columns = growColumns(table.columns, records, since, {
@@ -127,39 +130,62 @@ function addColumns(
   return alterTable(session, table, columns)
 }
 
+function insertRows(session: TenantSession, table: Table, rows: readonly UpsertWrite[], facts: BatchFacts): void {
+  const size = rowsPerInsert(table)
+  let at = 0
+  for (; at + size <= rows.length; at += size) insertTogether(session, table, rows.slice(at, at + size), facts)
+  for (; at < rows.length; at++) insertTogether(session, table, rows.slice(at, at + 1), facts)
+}
+
 /**
- * Binding a value costs a fifth of a microsecond, so each is bound once: values that a batch shares are bound ahead of
- * its rows, and consecutive sequences, as on a first load, are computed from the first.
+ * Binding a value costs a fifth of a microsecond, so each is bound once: values that the rows share are bound ahead of
+ * them, and consecutive sequences, as on a first load, are computed from the first.
  */
-function insertRows(session: TenantSession, table: Table, writes: readonly UpsertWrite[], facts: BatchFacts): void {
-  const [first, last] = [writes[0], writes.at(-1)]
-  if (first === undefined || last === undefined) return
-  const rows = writes.map((write) => ({ write, record: facts.encodings.encode(write.landing, table) }))
-  const isConsecutive = last.sequence - first.sequence === writes.length - 1
-  const hasCursor = writes.some(({ landing }) => landing.cursor !== null)
-  const hasExtra = rows.some(({ record }) => record.extra !== null)
-  const members = table.members.map(() => ',?').join('')
-  const tuple = (at: number): string => {
-    const sequence = isConsecutive ? `?2+${at}` : '?'
-    const created = isConsecutive ? sequence : '?'
-    return `(?1,${sequence},${created},?,?,?,${hasCursor ? '?' : 'null'},${facts.writer},${facts.owner},${hasExtra ? '?' : 'null'}${members})`
+function insertTogether(session: TenantSession, table: Table, rows: readonly UpsertWrite[], facts: BatchFacts): void {
+  const [first, last] = [required(rows[0], 'The first row').write, required(rows.at(-1), 'The last row').write]
+  const isConsecutive = last.sequence - first.sequence === rows.length - 1
+  const hasCursor = rows.some(({ landing }) => landing.cursor !== null)
+  const hasExtra = rows.some(({ encoded }) => encoded.extra !== null)
+  const values: Parameter[] = isConsecutive ? [facts.syncedAt, first.sequence] : [facts.syncedAt]
+  for (const { write, landing, encoded } of rows) {
+    if (!isConsecutive) values.push(write.sequence, write.sequence)
+    values.push(landing.key, landing.hash, upstreamAtOf(write))
+    if (hasCursor) values.push(landing.cursor)
+    if (hasExtra) values.push(encoded.extra)
+    bindValues(table, encoded, values)
   }
+  const { writer, owner } = facts
+  const sql = insertSql(table, { count: rows.length, isConsecutive, hasCursor, hasExtra, writer, owner })
+  session.connection.prepare(sql).run(...values)
+}
+
+interface InsertForm {
+  readonly count: number
+  readonly isConsecutive: boolean
+  readonly hasCursor: boolean
+  readonly hasExtra: boolean
+  readonly writer: number
+  readonly owner: number
+}
+
+/** The text of the last insert of each table: to build one takes as long as to insert ten rows. */
+const insertTexts = new WeakMap<Table['members'], { readonly form: string; readonly sql: string }>()
+
+function insertSql({ name, members }: Table, form: InsertForm): string {
+  const { count, isConsecutive, hasCursor, hasExtra, writer, owner } = form
+  const id = `${name} ${count} ${isConsecutive} ${hasCursor} ${hasExtra} ${writer} ${owner}`
+  const known = insertTexts.get(members)
+  if (known?.form === id) return known.sql
+  const values = members.map(() => ',?').join('')
   // Numbered parameters come first: an unnumbered one takes the number after the largest before it.
-  const own = '_synced_at, _sequence, _created_sequence, _key, _hash, _upstream_at, _cursor, _writer, _owner, _extra'
-  const head = `insert into ${table.name} (${[own, ...table.members].join(', ')}) values `
-  insertInBatches(session, head, rows, {
-    tuple,
-    parametersMax: table.members.length + 7,
-    shared: ({ write }) => (isConsecutive ? [facts.syncedAt, write.sequence] : [facts.syncedAt]),
-    push: ({ write: { landing, sequence, row }, record }, into) => {
-      if (!isConsecutive) into.push(sequence, sequence)
-      into.push(landing.key, landing.hash, landing.upstreamAt ?? row?.upstreamAt ?? null)
-      if (hasCursor) into.push(landing.cursor)
-      if (hasExtra) into.push(record.extra)
-      bindValues(table, record, into)
-    },
+  const tuples = Array.from({ length: count }, (_, at) => {
+    const sequences = isConsecutive ? `?2+${at},?2+${at}` : '?,?'
+    return `(?1,${sequences},?,?,?,${hasCursor ? '?' : 'null'},${writer},${owner},${hasExtra ? '?' : 'null'}${values})`
   })
-  for (const { landing, row } of writes) if (row !== undefined) deleteTombstone(session, table, landing.key)
+  const own = '_synced_at, _sequence, _created_sequence, _key, _hash, _upstream_at, _cursor, _writer, _owner, _extra'
+  const sql = `insert into ${name} (${[own, ...members].join(', ')}) values ${tuples.join(',')}`
+  insertTexts.set(members, { form: id, sql })
+  return sql
 }
 
 /**
@@ -169,48 +195,45 @@ function insertRows(session: TenantSession, table: Table, writes: readonly Upser
 function reviveRows(
   session: TenantSession,
   table: Table,
-  writes: readonly UpsertWrite[],
-  { writer, owner, syncedAt, encodings }: BatchFacts,
-): ReadonlySet<RowWrite> {
-  const returned = new Set<RowWrite>()
-  if (writes.length === 0 || !mayHaveDeletedRows(table)) return returned
+  upserts: readonly UpsertWrite[],
+  { writer, owner, syncedAt }: BatchFacts,
+): ReadonlySet<UpsertWrite> {
+  const revived = new Set<UpsertWrite>()
+  if (upserts.length === 0 || !mayHaveDeletedRows(table)) return revived
   const update = session.connection.prepare(
     `update ${table.name} set _deleted_at = null, _sequence = ?1, _created_sequence = ?1, _synced_at = ?2, _hash = ?, _upstream_at = ?, _cursor = ?, _writer = ?, _owner = ?,
      _extra = ?${table.members.map((name) => `, ${name} = ?`).join('')} where _key = ?`,
   )
-  for (const write of writes) {
-    const { landing, sequence, row } = write
-    const record = encodings.encode(landing, table)
+  for (const upsert of upserts) {
+    const { write, landing, encoded } = upsert
     const values: Parameter[] = [
-      sequence,
+      write.sequence,
       syncedAt,
       landing.hash,
-      landing.upstreamAt ?? row?.upstreamAt ?? null,
+      upstreamAtOf(write),
       landing.cursor,
       writer,
       owner,
-      record.extra,
+      encoded.extra,
     ]
-    bindValues(table, record, values)
-    if (Number(update.run(...values, landing.key).changes) === 0) continue
-    returned.add(write)
-    deleteTombstone(session, table, landing.key)
+    bindValues(table, encoded, values)
+    if (Number(update.run(...values, landing.key).changes) > 0) revived.add(upsert)
   }
-  return returned
+  return revived
 }
 
 /** Archives the replaced versions; the rows are updated in place, so that the user's own columns stay. */
 function updateRows(
   session: TenantSession,
   table: Table,
-  writes: readonly UpsertWrite[],
-  { writer, syncedAt, encodings }: BatchFacts,
+  upserts: readonly UpsertWrite[],
+  { writer, syncedAt }: BatchFacts,
 ): void {
-  if (writes.length === 0) return
+  if (upserts.length === 0) return
   archiveVersions(
     session,
     table,
-    writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })),
+    upserts.map(({ write, landing }) => ({ key: landing.key, until: write.sequence })),
     syncedAt,
   )
   const update = session.connection.prepare(
@@ -218,22 +241,18 @@ function updateRows(
       .map((name) => `, ${name} = ?`)
       .join('')} where _key = ?`,
   )
-  for (const { landing, sequence, row } of writes) {
-    const record = encodings.encode(landing, table)
-    // A change without a time keeps the row's time: older versions stay older.
+  for (const { write, landing, encoded } of upserts) {
     const values: Parameter[] = [
-      sequence,
+      write.sequence,
       landing.hash,
-      landing.upstreamAt ?? row?.upstreamAt ?? null,
+      upstreamAtOf(write),
       syncedAt,
       landing.cursor,
       writer,
-      record.extra,
+      encoded.extra,
     ]
-    bindValues(table, record, values)
-    values.push(landing.key)
-    update.run(...values)
-    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
+    bindValues(table, encoded, values)
+    update.run(...values, landing.key)
   }
 }
 
@@ -268,11 +287,10 @@ function deleteRow(
     landing.key,
     sequence,
     STATUS_CODES.deleted,
-    landing.upstreamAt ?? row?.upstreamAt ?? null,
+    upstreamAtOf({ landing, row }),
     writer,
     row?.status === 'live' ? row.owner : owner,
   )
-  if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
 }
 
 /** A kept row takes the sequence and the time of its deletion, so that readers that follow either one see it. */
@@ -295,26 +313,24 @@ function removeRow(
 
 /** Copies current rows to the history, as they are before the write of the sequence `until`. */
 function archiveVersions(
-  session: TenantSession,
-  table: Table,
+  { connection }: TenantSession,
+  { name, history, members }: Table,
   versions: readonly { key: string; until: number }[],
   untilAt: string,
 ): void {
-  const columns = [...SYSTEM_COLUMNS, ...table.members]
-  insertInBatches(
-    session,
-    `insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${columns
-      .map((name) => `t.${name}`)
-      .join(', ')} from (values `,
-    versions,
-    {
-      tuple: () => '(?,?)',
-      parametersMax: 2,
-      shared: () => [untilAt],
-      push: ({ key, until }, into) => into.push(until, key),
-      tail: `) v cross join ${table.name} t on t._key = v.column2`,
-    },
-  )
+  const columns = [...SYSTEM_COLUMNS, ...members]
+  const archive = (count: number): string =>
+    `insert into ${history} (_until_sequence, _until_at, ${columns.join(', ')}) select v.column1, ?1, ${columns
+      .map((column) => `t.${column}`)
+      .join(
+        ', ',
+      )} from (values ${Array.from({ length: count }, () => '(?,?)').join(',')}) v cross join ${name} t on t._key = v.column2`
+  const run = (part: typeof versions): void => {
+    connection.prepare(archive(part.length)).run(untilAt, ...part.flatMap(({ key, until }) => [until, key]))
+  }
+  let at = 0
+  for (; at + ROWS_PER_INSERT <= versions.length; at += ROWS_PER_INSERT) run(versions.slice(at, at + ROWS_PER_INSERT))
+  for (; at < versions.length; at++) run(versions.slice(at, at + 1))
 }
 
 function deleteTombstone(session: TenantSession, table: Table, key: string): void {
@@ -370,35 +386,6 @@ function writeContest(session: TenantSession, table: Table, { landing, contested
   )
 }
 
-interface BatchInsert<Write> {
-  /** SQL for the row at this index of its batch. */
-  tuple(at: number): string
-  /** The most parameters of one tuple. */
-  readonly parametersMax: number
-  /** Values bound once per batch, from its first write. */
-  shared(first: Write): Parameter[]
-  push(write: Write, into: Parameter[]): void
-  readonly tail?: string
-}
-
-function insertInBatches<Write>(
-  session: TenantSession,
-  head: string,
-  writes: readonly Write[],
-  { tuple, parametersMax, shared, push, tail = '' }: BatchInsert<Write>,
-): void {
-  const { connection } = session
-  const run = (statement: ReturnType<typeof connection.prepare>, batch: readonly Write[]): void => {
-    const parameters = shared(required(batch[0], 'The first write of a batch'))
-    for (const write of batch) push(write, parameters)
-    statement.run(...parameters)
-  }
-  const size = Math.min(ROWS_PER_INSERT, Math.max(1, Math.floor(PARAMETERS_PER_INSERT / parametersMax)))
-  let at = 0
-  if (writes.length >= size) {
-    const many = connection.prepare(head + Array.from({ length: size }, (_, index) => tuple(index)).join(',') + tail)
-    for (; at + size <= writes.length; at += size) run(many, writes.slice(at, at + size))
-  }
-  const one = connection.prepare(head + tuple(0) + tail)
-  for (const write of writes.slice(at)) run(one, [write])
+function rowsPerInsert({ members }: Table): number {
+  return Math.min(ROWS_PER_INSERT, Math.max(1, Math.floor(PARAMETERS_PER_INSERT / (members.length + 7))))
 }

@@ -148,4 +148,33 @@ describe.skipIf(server === '')('rows that a page is compared with', () => {
     await driver.complete([])
     expect(await query(url, evidence)).toEqual([{ page: null, has_state: null, pages: 3, created: 2, unchanged: 2 }])
   })
+
+  test('invariant 1: only a page of a listing that changes nothing is committed without waiting for the disk', async () => {
+    await query(
+      url,
+      `create table waits (setting text); grant all on waits to public;
+       create function note() returns trigger language plpgsql as $$
+         begin insert into public.waits values (current_setting('synchronous_commit')); return new; end $$;
+       create trigger note after update of pages on tidemark.cycles for each row execute function note();`,
+    )
+    const rows = (keys: readonly string[], n: number, at: number): Landing[] =>
+      keys.map((key) => upsert(key, { n }, { at }))
+    const settings = async (): Promise<string[]> => {
+      const found = await query<{ setting: string }>(url, 'delete from waits returning setting')
+      return found.map(({ setting }) => setting)
+    }
+    const listing = await SyncDriver.acquire(store, { sync: 'listing', mode: 'replace' })
+    await listing.begin()
+    await listing.page(rows(KEYS, 1, 1))
+    await listing.page(rows(KEYS, 1, 1))
+    await listing.page(rows(['a', 'f'], 1, 1))
+    await listing.page(rows(KEYS, 1, 2))
+    await listing.page(rows(['b'], 2, 3))
+    await listing.complete(rows(['a'], 1, 2), { sweep: null })
+    expect(await settings()).toEqual(['on', 'off', 'off', 'on', 'on', 'on'])
+    const delta = await SyncDriver.acquire(store)
+    await delta.begin()
+    await delta.page(rows(['b'], 2, 3))
+    expect(await settings()).toEqual(['on'])
+  })
 })
