@@ -136,7 +136,7 @@ export interface Execute<State = unknown> {
   readonly range?: (range: TimeRange) => Execute<any>
   /** Why `range` is absent, for the error of `tidemark backfill`: a clause without a final period. */
   readonly rangeUnsupported?: string
-  /** What the stream can be asked to be compared with its copy: `tidemark verify`. */
+  /** The questions that compare the stream with its copy: `tidemark verify`. */
   readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>

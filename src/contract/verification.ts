@@ -12,7 +12,7 @@ export interface KeyRange {
   readonly upTo: string | null
 }
 
-/** What the source knows of the records of a key range. */
+/** Facts about the records of a key range, computed by the source. */
 export interface RangeSummary {
   readonly count: number
   /** The sum, modulo 2^64, of the digests of the records; see RecordSummaries.fields. Absent if it cannot be computed. */
@@ -47,7 +47,7 @@ export interface KeyList {
   readonly hasMore: boolean
 }
 
-/** What a stream can be asked to be compared with its copy. Every member is optional: the verifier uses the strongest. */
+/** The questions that compare a stream with its copy. Every member is optional: the verifier uses the strongest. */
 export interface SourceChecks {
   /**
    * Counts the records of each range, and computes the sum of their digests over the fields whose text is the same

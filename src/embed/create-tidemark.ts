@@ -19,7 +19,9 @@ import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
 import { compileSchema, type StandardSchema } from '../worker/schema.ts'
 import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
+import { createConnectionRuntime } from '../connections/manage-connections.ts'
 import { ApiKeys } from './api-keys.ts'
+import { Connections } from './connections.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
 import { Destinations, type DestinationRunResult } from './destinations.ts'
@@ -105,6 +107,8 @@ export class Tidemark {
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
   readonly destinations: Destinations
+  /** The accounts that tenants connected. */
+  readonly connections: Connections
   readonly #options: TidemarkOptions
   readonly #events: TidemarkEventEmitter
   #runtime: Promise<TenantSourceRuntime> | null = null
@@ -134,6 +138,10 @@ export class Tidemark {
       storeOf: (given) => this.#storeOf(given),
       run: (plan, store) => this.#runDestination(plan, store),
     })
+    this.connections = new Connections(
+      (tenant) => this.#storeOf({ tenant }),
+      async () => createConnectionRuntime((await this.#openRuntime()).ports),
+    )
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
         ports.log.error('an event listener threw', {
@@ -441,6 +449,7 @@ export class Tidemark {
         this.#events.emit(event)
       },
       onDestinationEvent: (event) => this.#events.emitDestination(event),
+      onConnection: (event) => this.#events.emitConnection(event),
     })
   }
 

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { ConnectionChange } from '../connections/connection-changes.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
@@ -31,6 +32,10 @@ export interface TidemarkEvents {
   /** A database is loaded from the tables. `behind`: the log no longer has the changes since the last run. */
   destinationLoading: Omit<EventOf<'destination.loading'>, 'kind'>
   destinationEnded: Omit<EventOf<'destination.ended'>, 'kind'>
+  /** A connection of a tenant was added or removed, or has another status. */
+  connectionChanged: ConnectionChange
+  /** The vendor refused the credentials of a connection: its user has to connect again. */
+  connectionNeedsReauthorization: ConnectionChange
   storeUnavailable: { readonly code: string; readonly message: string; readonly retryInMs: number }
   /** A promise of a connector was rejected without a handler. */
   connectorError: { readonly message: string }
@@ -62,6 +67,11 @@ export class TidemarkEventEmitter {
     }
     this.#emitter.on(name, guarded)
     return () => this.#emitter.off(name, guarded)
+  }
+
+  emitConnection(event: ConnectionChange): void {
+    this.#emit('connectionChanged', event)
+    if (event.status === 'needs_reauthorization') this.#emit('connectionNeedsReauthorization', event)
   }
 
   /** Translates an event of the runner. */

@@ -49,7 +49,7 @@ export function* bisect(
 }
 
 /**
- * The fewest yes-or-no questions that tell which `differing` of `units` differ: the binary logarithm of the number of
+ * The fewest yes-or-no questions that identify which `differing` of `units` differ: the binary logarithm of the number of
  * possible answers.
  */
 export function countMinimum(units: number, differing: number): number {

@@ -9,7 +9,7 @@ import { matchRow, type Candidate } from './settle-differences.ts'
 import type { SourceReader, SourceRecord } from './source-reader.ts'
 import type { VerifiedSource } from './verification-plan.ts'
 
-/** What to compare: everything by the strongest means, everything by its records, a sample, or a range of times. */
+/** The rows to compare: everything by the strongest means, everything by its records, a sample, or a range of times. */
 export type VerificationScope =
   | { readonly kind: 'auto' }
   | { readonly kind: 'full' }
@@ -52,7 +52,7 @@ const CANDIDATES_MAX = 20_000
 /** Rows of a block of digests, which is read as a whole if it differs. */
 const BLOCK_ROWS = 1_000
 
-/** Of a source that scans what it summarizes: ranges that are asked for at first, so that nothing is scanned twice. */
+/** The ranges of the first step. A source scans what it summarizes, so halving from the start would scan it often. */
 const FIRST_RANGES = 256
 
 /** Compares once, by the strongest means that every source of the database has. */
@@ -170,7 +170,7 @@ async function compareListing(run: ComparisonRun): Promise<VerificationGap | nul
     }
   }
   const [first] = sources
-  // Of several sources, each would have to be asked again for a row that none of them listed.
+  // A row that no source listed would need a second look at each of them.
   if (first === undefined || sources.length > 1 || !first.source.listsAll) return 'deletes'
   for await (const row of copy.rows(ALL_KEYS)) if (!seen.has(row.key)) run.addExtra(first, row)
   return null

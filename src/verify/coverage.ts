@@ -3,7 +3,7 @@ import { canonicalizeInstant } from '../values/instant.ts'
 import type { SourceRecord } from './source-reader.ts'
 import type { VerifiedSource } from './verification-plan.ts'
 
-/** What the syncs of a source promise about the copy. */
+/** The promises of a source's syncs about the copy. */
 export interface Coverage {
   /** Invariant 12: every version of the source up to this time is in the copy. Canonical; null without a promise. */
   readonly tidemark: string | null
@@ -35,7 +35,7 @@ export function isDue(
 ): boolean {
   if (completeSince !== null && completeSince > since + lagMs) return true
   const { upstreamAt = null, asOf } = record?.landing ?? {}
-  // A time that is only a bound does not tell when the version appeared.
+  // A time that is only a bound does not show when the version appeared.
   if (upstreamAt === null || asOf !== undefined || tidemark === null) return false
   return upstreamAt <= tidemark && (row === null || (row.upstreamAt !== null && row.upstreamAt < upstreamAt))
 }

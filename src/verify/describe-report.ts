@@ -18,7 +18,7 @@ export function toOutcome({
   return unsettled > 0 ? 'unsettled' : 'equal'
 }
 
-/** What a verification left out. */
+/** The part that a verification left out. */
 export const GAP_TEXT: Readonly<Record<VerificationGap, string>> = {
   budget: 'the request budget was used up',
   fields: 'fields without a digest were not compared; --full compares every field',

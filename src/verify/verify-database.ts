@@ -243,7 +243,7 @@ class VerificationRun {
         await this.#addDifferences(source, settled.differences)
         if (this.#options.repair) await this.#repair(source, settled.differences)
       } catch (error) {
-        // What the budget did not allow to look at twice is not a difference.
+        // A row that the budget did not allow to look at twice is not known to differ.
         if (!(error instanceof BudgetError)) throw error
         this.#gap = 'budget'
       }

@@ -288,7 +288,7 @@ async function readByKey(
   return found?.key === key ? found : null
 }
 
-/** What the table can be asked to be compared with its copy. */
+/** The questions that compare the table with its copy. */
 function createChecks(url: SqlOptions['url'], name: TableName, options: TableOptions): SourceChecks {
   return {
     summarize: async (ranges, { ignore }, context) => {
