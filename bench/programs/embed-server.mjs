@@ -1,6 +1,6 @@
 // node bench/programs/embed-server.mjs <store url> <entries> start|listener|fetch: serves the feed as `tidemark start`
 // does, by the listener of an embedded instance, or by its Fetch handler behind a minimal server. Prints its port, a key
-// and the query of a page.
+// and its process.
 import { createServer } from 'node:http'
 import { Worker } from '../../dist/index.js'
 import { createRuntime } from '../../dist/embed/create-runtime.js'
@@ -17,7 +17,7 @@ worker.database('accounts')
 const tidemark = createTidemark({ store: url, workers: [worker], log: 'error' })
 const { text } = await tidemark.keys.create({ name: 'bench', rateLimit: 1_000_000_000 })
 const port = mode === 'start' ? await serveLikeStart() : await listen(mode)
-console.log(JSON.stringify({ port, key: text, starts: { middle: '' } }))
+console.log(JSON.stringify({ port, key: text, pid: process.pid }))
 process.on('disconnect', () => process.exit(0))
 
 async function fill(count) {

@@ -332,7 +332,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await expect
       .poll(() => card.innerText())
       .toMatch(
-        /failing[\s\S]*customers · all actions[\s\S]*Failed\s+1[\s\S]*Last response\s+500\s+no room[\s\S]*cus_1000 customers[\s\S]*12/,
+        /failing[\s\S]*customers · all changes[\s\S]*Failed\s+1[\s\S]*Last response\s+500\s+no room[\s\S]*cus_1000 customers[\s\S]*12/,
       )
     await card.getByRole('button', { name: 'Send test' }).click()
     await card.getByText('test delivered').waitFor()
@@ -351,7 +351,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     const databases = page.getByRole('group', { name: /^Databases/ })
     await page.getByRole('group', { name: /all databases, including future ones/ }).waitFor()
     await databases.getByLabel('orders').check()
-    await page.getByRole('group', { name: 'Actions all actions' }).getByLabel('deleted').check()
+    await page.getByRole('group', { name: 'Actions all changes' }).getByLabel('deleted').check()
     await page.getByRole('group', { name: 'Databases only orders' }).waitFor()
     await page.getByLabel('Start with the whole log').check()
     await expectAccessible(page, 'new webhook')
@@ -403,7 +403,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     expect(await sideways(page)).toBe(0)
     await save.click()
     await dialog.waitFor({ state: 'detached' })
-    await page.getByText('customers, orders · all actions').waitFor()
+    await page.getByText('customers, orders · all changes').waitFor()
     expect((await scene.store.webhooks())[0]).toMatchObject({
       databases: ['customers', 'orders'],
       url: 'https://hooks.example.com/x?token=sesame',

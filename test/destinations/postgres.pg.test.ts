@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import pg from 'pg'
-import { describe, expect, inject, test } from 'vitest'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { postgres } from '../../src/destinations/postgres/destination.ts'
 import { describeDestination } from '../../src/testing/describe-destination.ts'
 import { DestinationBench } from '../../src/testing/destination-cases/harness.ts'
@@ -51,6 +51,13 @@ suite('PostgreSQL', () => {
     const url = await createDatabase(server)
     const space = `small_${process.pid}`
     await harness.client.query(`create tablespace ${space} location '${disk.folder}'`)
+    // Before the disk is unmounted: a server whose files vanish stops.
+    onTestFinished(async () => {
+      await bench.store.close()
+      await dropDatabase(server, url)
+      await harness.client.query(`drop tablespace ${space}`)
+      await harness.close()
+    })
     await harness.client.query(`grant create on tablespace ${space} to public`)
     await harness.client.query(`alter database ${new URL(url).pathname.slice(1)} set default_tablespace = ${space}`)
     const destination = postgres({ url })
@@ -62,17 +69,13 @@ suite('PostgreSQL', () => {
     expect(await run()).toMatchObject({ code: 'DESTINATION_FULL' })
     const client = new pg.Client({ connectionString: url })
     await client.connect()
+    onTestFinished(() => client.end())
     const count = async () => (await client.query<{ n: number }>('select count(*)::int as n from things')).rows[0]!.n
     expect(await count()).toBeGreaterThan(1)
     expect(await count()).toBeLessThan(41)
     disk.grow(64)
     expect(await run()).toBeNull()
     expect(await count()).toBe(41)
-    await client.end()
-    await dropDatabase(server, url)
-    await harness.client.query(`drop tablespace ${space}`)
-    await bench.store.close()
-    await harness.close()
   })
 
   test('a resync keeps the indexes, constraints, grants, comments, row security and triggers of the user', async () => {

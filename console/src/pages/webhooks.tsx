@@ -73,7 +73,7 @@ function WebhookCard({ webhook }: { webhook: WebhookDocument }) {
             <span title={webhook.databases?.join(', ')}>
               {webhook.databases === null ? 'all databases' : summarizeNames(webhook.databases, 'database')}
             </span>{' '}
-            · {webhook.actions?.join(', ') ?? 'all actions'} · <code>{webhook.id}</code>
+            · {webhook.actions?.join(', ') ?? 'all changes'} · <code>{webhook.id}</code>
           </p>
         </div>
         <div className="actions">
