@@ -1,6 +1,8 @@
 import type { JsonObject, JsonValue } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
+import type { SourceConnection } from './connections.ts'
 import type { TableShape } from './table-shape.ts'
+import type { SourceChecks } from './verification.ts'
 
 /** An upsert or a delete of one key, or a record that goes to quarantine. */
 export type Change =
@@ -128,8 +130,14 @@ export interface Execute<State = unknown> {
   readonly lagMs?: number
   /** The default of the sync's `lookup`. */
   readonly lookup?: Lookup
+  /** The name of the tenant's connection that it reads with. A tenant without it does not have the sync. */
+  readonly connection?: string
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
+  /** Why `range` is absent, for the error of `tidemark backfill`: a clause without a final period. */
+  readonly rangeUnsupported?: string
+  /** The questions that compare the stream with its copy: `tidemark verify`. */
+  readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }
@@ -181,6 +189,8 @@ export interface SyncContext {
   readonly log: Log
   readonly pacer: Pacing
   readonly secrets: Secrets
+  /** The tenant's connection that the sync names; absent if it names none. */
+  readonly connection?: SourceConnection
   readonly cycle: CycleFacts
   /** The states of the sync's partitions; see Page.partitions. */
   readonly partitions: PartitionReader

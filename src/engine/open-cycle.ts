@@ -32,10 +32,17 @@ export class OpenCycle {
   /** The source must still have every change since this time; see assertHistoryRetained. */
   historySince = Infinity
   tidemark: CycleTidemark
+  /** The scope of the plan and its connection; joined with Page.scope. */
+  readonly #declaredScope: string | null
   scope: string | null
   endReason: string | null = null
 
-  private constructor(context: CycleContext, checkpoint: Checkpoint, started: BeginResult) {
+  private constructor(
+    context: CycleContext,
+    checkpoint: Checkpoint,
+    started: BeginResult,
+    declaredScope: string | null,
+  ) {
     const { plan, options } = context
     const { inflight, resumed, headSequence, columns } = started
     this.#context = context
@@ -46,7 +53,8 @@ export class OpenCycle {
     this.headSequence = headSequence
     this.settledSequence = inflight.startSequence
     // A resumed cycle keeps the scope and tidemark of the pages before the interruption.
-    this.scope = inflight.scope ?? plan.scope
+    this.#declaredScope = declaredScope
+    this.scope = inflight.scope ?? declaredScope
     this.tidemark = CycleTidemark.create(checkpoint.tidemark, inflight)
     this.driftDetector = new DriftDetector(columns)
     this.guard = new LoopGuard({
@@ -57,7 +65,11 @@ export class OpenCycle {
     })
   }
 
-  static async begin(context: CycleContext, checkpoint: Checkpoint, fresh: boolean): Promise<OpenCycle> {
+  static async begin(
+    context: CycleContext,
+    checkpoint: Checkpoint,
+    { fresh, scope }: { fresh: boolean; scope: string | null },
+  ): Promise<OpenCycle> {
     const { plan, options, retryingStore, lease } = context
     const started = await retryingStore.call((store) =>
       store.beginCycle(lease, {
@@ -70,7 +82,7 @@ export class OpenCycle {
       }),
     )
     if (started === null) throw new SyncError('LEASE_LOST', `${plan.sync}: another runner took over.`)
-    const open = new OpenCycle(context, checkpoint, started)
+    const open = new OpenCycle(context, checkpoint, started, scope)
     open.#warnOfChangedRules(started)
     return open
   }
@@ -113,7 +125,7 @@ export class OpenCycle {
   }
 
   mergeScope(seen: string | null): string | null {
-    const declared = this.#context.plan.scope
+    const declared = this.#declaredScope
     if (seen === null) return this.scope
     return declared === null ? seen : `${declared} ${seen}`
   }

@@ -29,12 +29,16 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['test/engine/serialized-upserts.test.ts'],
     [
       [
-        'only the first text of a shape must be JSON',
-        ' && (shape.isTrusted === true || isJsonObject(serialized.text))',
-        '',
+        'only the first text of a shape is checked',
+        'isFitting === false || (isFitting === true && shape.isTrusted === true)',
+        'isFitting !== undefined',
       ],
-      ['shapes beyond the limit are not checked', ' || shape.isTrusted !== true)', ')'],
-      ['a text may be a list', "return text.startsWith('{')", 'return true'],
+      [
+        'shapes beyond the limit are not checked',
+        'isFitting === undefined && shape.isTrusted === true && known.size >= TRUSTED_SHAPES_CHECKED_MAX',
+        'isFitting === undefined && known.size >= TRUSTED_SHAPES_CHECKED_MAX',
+      ],
+      ['a text with spaces is stored as it is', ' && serializeRecord(record) === serialized.text', ''],
     ],
   ),
   ...inFile(

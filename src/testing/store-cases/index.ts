@@ -2,6 +2,8 @@ import { atomicityCases } from './atomicity.ts'
 import { backfillCases } from './backfills.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
+import { connectSessionCases } from './connect-sessions.ts'
+import { connectionCases } from './connections.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
@@ -21,6 +23,7 @@ import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { auditChainCases } from './audit-chain.ts'
 import { tableCases } from './tables.ts'
+import { verificationCases } from './verifications.ts'
 import { webhookCases } from './webhooks.ts'
 
 /** The contract of a store, in the order in which one would implement it. */
@@ -48,4 +51,7 @@ export const storeCases: readonly StoreCase[] = [
   ...webhookCases,
   ...consumerCases,
   ...destinationCases,
+  ...connectionCases,
+  ...connectSessionCases,
+  ...verificationCases,
 ]

@@ -2,6 +2,8 @@ import type { TransactionPlan, RoleOf } from '../sql/port.ts'
 import { API_KEY_PLANS } from './api-keys.ts'
 import { AUDIT_PLANS } from './audit.ts'
 import { COLUMN_PLANS } from './columns.ts'
+import { CONNECT_SESSION_PLANS } from './connect-sessions.ts'
+import { CONNECTION_PLANS } from './connections.ts'
 import { CONSUMER_PLANS } from './consumers.ts'
 import { DATA_KEY_PLANS } from './data-keys.ts'
 import { DESTINATION_PLANS } from './destinations.ts'
@@ -13,6 +15,7 @@ import { QUARANTINE_PLANS } from './quarantine.ts'
 import { SEQUENCE_PLANS } from './sequences.ts'
 import { SYNC_PLANS } from './syncs.ts'
 import { TENANT_PLANS } from './tenants.ts'
+import { VERIFICATION_PLANS } from './verifications.ts'
 import { WEBHOOK_PLANS } from './webhooks.ts'
 
 /** The store methods that are implemented once, over the SQL port. */
@@ -20,6 +23,8 @@ export const ROLE_PLANS = {
   ...API_KEY_PLANS,
   ...AUDIT_PLANS,
   ...COLUMN_PLANS,
+  ...CONNECT_SESSION_PLANS,
+  ...CONNECTION_PLANS,
   ...CONSUMER_PLANS,
   ...DATA_KEY_PLANS,
   ...DESTINATION_PLANS,
@@ -31,6 +36,7 @@ export const ROLE_PLANS = {
   ...SEQUENCE_PLANS,
   ...SYNC_PLANS,
   ...TENANT_PLANS,
+  ...VERIFICATION_PLANS,
   ...WEBHOOK_PLANS,
 }
 
