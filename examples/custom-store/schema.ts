@@ -28,7 +28,8 @@ const COUNTS = [
 const TABLES: Readonly<Record<string, string>> = {
   tenants: `tenant_id ${NAME} primary key, sequence bigint not null default 0, committed_at bigint not null default 0, floor bigint not null default 0,
     floor_committed_at bigint not null default 0, audit_head varchar(64) not null default '', audit_count bigint not null default 0,
-    erased boolean not null default false, epoch bigint not null default 0, store_id ${TEXT}`,
+    erased boolean not null default false, epoch bigint not null default 0, store_id ${TEXT},
+    connections_changed bigint not null default 0, key by_connections (connections_changed)`,
   databases: `database_id int auto_increment primary key, tenant_id ${NAME}, name ${NAME}, table_name varchar(64) not null unique, columns ${TEXT} not null,
     layout ${TEXT} not null, drift ${TEXT} not null, history_days int, history_floor bigint, history_floor_at bigint, unique (tenant_id, name)`,
   owners: `owner_id int auto_increment primary key, tenant_id ${NAME}, name varbinary(511) not null, sweeps boolean not null default false, unique (tenant_id, name)`,
@@ -81,6 +82,11 @@ const TABLES: Readonly<Record<string, string>> = {
     paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
     failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',
     primary key (tenant_id, name)`,
+  connections: `tenant_id ${NAME}, name ${NAME}, provider ${TEXT} not null, status varchar(40) not null, status_reason ${TEXT}, settings ${TEXT} not null,
+    scopes ${TEXT} not null, account ${TEXT}, credentials ${TEXT} not null, credentials_version ${NUMBER}, version ${NUMBER}, created_at ${NUMBER},
+    updated_at ${NUMBER}, primary key (tenant_id, name)`,
+  connect_sessions: `tenant_id ${NAME}, session_id ${NAME}, browser ${TEXT} not null, status varchar(40) not null, version ${NUMBER}, secrets ${TEXT} not null,
+    created_at ${NUMBER}, expires_at ${NUMBER}, primary key (tenant_id, session_id), key by_id (session_id), key by_expiry (tenant_id, expires_at)`,
   verifications: `tenant_id ${NAME}, verification_id ${NUMBER}, database_name ${NAME}, actor ${TEXT} not null, holder ${TEXT}, held_until bigint,
     started_at ${NUMBER}, ended_at bigint, error_code varchar(100), report ${TEXT}, primary key (tenant_id, verification_id),
     key by_database (tenant_id, database_name, verification_id)`,
@@ -113,6 +119,12 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     'alter table tidemark_requests rename column if exists who to caller',
   ],
   [createTable('partitions'), createTable('column_keys'), createTable('column_rules')],
+  [
+    `alter table tidemark_tenants add column if not exists connections_changed bigint not null default 0,
+     add key if not exists by_connections (connections_changed)`,
+    createTable('connections'),
+    createTable('connect_sessions'),
+  ],
   [createTable('verifications')],
 ]
 

@@ -67,6 +67,10 @@ function sqlOf(session: TenantSession): Sql {
     eraseRows: () => runNative((transaction: Transaction) => eraseRows(session, transaction)),
     writeAudit: (entry, audit) => appendAuditEntry(sql, entry, audit),
     notify: noSteps,
+    lockConnectionChanges: () =>
+      runNative(async (transaction: Transaction) => {
+        await transaction.one('select version from tidemark_schema for update')
+      }),
     widenRowSecurity: noSteps,
   }))
 }

@@ -53,6 +53,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { status, statusVerb } = await import('./verbs/status.ts')
     return bind(statusVerb(), status)
   },
+  cycles: async (bind) => {
+    const { cycles, cyclesVerb } = await import('./verbs/cycles.ts')
+    return bind(cyclesVerb(), cycles)
+  },
   query: async (bind) => {
     const { query, queryVerb } = await import('./verbs/query.ts')
     return bind(queryVerb(), query)
@@ -175,6 +179,35 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.rotate, webhooksRotate))
       .addCommand(bind(verbs.remove, webhooksRemove))
   },
+  connections: async (bind) => {
+    const {
+      connectionsAdd,
+      connectionsDisable,
+      connectionsEnable,
+      connectionsList,
+      connectionsReauthorize,
+      connectionsRemove,
+      connectionsRevoke,
+      connectionsShow,
+      connectionsTest,
+      connectionsVerbs,
+    } = await import('./verbs/connections.ts')
+    const verbs = connectionsVerbs()
+    return new Command('connections')
+      .summary('manage the accounts that tenants connected')
+      .description(
+        'Adds, tests, authorizes, stops and removes the connections of a tenant. Credentials are never shown.',
+      )
+      .addCommand(bind(verbs.add, connectionsAdd))
+      .addCommand(bind(verbs.list, connectionsList))
+      .addCommand(bind(verbs.show, connectionsShow))
+      .addCommand(bind(verbs.test, connectionsTest))
+      .addCommand(bind(verbs.reauthorize, connectionsReauthorize))
+      .addCommand(bind(verbs.disable, connectionsDisable))
+      .addCommand(bind(verbs.enable, connectionsEnable))
+      .addCommand(bind(verbs.revoke, connectionsRevoke))
+      .addCommand(bind(verbs.remove, connectionsRemove))
+  },
   destinations: async (bind) => {
     const [{ destinationsAdd, destinationsAddVerb }, verbModule] = await Promise.all([
       import('./verbs/destinations-add.ts'),
@@ -227,8 +260,21 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { doctor, doctorVerb } = await import('./verbs/doctor.ts')
     return bind(doctorVerb(), doctor)
   },
+  docs: async (bind) => {
+    const { docs, docsVerb } = await import('./verbs/docs.ts')
+    return bind(docsVerb(), docs)
+  },
+  completion: async (bind) => {
+    const { completion, completionVerb } = await import('./verbs/completion.ts')
+    return bind(completionVerb(), completion(loadCommands))
+  },
   sim: async (bind) => {
     const { sim, simVerb } = await import('./verbs/sim.ts')
     return bind(simVerb(), sim)
   },
+}
+
+/** All commands, without their actions. */
+function loadCommands(): Promise<Command[]> {
+  return Promise.all(Object.values(VERBS).map((load) => load((command) => command)))
 }

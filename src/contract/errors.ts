@@ -372,6 +372,26 @@ export const ERROR_CODES = {
     'input',
     'A destination needs `open` and `supports`, as the functions of tidemark/destinations return them, and a mode that it supports.',
   ),
+  CONNECTION_UNKNOWN: defineCode(
+    'fix',
+    'input',
+    'Run `tidemark connections list` to see the connections of this tenant, or `tidemark connections add` to create one.',
+  ),
+  CONNECTION_INVALID: defineCode(
+    'fix',
+    'input',
+    'Correct the setting or the credentials that the message names. `tidemark connections add --help` lists the options.',
+  ),
+  CONNECTION_CHANGED: defineCode(
+    'retry',
+    'failed',
+    'The connection was changed at the same time. Nothing was overwritten; read it and try again.',
+  ),
+  CONNECTION_INACTIVE: defineCode(
+    'reauth',
+    'failed',
+    'The connection cannot be used. Run `tidemark connections show <name>` to see why, then `connections reauthorize` or `connections enable`.',
+  ),
   WEBHOOK_UNKNOWN: defineCode('fix', 'input', 'Run `tidemark webhooks list` to see the webhooks of this tenant.'),
   WEBHOOK_URL_REFUSED: defineCode(
     'fix',

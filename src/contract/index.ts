@@ -27,6 +27,7 @@ export type {
   Secrets,
   SyncContext,
   StateFormat,
+  ImportedState,
   StateImport,
   TimeRange,
 } from './page.ts'
@@ -79,6 +80,8 @@ export type {
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
 export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ConnectSessionStore } from './store/connect-sessions.ts'
+export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
 export type { CursorSecretStore } from './store/cursor-secrets.ts'
 export type { DataKeyStore, SealedText, WrappedKey } from './store/data-keys.ts'
@@ -126,6 +129,24 @@ export type {
 } from './schema.ts'
 export { SCALAR_TYPES } from './table-shape.ts'
 export type { ColumnType, CommitShape, ScalarType, ShapeColumn, TableShape, TypeOrigin } from './table-shape.ts'
+export type {
+  Connection,
+  ConnectionAccount,
+  ConnectionOpener,
+  ConnectionChanges,
+  ConnectionCredentials,
+  ConnectionRef,
+  ConnectionStatus,
+  ConnectionSummary,
+  ConnectionWithCredentials,
+  ConnectionWrite,
+  OAuthClient,
+  OAuthCredentials,
+  SourceConnection,
+  SourceCredentials,
+  TenantConnections,
+} from './connections.ts'
+export type { ConnectAttempt, ConnectSession, ConnectSessionSecrets, ConnectSessionStatus } from './connect-sessions.ts'
 export type { Consumer, ConsumerName } from './consumers.ts'
 export type {
   Destination,
@@ -140,6 +161,7 @@ export type {
   DestinationClaim,
   DestinationFailure,
   DestinationProgress,
+  DestinationEvent,
   DestinationReport,
   DestinationSignal,
   DestinationStatus,
@@ -169,10 +191,12 @@ export type {
   InboundMessage,
   PendingInboundMessage,
   Webhook,
+  WebhookAction,
   WebhookAllowance,
   WebhookClaim,
   WebhookEdit,
   WebhookCursor,
+  WebhookMessage,
   WebhookSettings,
   WebhookProgress,
 } from './webhooks.ts'

@@ -1,3 +1,4 @@
+import type { ConnectionOpener } from './connections.ts'
 import type { Meter, Tracer } from './telemetry.ts'
 
 /**
@@ -36,4 +37,6 @@ export interface Ports {
   /** Absent if telemetry is off; it then has no cost. */
   readonly tracer?: Tracer | undefined
   readonly meter?: Meter | undefined
+  /** Absent if no sync uses a connection. */
+  readonly connections?: ConnectionOpener | undefined
 }

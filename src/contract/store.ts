@@ -15,6 +15,8 @@ import type { QuarantineStore, QuarantinedRecord } from './store/quarantine.ts'
 import type { ApiKeyStore } from './store/api-keys.ts'
 import type { ColumnStore } from './store/columns.ts'
 import type { CursorSecretStore } from './store/cursor-secrets.ts'
+import type { ConnectSessionStore } from './store/connect-sessions.ts'
+import type { ConnectionStore } from './store/connections.ts'
 import type { ConsumerStore } from './store/consumers.ts'
 import type { WebhookStore } from './store/webhooks.ts'
 import type { InboundStore } from './store/inbound.ts'
@@ -47,6 +49,8 @@ export interface Store
     ApiKeyStore,
     ColumnStore,
     CursorSecretStore,
+    ConnectSessionStore,
+    ConnectionStore,
     ConsumerStore,
     WebhookStore,
     InboundStore,
@@ -85,6 +89,8 @@ export interface Listener {
   /** The tenants to report changes of. */
   readonly tenants: readonly string[]
   onChange(tenant: string): void
+  /** Connections of any tenant changed; see ConnectionStore.connectionChanges. */
+  onConnectionsChange?(): void
   /**
    * Reports whether notifications arrive, each time that changes. Changes before it became true may have been missed.
    */

@@ -2,6 +2,7 @@ import { SyncError, type Checkpoint, type StateText } from '../contract/index.ts
 import { required } from '../values/required.ts'
 import { ensureAnchor, requestBackfill } from './anchor.ts'
 import { classifyError } from './classify-error.ts'
+import { assertSameAccount, readDeclaredScope } from './connection-scope.ts'
 import { CommitBuilder } from './commit-builder.ts'
 import type { CycleContext } from './cycle-context.ts'
 import type { ActiveCycleAction, CycleEvent } from './cycle-machine.ts'
@@ -36,6 +37,7 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
   readonly #resources: CycleResources
   readonly #commitBuilder: CommitBuilder
   #open: OpenCycle | null = null
+  #scope: string | null = null
   /** Undefined until the first page is requested; null if the sync needs none. */
   #lateRows: LateRowMonitor | null | undefined
   /** The page to commit. */
@@ -59,6 +61,8 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
     const { plan, options, checkpoint } = this.#context
     const { inflight, backfillNeeded } = checkpoint
     assertDeletesSupported(plan, options.store)
+    this.#scope = await readDeclaredScope(plan, options)
+    assertSameAccount(plan, this.#scope, checkpoint, options)
     // The unfinished cycle of a backfill that was requested again since began before the new anchor.
     const isOutdated = inflight !== null && backfillNeeded?.cycle === inflight.cycle
     const isOfOtherRange = inflight !== null && plan.range !== undefined && !continuesRange(plan, inflight)
@@ -70,7 +74,10 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
   }
 
   async #openCycle(fresh: boolean): Promise<CycleEvent> {
-    const open = (this.#open = await OpenCycle.begin(this.#context, this.#checkpoint, fresh))
+    const open = (this.#open = await OpenCycle.begin(this.#context, this.#checkpoint, {
+      fresh,
+      scope: this.#scope,
+    }))
     await open.loadSettledSequence()
     const { cycle, page } = open.inflight
     this.#context.options.onProgress?.({ kind: 'begun', cycle, resumed: open.resumed, page })

@@ -7,6 +7,7 @@ import {
   type Log,
 } from '../contract/index.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
+import type { CheckedPage } from './check-page.ts'
 import type { CycleContext } from './cycle-context.ts'
 import { CycleTidemark, type PageTimes } from './cycle-tidemark.ts'
 import { DriftDetector } from './drift-detector.ts'
@@ -31,10 +32,17 @@ export class OpenCycle {
   /** The source must still have every change since this time; see assertHistoryRetained. */
   historySince = Infinity
   tidemark: CycleTidemark
+  /** The scope of the plan and its connection; joined with Page.scope. */
+  readonly #declaredScope: string | null
   scope: string | null
   endReason: string | null = null
 
-  private constructor(context: CycleContext, checkpoint: Checkpoint, started: BeginResult) {
+  private constructor(
+    context: CycleContext,
+    checkpoint: Checkpoint,
+    started: BeginResult,
+    declaredScope: string | null,
+  ) {
     const { plan, options } = context
     const { inflight, resumed, headSequence, columns } = started
     this.#context = context
@@ -45,7 +53,8 @@ export class OpenCycle {
     this.headSequence = headSequence
     this.settledSequence = inflight.startSequence
     // A resumed cycle keeps the scope and tidemark of the pages before the interruption.
-    this.scope = inflight.scope ?? plan.scope
+    this.#declaredScope = declaredScope
+    this.scope = inflight.scope ?? declaredScope
     this.tidemark = CycleTidemark.create(checkpoint.tidemark, inflight)
     this.driftDetector = new DriftDetector(columns)
     this.guard = new LoopGuard({
@@ -56,7 +65,11 @@ export class OpenCycle {
     })
   }
 
-  static async begin(context: CycleContext, checkpoint: Checkpoint, fresh: boolean): Promise<OpenCycle> {
+  static async begin(
+    context: CycleContext,
+    checkpoint: Checkpoint,
+    { fresh, scope }: { fresh: boolean; scope: string | null },
+  ): Promise<OpenCycle> {
     const { plan, options, retryingStore, lease } = context
     const started = await retryingStore.call((store) =>
       store.beginCycle(lease, {
@@ -69,7 +82,7 @@ export class OpenCycle {
       }),
     )
     if (started === null) throw new SyncError('LEASE_LOST', `${plan.sync}: another runner took over.`)
-    const open = new OpenCycle(context, checkpoint, started)
+    const open = new OpenCycle(context, checkpoint, started, scope)
     open.#warnOfChangedRules(started)
     return open
   }
@@ -112,7 +125,7 @@ export class OpenCycle {
   }
 
   mergeScope(seen: string | null): string | null {
-    const declared = this.#context.plan.scope
+    const declared = this.#declaredScope
     if (seen === null) return this.scope
     return declared === null ? seen : `${declared} ${seen}`
   }
@@ -123,8 +136,14 @@ export class OpenCycle {
     return known !== scope && (known !== null || lastSuccessAt !== null)
   }
 
-  applyReadTime({ times }: FetchedPage): CycleTidemark {
-    return (this.tidemark = this.tidemark.withReadTime(times?.readSinceMs ?? null))
+  /** Applies what the answers of a page say about the whole cycle. */
+  applyAnswers({ times, checked }: FetchedPage): CycleTidemark {
+    const read = this.tidemark.withReadTime(times?.readSinceMs ?? null)
+    return (this.tidemark = checked.isIncomplete ? read.markIncomplete() : read)
+  }
+
+  toEndReason({ hasMore, endReason }: CheckedPage): string | null {
+    return hasMore || !this.tidemark.isIncomplete ? endReason : 'incomplete'
   }
 
   /** Invariant 6: a listing page older than the pages before it comes from a cache, or a clock is wrong. */

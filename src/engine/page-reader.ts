@@ -7,6 +7,7 @@ import {
   type Page,
   type PartitionChange,
   type PartitionReader,
+  type SourceConnection,
   type StateText,
   type SyncContext,
 } from '../contract/index.ts'
@@ -14,6 +15,7 @@ import { parseOrigin, withRetryTime, type AccountPauses } from './account-pauses
 import { checkPage, parseState, type CheckedPage } from './check-page.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import { classifyError } from './classify-error.ts'
+import { openConnection } from './connection-scope.ts'
 import type { CycleOptions } from './cycle-options.ts'
 import type { CycleTrace, PageTrace } from './cycle-trace.ts'
 import type { LeaseHeartbeat } from './lease-heartbeat.ts'
@@ -211,7 +213,8 @@ export class PageReader {
     const timeoutController = new LinkedAbortController(signal)
     // A source may have any number of requests open at once.
     setMaxListeners(0, timeoutController.signal)
-    const context = this.#createContext(sourceCall, timeoutController.signal)
+    const connection = await this.#openConnection()
+    const context = this.#createContext(sourceCall, timeoutController.signal, connection)
     const timeout = rejectAfter(this.#options.ports.clock, limits.deadlineMs, signal, () => {
       const error = new SyncError('SOURCE_TIMEOUT', `${sync}: \`execute\` took longer than ${limits.deadlineMs} ms.`)
       timeoutController.abort(error)
@@ -239,7 +242,13 @@ export class PageReader {
     return { request, trace, checked, prepared: await this.#preparer.prepare(checked.changes, checked.tables), times }
   }
 
-  #createContext(sourceCall: SourceCall, signal: AbortSignal): SyncContext {
+  /** For every call: its settings may have changed, or an operator may have disabled it. */
+  async #openConnection(): Promise<SourceConnection | undefined> {
+    const { connection } = this.#plan
+    return connection == null ? undefined : openConnection(this.#options, connection)
+  }
+
+  #createContext(sourceCall: SourceCall, signal: AbortSignal, connection: SourceConnection | undefined): SyncContext {
     const { ports, secrets } = this.#options
     return {
       clock: ports.clock,
@@ -247,6 +256,7 @@ export class PageReader {
       log: sourceCall.log,
       signal,
       secrets,
+      ...(connection !== undefined && { connection }),
       pacer: this.#pacer,
       cycle: sourceCall.trace.facts,
       partitions: this.#partitions,

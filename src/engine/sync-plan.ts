@@ -33,6 +33,8 @@ export interface SyncPlan {
   readonly sweep: SweepPlan
   /** The time until a change is visible in every response of the source; 0 if absent. */
   readonly lagMs?: number
+  /** The name of the tenant's connection that it reads with; null if it uses none. */
+  readonly connection?: string | null
   /** The declared scope; joined with Page.scope. */
   readonly scope: string | null
   readonly upstreamToleranceMs: number

@@ -5,7 +5,7 @@ import { decodeBody, type ResponseLimits } from '../http/decode-body.ts'
 import { toRequestError, stripQuery } from './request-error.ts'
 import { followRedirects } from '../http/follow-redirects.ts'
 import { createCheckedLookup } from './checked-lookup.ts'
-import { isPublicAddress } from './public-address.ts'
+import { isPublicAddress, isPublicHost } from './public-address.ts'
 import { resolveRedirect, type Hop } from './redirect.ts'
 import { encodeRequestBody } from './request-body.ts'
 import { systemResolveHost, type ResolveHost } from './resolve-host.ts'
@@ -19,7 +19,9 @@ export interface FetchOptions extends Partial<ResponseLimits> {
   /** Between two chunks of the body. The caller's signal limits the total time. */
   bodyIdleMs?: number
   redirectsMax?: number
-  /** Resolves the host names of redirects. */
+  /** Refuses addresses that are not public: for hosts that a user of the program names. */
+  publicOnly?: boolean
+  /** Resolves host names whose addresses are checked: of redirects, and of every request with `publicOnly`. */
   resolve?: ResolveHost
 }
 
@@ -30,6 +32,7 @@ const DEFAULT_FETCH_OPTIONS: Required<FetchOptions> = {
   headersTimeoutMs: 60_000,
   bodyIdleMs: 60_000,
   redirectsMax: 10,
+  publicOnly: false,
   resolve: systemResolveHost,
 }
 
@@ -84,12 +87,12 @@ async function createHttpClient(limits: Required<FetchOptions>): Promise<SendReq
     })
   const own = agent({})
   const foreign = agent({
-    lookup: createCheckedLookup(limits.resolve, isPublicAddress, () =>
-      Object.assign(new Error('not a public address'), { code: NOT_PUBLIC }),
-    ),
+    lookup: createCheckedLookup(limits.resolve, isPublicAddress, createNotPublicError),
   })
   return async ({ url, method, headers, body, isCrossOrigin }, signal) => {
-    const dispatcher = isCrossOrigin ? foreign : own
+    // An address in the URL is not looked up.
+    if (limits.publicOnly && !isPublicHost(url.hostname)) throw createNotPublicError()
+    const dispatcher = isCrossOrigin || limits.publicOnly ? foreign : own
     const sent = encodeRequestBody(body)
     for (const [name, value] of [...STANDARD_HEADERS, ...sent.headers]) if (!headers.has(name)) headers.set(name, value)
     return undici.request(url, {
@@ -103,6 +106,10 @@ async function createHttpClient(limits: Required<FetchOptions>): Promise<SendReq
 }
 
 const NOT_PUBLIC = 'ADDRESS_NOT_PUBLIC'
+
+function createNotPublicError(): Error {
+  return Object.assign(new Error('not a public address'), { code: NOT_PUBLIC })
+}
 
 const STANDARD_HEADERS = [
   ['accept', '*/*'],
@@ -149,10 +156,12 @@ async function sendHop(
   try {
     data = await ask(hop, signal)
   } catch (error) {
-    if (hop.isCrossOrigin && (error as { code?: unknown } | null)?.code === NOT_PUBLIC) {
+    if ((error as { code?: unknown } | null)?.code === NOT_PUBLIC) {
       throw new SyncError(
         'SOURCE_INVALID',
-        `A redirect to ${hop.url.origin} was not followed because its address is not public.`,
+        hop.isCrossOrigin
+          ? `A redirect to ${hop.url.origin} was not followed because its address is not public.`
+          : `No request was sent to ${hop.url.origin} because its address is not public.`,
       )
     }
     throw toRequestError(error, hop.url, signal, 'head')

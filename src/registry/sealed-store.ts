@@ -7,6 +7,7 @@ import {
   type ColumnKey,
   type Commit,
   type CommitOutcome,
+  type ConnectionWithCredentials,
   type Inflight,
   type Lease,
   type PartitionRow,
@@ -220,6 +221,68 @@ export const SEAL_RULES = {
     ({ store, sealer }) =>
     async (ref, keys) =>
       sealer.openPartitions(ref, await store.partitionStates(ref, keys)),
+  // Credentials are sealed for their connection and version: a reader of a backup could otherwise use them, and an older
+  // refresh token that is put back would revoke the grant.
+  putConnection:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (write, by) => {
+      const { credentials } = write
+      if (credentials === undefined) return store.putConnection(write, by)
+      await keys.load()
+      return withNewestKey(async () =>
+        store.putConnection(
+          {
+            ...write,
+            credentials: {
+              ...credentials,
+              text: await sealer.sealCredentials(write.name, credentials.text, credentials.replaces + 1, by.at),
+            },
+          },
+          by,
+        ),
+      )
+    },
+  swapCredentials:
+    ({ store, sealer, withNewestKey }) =>
+    async (name, swap) =>
+      withNewestKey(async () =>
+        store.swapCredentials(name, {
+          ...swap,
+          credentials: await sealer.sealCredentials(name, swap.credentials, swap.replaces + 1, swap.at),
+        }),
+      ),
+  connectionCredentials:
+    ({ store, sealer }) =>
+    async (name) => {
+      const found = await store.connectionCredentials(name)
+      return found === null ? null : { ...found, credentials: await sealer.openCredentials(found) }
+    },
+  // The secrets of a connect session are sealed for its id and version: one session's cannot replace another's.
+  addConnectSession:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (session, secrets) => {
+      await keys.load()
+      await withNewestKey(async () =>
+        store.addConnectSession(session, await sealer.sealConnectSecrets(session.id, secrets, 1, session.createdAt)),
+      )
+    },
+  moveConnectSession:
+    ({ store, keys, sealer, withNewestKey }) =>
+    async (id, move) => {
+      await keys.load()
+      return withNewestKey(async () =>
+        store.moveConnectSession(id, {
+          ...move,
+          secrets: await sealer.sealConnectSecrets(id, move.secrets, move.replaces + 1, move.at),
+        }),
+      )
+    },
+  connectSecrets:
+    ({ store, sealer }) =>
+    async (id) => {
+      const found = await store.connectSecrets(id)
+      return found === null ? null : { ...found, secrets: await sealer.openConnectSecrets(id, found) }
+    },
   // These texts are already sealed, wrapped or chained, and pass through unopened.
   auditChain: 'plain',
   sealedTexts: 'plain',
@@ -258,6 +321,12 @@ export const SEAL_RULES = {
   apiKeys: 'plain',
   addApiKey: 'plain',
   revokeApiKey: 'plain',
+  connectSession: 'plain',
+  connections: 'plain',
+  connection: 'plain',
+  setConnectionStatus: 'plain',
+  removeConnection: 'plain',
+  connectionChanges: 'plain',
   consumers: 'plain',
   putConsumer: 'plain',
   removeConsumer: 'plain',
@@ -332,6 +401,9 @@ const CURSOR_SECRET_PURPOSE: SealPurpose = 'cursors'
 const TENANT_REF: SyncRef = { worker: '', sync: '' }
 const columnKeyPurpose = (id: string): SealPurpose => `column-${id}`
 const WEBHOOK_SECRETS_PURPOSE: SealPurpose = 'webhook'
+const connectionPurpose = (version: number): SealPurpose => `connection-${version}`
+const connectPurpose = (version: number): SealPurpose => `connect-${version}`
+const toConnectionRef = (name: string): SyncRef => ({ worker: '', sync: name })
 /** The ref of a webhook; no worker has an empty name. */
 const toWebhookRef = (id: string): SyncRef => ({ worker: '', sync: id })
 
@@ -451,6 +523,26 @@ class StateSealer {
     return { id, secret: required(await this.open(TENANT_REF, secret, [columnKeyPurpose(id)]), 'column key') }
   }
 
+  sealCredentials(name: string, text: string, version: number, at: number): Promise<string> {
+    return this.seal(toConnectionRef(name), text, connectionPurpose(version), at)
+  }
+
+  async openCredentials({ connection: { name, credentialsVersion }, credentials }: ConnectionWithCredentials) {
+    const purposes = [connectionPurpose(credentialsVersion)]
+    return required(await this.open(toConnectionRef(name), credentials, purposes), 'credentials of the connection')
+  }
+
+  sealConnectSecrets(id: string, text: string, version: number, at: number): Promise<string> {
+    return this.seal(toConnectionRef(id), text, connectPurpose(version), at)
+  }
+
+  async openConnectSecrets(id: string, { version, secrets }: { version: number; secrets: string }): Promise<string> {
+    return required(
+      await this.open(toConnectionRef(id), secrets, [connectPurpose(version)]),
+      'secrets of the connect session',
+    )
+  }
+
   async openWebhook(webhook: Webhook): Promise<Webhook> {
     return {
       ...webhook,
@@ -486,7 +578,7 @@ class StateSealer {
     const fail = (what: string): SyncError =>
       new SyncError(
         'STATE_UNREADABLE',
-        `The stored state of ${ref.sync} (worker ${ref.worker}) ${what}. Nothing was changed.`,
+        `The stored ${ref.worker === '' ? `secret ${ref.sync}` : `state of ${ref.sync} (worker ${ref.worker})`} ${what}. Nothing was changed.`,
       )
     if (parts === null) throw fail('is not encrypted: it was not written by Tidemark')
     if (parts.format !== SEALED_FORMAT)

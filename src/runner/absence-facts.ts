@@ -32,7 +32,7 @@ export async function lookUpKey(
     return { kind: 'unasked', reason: 'it does not support lookups of single records.' }
   try {
     const pacers = (await store?.lastSlotTimes(plan.worker)) ?? {}
-    const change = await callSource(runtime, stopping, { tenant, plan, pacers, pauses }, (context) =>
+    const change = await callSource(runtime, stopping, { tenant, plan, store, pacers, pauses }, (context) =>
       lookup(key, context),
     )
     if (change === null || change === undefined || change.type === 'delete') return { kind: 'has_not', sync: plan.sync }

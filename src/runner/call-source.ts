@@ -4,10 +4,12 @@ import {
   type PartitionReader,
   type Ports,
   type Secrets,
+  type Store,
   type SyncContext,
 } from '../contract/index.ts'
 import { AccountPauses, parseOrigin, withRetryTime, type PauseStore } from '../engine/account-pauses.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
+import { openConnection } from '../engine/connection-scope.ts'
 import { classifyError } from '../engine/classify-error.ts'
 import { Pacer, type SlotProvider } from '../engine/pacer.ts'
 import { isRetryable, pageDelayMs } from '../engine/retry.ts'
@@ -27,6 +29,8 @@ export interface SourceRuntime {
 export interface SourceCallOptions {
   readonly tenant: string
   readonly plan: SyncPlan
+  /** The store of the tenant's connections; a plan that names one needs it. */
+  readonly store?: Store | null
   readonly pacers: Readonly<Record<string, number>>
   /** The slots that all processes share; by default slots after `pacers` that only this call knows. */
   readonly takeSlots?: SlotProvider
@@ -84,13 +88,21 @@ interface LastRequest {
 async function callOnce<Result>(
   { ports, secrets, fetch: sendRequest }: SourceRuntime,
   stopping: AbortSignal,
-  { tenant, plan, pacers, takeSlots = createLocalSlots(pacers), partitions = NO_PARTITIONS }: SourceCallOptions,
+  {
+    tenant,
+    plan,
+    store = null,
+    pacers,
+    takeSlots = createLocalSlots(pacers),
+    partitions = NO_PARTITIONS,
+  }: SourceCallOptions,
   pauses: AccountPauses,
   last: LastRequest,
   call: (context: SyncContext) => Promise<Result>,
 ): Promise<Result> {
   const ending = new LinkedAbortController(stopping)
   const { signal } = ending
+  const connection = plan.connection == null ? undefined : await openConnection({ store, ports }, plan.connection)
   const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots })
   await pauses.check(null, signal)
   const late = rejectAfter(
@@ -107,6 +119,7 @@ async function callOnce<Result>(
         random: ports.random,
         signal,
         secrets,
+        ...(connection !== undefined && { connection }),
         pacer,
         log: createChildLog(ports.log, { tenant, worker: plan.worker, sync: plan.sync }),
         fetch: async (input, init = {}) => {

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
 import type { Log, Ports } from '../contract/index.ts'
 import { required } from '../values/required.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
@@ -75,6 +76,8 @@ export interface ServerContext {
   readonly resourceTypes: ResourceTypes
   /** Null if the worker declares no webhooks. */
   readonly inbound: TenantInboundWebhooks | null
+  /** Null if the connect flow is not configured. */
+  readonly connect: ConnectFlow | null
   /** Sends a test message to a webhook. */
   readonly send: WebhookSender
   /** Resolves the host of a webhook URL at registration. */

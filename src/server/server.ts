@@ -3,6 +3,7 @@ import { createServer as createHttpServer, STATUS_CODES, type RequestListener } 
 import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
+import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
 import type { Ports, Store } from '../contract/index.ts'
 import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
@@ -14,7 +15,8 @@ import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts
 import { createSender } from '../webhooks/send.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
 import { Authenticator, type Caller } from './authenticator.ts'
-import { serveConsole } from './console/static-files.ts'
+import { connectRoutes } from './connect/routes.ts'
+import { connectSessionRoutes } from './connect/session-routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { StateSummaryCache } from './console/state-summaries.ts'
 import { controlRoutes } from './control-routes.ts'
@@ -37,8 +39,11 @@ import { CursorCiphers } from './cursor-ciphers.ts'
 import { FeedHeadWatcher } from './feed-head-watcher.ts'
 import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
+import { CONSOLE_FOLDER, DOCS_FOLDER, serveStaticFolder } from './static-folder.ts'
+import { connectionRoutes } from './connection-routes.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
+import { createValidatorCompiler } from './validator-compiler.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -54,6 +59,8 @@ export interface ServerOptions {
   readonly schemas?: Readonly<Record<string, JsonSchema>>
   /** Resource types by database; defaults to the singular of its name. */
   readonly resourceTypes?: ResourceTypes
+  /** Connects accounts of users. */
+  readonly connect?: ConnectFlow
   /** Handles webhooks of vendors. */
   readonly inbound?: TenantInboundWebhooks
   /** Tenants that the worker runs for; defaults to the store's tenant. */
@@ -90,8 +97,11 @@ export const ROUTES: readonly Route[] = [
   ...controlRoutes,
   ...destinationRoutes,
   ...webhookControlRoutes,
+  ...connectionRoutes,
   ...consoleRoutes,
   ...inboundWebhookRoutes,
+  ...connectRoutes,
+  ...connectSessionRoutes,
 ]
 
 const HEADERS_MAX_BYTES = 16_384
@@ -109,6 +119,7 @@ export function createServer({
   schemas = {},
   resourceTypes = {},
   inbound,
+  connect,
   host = '127.0.0.1',
   corsOrigins = [],
   keysOnly = false,
@@ -133,6 +144,7 @@ export function createServer({
     schemas,
     resourceTypes,
     inbound: inbound ?? null,
+    connect: connect ?? null,
     routes,
     send,
     resolve,
@@ -170,10 +182,10 @@ export function createServer({
     genReqId: nextId,
     forceCloseConnections: true,
     return503OnClosing: false,
-    ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
+  app.setValidatorCompiler(createValidatorCompiler())
   // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply
@@ -221,7 +233,9 @@ export function createServer({
   app.after(() => {
     for (const route of routes) registerRoute(app, route, context, callers, isLoopback(host) && !keysOnly)
     rejectOtherMethods(app, routes)
-    serveConsole(app)
+    app.get('/', (_request, reply) => void reply.redirect('/console/'))
+    serveStaticFolder(app, CONSOLE_FOLDER)
+    serveStaticFolder(app, DOCS_FOLDER)
   })
   return {
     app,

@@ -52,6 +52,13 @@ export const SECRET_SCHEMA = {
   description: 'a secret: write ${NAME} here, and set NAME in the environment or in .env',
 } as const
 
+/** The connection that replaces the credentials of a source. */
+export const CONNECTION_SCHEMA = {
+  type: 'string',
+  minLength: 1,
+  description: "the name of the tenant's connection, which replaces the credentials",
+} as const
+
 export const TEXT_SCHEMA = { type: 'string', minLength: 1 } as const
 export const COUNT_SCHEMA = { type: 'integer', minimum: 1 } as const
 

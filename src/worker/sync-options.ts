@@ -1,7 +1,7 @@
 import { SyncError, type Execute, type Lookup, type Mode } from '../contract/index.ts'
 import { DEFAULT_LIMITS, type SyncLimits, type PairPlan, type SweepPlan } from '../engine/sync-plan.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
-import { describeValue } from '../config/names.ts'
+import { checkName, describeValue } from '../config/names.ts'
 import { parseSchedule, type Schedule, type ScheduleInput } from '../config/schedule.ts'
 import type { DatabaseHandle, PacerHandle } from './worker.ts'
 
@@ -23,6 +23,11 @@ export interface SyncOptions<State = unknown> {
   lookup?: Lookup
   /** The owner of the rows, if syncs of several workers maintain one database together. */
   owner?: string
+  /**
+   * The name of the tenant's connection that it reads with. Default: the connection of its source. A tenant without the
+   * connection does not have the sync.
+   */
+  connection?: string
   /** The account and its permissions; see Page.scope. */
   scope?: string
   /** Limits for pages, time, retries and sizes. */
@@ -71,6 +76,7 @@ export interface SyncDeclaration {
   readonly execute: Execute<any>
   readonly lookup: Lookup | null
   readonly owner: string | null
+  readonly connection: string | null
   readonly scope: string | null
   readonly limits: Partial<SyncLimits>
   readonly sweep: Partial<SweepPlan>
@@ -98,6 +104,7 @@ const SYNC_OPTION_NAMES = Object.keys({
   execute: 0,
   lookup: 0,
   owner: 0,
+  connection: 0,
   scope: 0,
   limits: 0,
   sweep: 0,
@@ -137,6 +144,8 @@ export function declareSync(
     )
   if (typeof options.execute !== 'function') check.fail(`execute is ${describeValue(options.execute)}, not a function`)
   const { lagMs = options.execute.lagMs ?? 0, lookup = options.execute.lookup } = options
+  const { connection = options.execute.connection ?? null } = options
+  if (connection !== null) checkName('connection', connection)
   if (lookup !== undefined && typeof lookup !== 'function')
     check.fail(`lookup is ${describeValue(lookup)}, not a function`)
   if (options.database === undefined) check.fail('it names no database')
@@ -157,6 +166,7 @@ export function declareSync(
     execute: options.execute,
     lookup: lookup ?? null,
     owner,
+    connection,
     scope,
     limits: checkLimits(check, options.limits ?? {}),
     sweep: checkSweep(check, options.sweep ?? {}),

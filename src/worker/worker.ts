@@ -170,6 +170,8 @@ export interface ManifestSync {
   readonly retentionMs?: number
   /** The syncs that have to complete before each start; absent for none. */
   readonly after?: readonly string[]
+  /** The connection that it reads with; absent for none. */
+  readonly connection?: string
 }
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
@@ -424,6 +426,7 @@ export class Worker {
         owner: this.#ownerOf(sync),
         pair: sync.pair?.role ?? null,
         ...this.#retention(sync),
+        ...(sync.connection !== null && { connection: sync.connection }),
         ...(sync.after.length > 0 && { after: sync.after }),
       })),
       ...(this.#webhooks.size > 0 && {
@@ -488,6 +491,7 @@ export class Worker {
       pacers: sync.pacers.map((name) => this.#pacerPlan(name)),
       limits: { ...DEFAULT_LIMITS, ...defaults.limits, ...sync.limits },
       sweep: { ...DEFAULT_SWEEP, ...sync.sweep },
+      ...(sync.connection !== null && { connection: sync.connection }),
       scope: sync.scope,
       upstreamToleranceMs: sync.upstreamToleranceMs,
       lagMs: sync.lagMs,

@@ -1,4 +1,5 @@
 import { AIRBYTE_BUGS } from './airbyte.ts'
+import { CONNECT_BUGS } from './connect.ts'
 import { COLUMN_BUGS } from './columns.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
@@ -49,6 +50,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
+  ...CONNECT_BUGS,
   ...VENDOR_BUGS,
   ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,

@@ -64,7 +64,21 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['one redirect too many is followed', 'redirects === policy.max', 'redirects > policy.max'],
   ]),
   ...inFile('src/platform/fetch.ts', FETCH, [
-    ['a redirect is answered by the unchecked connection', 'isCrossOrigin ? foreign : own', 'own'],
+    [
+      'a redirect is answered by the unchecked connection',
+      'isCrossOrigin || limits.publicOnly ? foreign : own',
+      'limits.publicOnly ? foreign : own',
+    ],
+    [
+      'a name of a private address is connected to',
+      'isCrossOrigin || limits.publicOnly ? foreign : own',
+      'isCrossOrigin ? foreign : own',
+    ],
+    [
+      'a private address is connected to',
+      'if (limits.publicOnly && !isPublicHost(url.hostname)) throw createNotPublicError()',
+      '',
+    ],
     [
       'credentials in a URL are sent',
       "url.username !== '' || url.password !== ''",

@@ -249,11 +249,23 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ],
       [
         'a rotated refresh token is forgotten',
-        "body.refresh_token !== '' ? body.refresh_token : refresh",
-        "body.refresh_token === '' ? body.refresh_token : refresh",
+        'refreshToken: refreshToken ?? refresh',
+        'refreshToken: refresh ?? refreshToken',
       ],
       ['a renewed token that could not be stored is lost', 'await this.#saveUnsaved()\n', ''],
-      ['a token is used until it has expired', '- Math.min(EXPIRY_MARGIN_MS, seconds * 500)', ''],
+      ['a token is used until it has expired', '- Math.min(EXPIRY_MARGIN_MS, lifetimeMs / 2)', ''],
+    ],
+  ),
+  ...inFile(
+    'src/sources/kit/token-endpoint.ts',
+    ['test/sources/kit/token-endpoint.test.ts'],
+    [
+      ['an error with status 200 is a token', 'if (body.ok === false || (', 'if (body.ok === false && ('],
+      ['a form is not read', "text.startsWith('{') ? parseObject(text) : parseForm(text)", 'parseObject(text)'],
+      ['nested tokens are not found', 'tokensAt === undefined ? body : readPath(body, tokensAt)', 'body'],
+      ['the description of an error is printed', '/^[\\w.-]{1,64}$/.test(reason)', 'reason.length > 0'],
+      ['a lifetime that is no number never ends', 'seconds > 0 && Number.isFinite(seconds)', '!(seconds <= 0)'],
+      ['tokens are not masked', 'registerSecret(tokens.access_token)', ''],
     ],
   ),
   ...inFile(
@@ -438,13 +450,13 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     [
       [
         'withheld bookmarks are swept',
-        "if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw",
-        "if (context.cycle.mode === 'replace' && !Array.isArray(errors)) throw",
+        "if (sweeps && context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw",
+        "if (sweeps && context.cycle.mode === 'replace' && !Array.isArray(errors)) throw",
       ],
       [
         'bookmarks beyond the limit of the list are swept',
-        "token === null && page >= PAGES_LISTED_MAX && cycle.mode === 'replace'",
-        "token === null && page > PAGES_LISTED_MAX * 2 && cycle.mode === 'replace'",
+        'token === null && page >= PAGES_LISTED_MAX',
+        'token === null && page > PAGES_LISTED_MAX * 2',
       ],
     ],
   ),
@@ -553,8 +565,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],
       [
         'an empty last page is believed at once',
-        '!isEndConfirmed(state?.claimed, mark)',
-        'changes.length > 0 && !isEndConfirmed(state?.claimed, mark)',
+        'isUnproven && !isConfirmed',
+        'changes.length > 0 && isUnproven && !isConfirmed',
       ],
     ],
   ),

@@ -402,6 +402,18 @@ describe('a redirect', () => {
     expect(resolved).toEqual(['files.example.com'])
   })
 
+  test('XD29: with publicOnly, neither a private address nor a name of one is connected to', async () => {
+    let reached = 0
+    const inner = await serve((_, response) => (reached++, response.end('internal')))
+    const fetch = createFetch({ publicOnly: true, resolve: async () => [{ address: '127.0.0.1', family: 4 }] })
+    for (const url of [inner, inner.replace('127.0.0.1', '[::ffff:127.0.0.1]'), inner.replace('127.0.0.1', 'a.test')])
+      await expect(fetch(url)).rejects.toMatchObject({
+        code: 'SOURCE_INVALID',
+        message: expect.stringContaining('because its address is not public'),
+      })
+    expect(reached).toBe(0)
+  })
+
   test('XD29: to another origin takes no body along', async () => {
     const other = await serve(echo)
     const url = await serve((_, response) => response.writeHead(308, { location: other }).end())

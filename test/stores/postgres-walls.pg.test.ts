@@ -102,6 +102,20 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
       await tenant.countRequests(1, [['w', 1]])
       await tenant.takeSlots({ worker: 'w', pacer: 'p', count: 1, paceMs: 1, at: 1 })
       await tenant.recordPause({ worker: 'w', pacers: ['p'], origin: 'o', ms: 3_600_000, at: 1 })
+      await tenant.putConnection(
+        {
+          name: 'c',
+          provider: 'p',
+          status: 'active',
+          statusReason: null,
+          settings: {},
+          scopes: [],
+          account: null,
+          replaces: 0,
+          credentials: { text: 'x', replaces: 0 },
+        },
+        { actor: 'test', at: 1 },
+      )
       await tenant.signalDestination('copy', { kind: 'pause' }, { actor: 'test', at: 1 })
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, claimTtlMs: 1, purgeBefore: 0 })
       const driver = await SyncDriver.acquire(tenant, { mode: 'replace' })

@@ -188,6 +188,28 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     ]),
   ),
   destinations: { folders: DESTINATION_NAMES.map((name) => `destinations/${name}`), packages: [] },
+  'connections/providers': { folders: ['connections'], packages: [] },
+  'connections/oauth': {
+    folders: ['redaction', 'contract', 'sources/kit', 'connections'],
+    packages: ['node:crypto'],
+  },
+  'connections/connect': {
+    folders: ['redaction', 'contract', 'values', 'platform', 'sources/kit', 'connections', 'connections/oauth'],
+    packages: ['node:crypto'],
+  },
+  connections: {
+    folders: [
+      'redaction',
+      'contract',
+      'values',
+      'platform',
+      'sources/kit',
+      'sources/kraken',
+      'connections/providers',
+      'connections/oauth',
+    ],
+    packages: [],
+  },
   'webhooks/verify': { folders: ['contract', 'webhooks'], packages: ['node:crypto'] },
   verify: {
     folders: ['contract', 'values', 'engine', 'config', 'runner', 'stores/kit', 'worker'],
@@ -199,6 +221,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   server: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',
@@ -222,6 +246,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'node:url',
       'node:util',
       'node:zlib',
+      'ajv',
       'fastify',
       '@fastify/compress',
       'prom-client',
@@ -229,6 +254,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   embed: {
     folders: [
+      'connections',
+      'connections/connect',
       'redaction',
       'contract',
       'values',

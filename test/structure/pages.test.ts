@@ -7,6 +7,7 @@ import { renderConfig } from '../docs/render-config.ts'
 import { guideOf, renderDestinations, renderGuide, renderOverview } from '../docs/render-destinations.ts'
 import { renderDestinationSchemas } from '../docs/render-destination-schemas.ts'
 import { renderLlms } from '../docs/render-llms.ts'
+import { renderProviders } from '../docs/render-providers.ts'
 import { renderSources } from '../docs/render-sources.ts'
 import { renderTelemetry } from '../docs/render-telemetry.ts'
 
@@ -15,6 +16,7 @@ test.each([
   ['docs/guides/destinations.md', renderOverview],
   ['docs/reference/destinations.md', renderDestinations],
   ['docs/reference/destinations.schema.json', renderDestinationSchemas],
+  ['docs/reference/providers.md', renderProviders],
   ['docs/reference/sources.md', renderSources],
   ['docs/reference/telemetry.md', renderTelemetry],
   ['llms.txt', renderLlms],

@@ -164,6 +164,7 @@ async function callForPage(
   request: PreviewRequest,
   partitions?: PartitionReader,
 ): Promise<CheckedPage> {
+  const store = plan.connection == null ? null : await openExistingStore(target)
   const pauses = openTargetPauses(target)
   const onWait: SourceCallOptions['onWait'] = ({ ms, code }) =>
     cli.terminal.remark(`waiting ${formatDuration(ms)} (${code})`)
@@ -174,6 +175,7 @@ async function callForPage(
       {
         tenant: target.tenant,
         plan,
+        store,
         pacers: request.pacers,
         pauses,
         onWait,
@@ -189,6 +191,7 @@ async function callForPage(
     )
   } finally {
     await pauses.close()
+    await store?.close()
   }
 }
 

@@ -31,10 +31,19 @@ export interface DataKeyStore {
 
 /**
  * A sealed text and its location: a column of a sync, the state of its partition `column`, the secrets of the webhook
- * `sync`, the cursor secret created at `column`, or the column key with the id `column`.
+ * `sync`, the credentials of the connection `sync`, the secrets of the connect session `sync`,
+ * the cursor secret created at `column`, or the column key with the id
+ * `column`.
  */
 export interface SealedText extends SyncRef {
-  readonly table: 'registry' | 'partitions' | 'webhooks' | 'cursor_secrets' | 'column_keys'
+  readonly table:
+    | 'registry'
+    | 'partitions'
+    | 'webhooks'
+    | 'connections'
+    | 'connect_sessions'
+    | 'cursor_secrets'
+    | 'column_keys'
   readonly column: string
   readonly text: string
 }

@@ -1,4 +1,10 @@
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
@@ -9,12 +15,21 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 export default defineSource({
   name: 'github',
   title: 'GitHub',
-  config: objectSchema({ token: SECRET_SCHEMA, base_url: TEXT_SCHEMA, owner: TEXT_SCHEMA, since: SINCE_SCHEMA }, [
-    'token',
-  ]),
-  async open({ token, base_url: baseUrl, owner, since }) {
+  times: { since: true, range: true },
+  config: requireOneOf(
+    objectSchema({
+      token: SECRET_SCHEMA,
+      connection: CONNECTION_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      owner: TEXT_SCHEMA,
+      since: SINCE_SCHEMA,
+    }),
+    ['token'],
+    ['connection'],
+  ),
+  async open({ token, connection, base_url: baseUrl, owner, since }) {
     const { github } = await import('./source.ts')
-    return github({ token, ...omitUndefined({ baseUrl, owner, since }) })
+    return github(omitUndefined({ token, connection, baseUrl, owner, since }))
   },
   streams: {
     ...FIXED_STREAMS.streams,

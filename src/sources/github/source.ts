@@ -19,16 +19,17 @@ import {
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
-import { parseSince } from '../kit/since.ts'
+import { parseSince, withoutRange } from '../kit/since.ts'
 import { createRepository, type GithubRepository } from './repository.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 
 /** Options of `github`. */
-export interface GithubOptions {
+export interface GithubOptions extends ConnectionOption {
   readonly token?: SecretSource
   /** Replaces `token`. */
   readonly auth?: Auth
@@ -38,6 +39,8 @@ export interface GithubOptions {
   readonly owner?: string
   /** The number of repositories per request when issues are read. */
   readonly repositoriesPerPage?: number
+  /** Records per request of the streams of one repository; at most 100, the default. */
+  readonly recordsPerPage?: number
   /** A date or RFC 3339: of a repository, only records changed at or after this time are copied. */
   readonly since?: string
 }
@@ -60,19 +63,31 @@ const PAGE_INFO_FIELDS = 'pageInfo { hasNextPage endCursor }'
 const RATE_LIMIT_FIELDS = 'rateLimit { limit cost remaining resetAt }'
 
 /** GitHub has no change feed for these, so every cycle reads the complete list: `worker.sync('issues', { database, schedule: '1h', ...github({ token: 'GITHUB_TOKEN' }).issues })`. */
-export function github({
+export function github(options: GithubOptions): GithubSource {
+  return withConnection(options.connection, createGithub(options))
+}
+
+function createGithub({
   token,
   auth,
+  connection,
   baseUrl = 'https://api.github.com',
   owner,
   repositoriesPerPage = 20,
+  recordsPerPage = 100,
   since: given,
 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
+  checkPageSize('GitHub', recordsPerPage, 100, 'recordsPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'GitHub needs either `token` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'GitHub needs either `token`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   const client = createHttpClient({
-    baseUrl,
+    baseUrl: connectionBaseUrl(connection, baseUrl),
     auth: chosenAuth,
     headers: { 'user-agent': 'tidemark' },
     classifyResponse,
@@ -120,7 +135,12 @@ export function github({
         throw new SyncError('SYNC_INVALID', `GitHub: the repository is ${JSON.stringify(fullName)}. Write owner/name.`)
       // The REST API of an Enterprise server is below /api/v3, GraphQL below /api.
       const prefix = new URL(baseUrl).pathname.replace(/\/$/, '') === '/api' ? '/v3' : ''
-      return createRepository({ client, path: prefix + path`/repos/${repositoryOwner}/${name}`, since })
+      return createRepository({
+        client,
+        path: prefix + path`/repos/${repositoryOwner}/${name}`,
+        since,
+        pageSize: recordsPerPage,
+      })
     },
     repositories: {
       mode: 'replace',
@@ -128,7 +148,7 @@ export function github({
         const node = await readNode(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
         return node === null ? null : toUpsert(node)
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relay({
           limit: 100,
           read: async ({ after }, context) => {
@@ -136,7 +156,6 @@ export function github({
             return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
           },
         }),
-        LAG_MS,
       ),
     },
     issues: {
@@ -146,7 +165,7 @@ export function github({
           (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relayNested({
           readOuter: async ({ after }, context) => {
             const { nodes, pageInfo, total, budget } = await repositories(
@@ -198,10 +217,16 @@ export function github({
           },
           parentsPerRequest: repositoriesPerPage,
         }),
-        LAG_MS,
       ),
     },
   }
+}
+
+function listAll<State>(read: Execute<State>): Execute<State> {
+  return withoutRange(
+    withLaggedTidemark(read, LAG_MS),
+    'the list has no filter by time; `repository(name)` follows changes by time',
+  )
 }
 
 interface GraphqlConnection {

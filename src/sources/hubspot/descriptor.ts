@@ -1,5 +1,11 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
-import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { SINCE_SCHEMA } from '../kit/since.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
@@ -8,17 +14,31 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'hubspot',
   title: 'HubSpot',
+  times: { since: true, range: true },
   config: requireOneOf(
-    objectSchema({ access_token: SECRET_SCHEMA, oauth: OAUTH_SCHEMA, base_url: TEXT_SCHEMA, since: SINCE_SCHEMA }),
+    objectSchema({
+      access_token: SECRET_SCHEMA,
+      oauth: OAUTH_SCHEMA,
+      connection: CONNECTION_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      since: SINCE_SCHEMA,
+    }),
     ['access_token'],
     ['oauth'],
+    ['connection'],
   ),
-  async open({ access_token: accessToken, oauth, base_url: baseUrl, since }, { tokens }): Promise<NamedStreams> {
+  async open(
+    { access_token: accessToken, oauth, connection, base_url: baseUrl, since },
+    { tokens },
+  ): Promise<NamedStreams> {
     const [{ hubspot }, { parseAssociationName }] = await Promise.all([
       import('./source.ts'),
       import('./object-types.ts'),
     ])
-    const options = { ...(await createOAuth(oauth, tokens)), ...omitUndefined({ accessToken, baseUrl, since }) }
+    const options = {
+      ...(await createOAuth(oauth, tokens)),
+      ...omitUndefined({ accessToken, connection, baseUrl, since }),
+    }
     return {
       stream: (name, { select }) => {
         const pair = parseAssociationName(name)

@@ -21,18 +21,19 @@ import {
 } from '../../strategies/index.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient, type Query } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
-import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { limitRange, parseSince, withoutRange, withSinceScope } from '../kit/since.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
 import { listAssociations, type AssociationsState } from './associations.ts'
 import { getModifiedProperty, isCustomType, STANDARD_PROPERTIES } from './object-types.ts'
 
 /** Options of `hubspot`. */
-export interface HubspotOptions {
+export interface HubspotOptions extends ConnectionOption {
   /** The token of a private app, or the name of the secret that holds it. */
   readonly accessToken?: SecretSource
   /** Replaces `accessToken`. */
@@ -100,6 +101,10 @@ export interface HubspotSource {
  * search returns: `worker.track('contacts', { database, source: hubspot({ accessToken: 'HUBSPOT_TOKEN' }).contacts })`.
  */
 export function hubspot(options: HubspotOptions): HubspotSource {
+  return withConnection(options.connection, createHubspot(options))
+}
+
+function createHubspot(options: HubspotOptions): HubspotSource {
   const portal = new HubspotPortal(options)
   return {
     contacts: portal.createStream('contacts'),
@@ -134,10 +139,15 @@ class HubspotPortal {
   readonly #propertiesByCycle = new Map<string, readonly string[]>()
 
   constructor(options: HubspotOptions) {
-    const { accessToken, baseUrl = 'https://api.hubapi.com' } = options
+    const { accessToken, connection, baseUrl = 'https://api.hubapi.com' } = options
     const bearerAuth = accessToken === undefined ? undefined : bearer(accessToken)
-    const auth = requireOneAuth(options.auth, bearerAuth, 'HubSpot needs either `accessToken` or `auth`.')
-    this.#client = createHttpClient({ baseUrl, auth })
+    const auth = requireOneAuth(
+      options.auth,
+      bearerAuth,
+      'HubSpot needs either `accessToken`, `auth` or `connection`.',
+      connection === undefined ? undefined : connectionAuth(),
+    )
+    this.#client = createHttpClient({ baseUrl: connectionBaseUrl(connection, baseUrl), auth })
     checkPageSize('HubSpot', options.limit ?? 100, 100)
     this.#options = options
   }
@@ -244,7 +254,10 @@ class HubspotPortal {
         return body
       },
     })
-    return { mode: 'replace', execute: Object.assign(withLaggedTidemark(listing, lagMs), { lagMs }) }
+    return {
+      mode: 'replace',
+      execute: withoutRange(Object.assign(withLaggedTidemark(listing, lagMs), { lagMs }), 'associations have no times'),
+    }
   }
 
   async #list(

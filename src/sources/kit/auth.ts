@@ -57,10 +57,10 @@ export function basic({ user, password }: { user: SecretSource; password: Secret
   }))
 }
 
-/** Returns the only authentication that is configured. Throws SYNC_INVALID with the message if both or neither are. */
-export function requireOneAuth(first: Auth | undefined, second: Auth | undefined, message: string): Auth {
-  const auth = first ?? second
-  if (auth === undefined || (first !== undefined && second !== undefined)) throw new SyncError('SYNC_INVALID', message)
+/** Returns the only authentication that is configured. Throws SYNC_INVALID with the message if there is none, or more. */
+export function requireOneAuth(first: Auth | undefined, second: Auth | undefined, message: string, third?: Auth): Auth {
+  const [auth, ...others] = [first, second, third].filter((given) => given !== undefined)
+  if (auth === undefined || others.length > 0) throw new SyncError('SYNC_INVALID', message)
   return auth
 }
 

@@ -1,13 +1,9 @@
 import { hash } from 'node:crypto'
 import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { createBasicHeader, resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
-import { sendRequest, readJson } from './send-request.ts'
-import { isObject } from './classify-response.ts'
-import { Origin } from './origin.ts'
-import { rateLimitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
-import { registerSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
-import { classifyStatus } from './http-status.ts'
+import { resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
+import { Origin } from './origin.ts'
+import { requestTokens, type ClientAuth, type TokenGrant } from './token-endpoint.ts'
 import { MemoryTokenStore, type StoredTokens, type Tokens, type TokenStore } from './token-store.ts'
 
 interface OAuthOptions {
@@ -18,7 +14,7 @@ interface OAuthOptions {
   /** Further fields of the request, such as `audience` or `resource`. */
   readonly fields?: Readonly<Record<string, string>>
   /** How the client authenticates: with a basic header, or with form fields. */
-  readonly clientAuth?: 'basic' | 'form'
+  readonly clientAuth?: ClientAuth
   /**
    * Opens the token store of an account. The default keeps tokens in memory. The account is a digest of the credentials, so
    * two tenants never share tokens, and neither do a lost refresh token and its replacement.
@@ -49,12 +45,12 @@ class OAuth implements Auth {
     new Origin(options.tokenUrl) // Rejects an invalid URL at declaration instead of in the first cycle.
   }
 
-  credentials(context: SyncContext): Promise<Credentials> {
-    return this.#getAccount(context).credentials(context)
+  async credentials(context: SyncContext): Promise<Credentials> {
+    return toCredentials(await this.#getAccount(context).getAccessToken(context))
   }
 
-  renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
-    return this.#getAccount(context).renew(refused, context)
+  async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+    return toCredentials(await this.#getAccount(context).renewAccessToken(readAccessToken(refused), context))
   }
 
   #getAccount(context: SyncContext): OAuthAccount {
@@ -72,7 +68,10 @@ class OAuth implements Auth {
     if (account === undefined)
       this.#accounts.set(
         name,
-        (account = new OAuthAccount(this.#options, client, tokens?.(name) ?? new MemoryTokenStore())),
+        (account = new OAuthAccount(
+          (before, renewing) => requestConfiguredTokens(this.#options, client, before, renewing),
+          tokens?.(name) ?? new MemoryTokenStore(),
+        )),
       )
     return account
   }
@@ -85,18 +84,22 @@ interface ClientIdentity {
   readonly refreshToken: Secret | null
 }
 
-interface RenewedTokens extends Tokens {
+/** Tokens from a successful answer of the token endpoint. */
+export interface RenewedTokens extends Tokens {
   readonly accessToken: string
 }
 
+/** Requests new tokens with the refresh token of the stored ones. */
+export type RequestTokens = (before: Tokens, context: SyncContext) => Promise<RenewedTokens>
+
 interface TokenRenewal {
-  readonly promise: Promise<Credentials>
+  readonly promise: Promise<string>
   /** The signal of the caller that started the renewal. */
   readonly signal: AbortSignal
 }
 
 /** Tokens are renewed this long before they expire, or at half their lifetime if shorter, so none expires in flight. */
-const EXPIRY_MARGIN_MS = 30_000
+export const EXPIRY_MARGIN_MS = 30_000
 
 /** Longer than a token endpoint takes. A renewal whose process crashed is taken over after this time. */
 const RENEWAL_CLAIM_MS = 90_000
@@ -112,39 +115,35 @@ const CLAIM_POLL_MS = 500
  * The claim prevents a race condition: a second process that sends the same refresh token looks like a thief to a source that
  * rotates them, and the source revokes both tokens.
  */
-class OAuthAccount {
-  readonly #options: OAuthOptions
-  readonly #client: ClientIdentity
+export class OAuthAccount {
+  readonly #request: RequestTokens
   readonly #store: TokenStore
-  #current: {
-    readonly credentials: Credentials
-    readonly accessToken: string
-    readonly renewAt: number | null
-  } | null = null
+  #current: { readonly accessToken: string; readonly renewAt: number | null } | null = null
   #renewing: TokenRenewal | null = null
   /** Received from the source but not stored, because the store failed. Stored first in the next renewal. */
   #unsaved: { readonly version: number; readonly tokens: Tokens } | null = null
 
-  constructor(options: OAuthOptions, client: ClientIdentity, store: TokenStore) {
-    this.#options = options
-    this.#client = client
+  constructor(request: RequestTokens, store: TokenStore) {
+    this.#request = request
     this.#store = store
   }
 
-  async credentials(context: SyncContext): Promise<Credentials> {
+  async getAccessToken(context: SyncContext): Promise<string> {
     const current = this.#current
-    if (current !== null && !isRenewalDue(current.renewAt, context)) return current.credentials
+    if (current !== null && !isRenewalDue(current.renewAt, context)) return current.accessToken
     return this.#joinRenewal(null, context)
   }
 
-  async renew(refused: Credentials, context: SyncContext): Promise<Credentials> {
+  /** Returns another access token than the refused one. */
+  async renewAccessToken(refused: string, context: SyncContext): Promise<string> {
     const current = this.#current
-    if (current === null) return this.#joinRenewal(null, context)
-    return current.credentials === refused ? this.#joinRenewal(current.accessToken, context) : current.credentials
+    return current === null || current.accessToken === refused
+      ? this.#joinRenewal(refused, context)
+      : current.accessToken
   }
 
   /** Concurrent callers share one renewal. */
-  async #joinRenewal(refused: string | null, context: SyncContext): Promise<Credentials> {
+  async #joinRenewal(refused: string | null, context: SyncContext): Promise<string> {
     for (;;) {
       context.signal.throwIfAborted()
       this.#renewing ??= this.#startRenewal(refused, context)
@@ -165,7 +164,7 @@ class OAuthAccount {
     return { promise, signal: context.signal }
   }
 
-  async #renewOnce(refused: string | null, context: SyncContext): Promise<Credentials> {
+  async #renewOnce(refused: string | null, context: SyncContext): Promise<string> {
     await this.#saveUnsaved()
     for (;;) {
       const stored = await this.#store.read()
@@ -187,7 +186,7 @@ class OAuthAccount {
 
   async #requestOrRelease(version: number, before: Tokens, context: SyncContext): Promise<RenewedTokens> {
     try {
-      return await this.#requestTokens(before.refreshToken ?? this.#client.refreshToken?.reveal() ?? null, context)
+      return await this.#request(before, context)
     } catch (error) {
       // If the release fails too, the claim expires by itself.
       await this.#store.write(version, before).catch(() => false)
@@ -206,81 +205,63 @@ class OAuthAccount {
     if (this.#unsaved !== null) await this.#save(this.#unsaved.version, this.#unsaved.tokens)
   }
 
-  #setCurrent(accessToken: string, renewAt: number | null): Credentials {
-    const credentials = { headers: { authorization: new Secret(`Bearer ${accessToken}`) }, query: {} }
-    this.#current = { credentials, accessToken, renewAt }
-    return credentials
+  #setCurrent(accessToken: string, renewAt: number | null): string {
+    this.#current = { accessToken, renewAt }
+    return accessToken
   }
+}
 
-  async #requestTokens(refresh: string | null, context: SyncContext): Promise<RenewedTokens> {
-    const { tokenUrl, scope, fields, clientAuth = 'basic' } = this.#options
-    const { id, secret } = this.#client
-    const url = new URL(tokenUrl)
-    const label = `POST ${url.pathname}`
-    const form = new URLSearchParams({
+async function requestConfiguredTokens(
+  options: OAuthOptions,
+  client: ClientIdentity,
+  before: Tokens,
+  context: SyncContext,
+): Promise<RenewedTokens> {
+  const { tokenUrl: url, scope, fields, clientAuth = 'basic' } = options
+  const { id: clientId, secret: clientSecret } = client
+  const refresh = before.refreshToken ?? client.refreshToken?.reveal() ?? null
+  const answer = await requestTokens(
+    { url, clientId, clientSecret, clientAuth },
+    {
       ...fields,
       ...(refresh === null
         ? { grant_type: 'client_credentials' }
         : { grant_type: 'refresh_token', refresh_token: refresh }),
       ...(scope !== undefined && { scope }),
-    })
-    const headers: Record<string, string> = {
-      accept: 'application/json',
-      'content-type': 'application/x-www-form-urlencoded',
-    }
-    if (secret !== null && clientAuth === 'basic')
-      headers.authorization = createBasicHeader(formEncode(id), formEncode(secret)).reveal()
-    else {
-      form.set('client_id', id.reveal())
-      if (secret !== null) form.set('client_secret', secret.reveal())
-    }
-    const response = await sendRequest(
-      { method: 'POST', url, label, headers, body: form.toString() },
-      new Origin(tokenUrl),
-      context,
+    },
+    context,
+  )
+  if (answer.kind === 'refused')
+    throw new SyncError(
+      'AUTH_REJECTED',
+      `${answer.label}: the token was not renewed. Check the client credentials and the refresh token.`,
     )
-    return this.#parseTokens(response, `${label} answered ${response.status}`, refresh, context)
-  }
+  return toRenewedTokens(answer, refresh, context)
+}
 
-  async #parseTokens(
-    response: Response,
-    label: string,
-    refresh: string | null,
-    context: SyncContext,
-  ): Promise<RenewedTokens> {
-    const { status, headers } = response
-    const code = classifyStatus(status, headers)
-    if (code !== null) {
-      await response.body?.cancel().catch(() => {})
-      // A token endpoint rejects the grant or the client with 400.
-      if (code === 'CONNECTOR_FAILED')
-        throw new SyncError(
-          'AUTH_REJECTED',
-          `${label}: the token was not renewed. Check the client credentials and the refresh token.`,
-        )
-      const waitMs = (code === 'RATE_LIMITED' ? rateLimitWaitMs : retryAfterMs)(headers, context.clock.now())
-      throw new SyncError(code, `${label}.`, waitMs === undefined ? {} : { retryAfterMs: waitMs })
-    }
-    const body = await readJson(response, label, TOKEN_BODY_LIMITS, context)
-    if (!isObject(body) || typeof body.access_token !== 'string' || body.access_token === '')
-      throw new SyncError('SOURCE_INVALID', `${label} without an access token.`)
-    // An access token is registered when it becomes a header; a refresh token never does.
-    if (typeof body.refresh_token === 'string') registerSecret(body.refresh_token)
-    const seconds = Number(body.expires_in)
-    return {
-      accessToken: body.access_token,
-      // A source that does not rotate sends no new refresh token, and the old one stays valid.
-      refreshToken: typeof body.refresh_token === 'string' && body.refresh_token !== '' ? body.refresh_token : refresh,
-      renewAt:
-        body.expires_in !== undefined && seconds > 0
-          ? context.clock.now() + seconds * 1_000 - Math.min(EXPIRY_MARGIN_MS, seconds * 500)
-          : null,
-      claimedUntil: null,
-    }
+/** A vendor that does not rotate sends no new refresh token, and the old one stays valid. */
+export function toRenewedTokens(
+  { accessToken, refreshToken, lifetimeMs }: TokenGrant,
+  used: string | null,
+  { clock }: SyncContext,
+): RenewedTokens {
+  return {
+    accessToken,
+    refreshToken: refreshToken ?? used,
+    renewAt: lifetimeMs === null ? null : clock.now() + lifetimeMs - Math.min(EXPIRY_MARGIN_MS, lifetimeMs / 2),
+    claimedUntil: null,
   }
 }
 
-const TOKEN_BODY_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
+const BEARER = 'Bearer '
+
+function toCredentials(accessToken: string): Credentials {
+  return { headers: { authorization: new Secret(`${BEARER}${accessToken}`) }, query: {} }
+}
+
+function readAccessToken({ headers }: Credentials): string {
+  return headers.authorization?.reveal().slice(BEARER.length) ?? ''
+}
 
 function isRenewalDue(renewAt: number | null, { clock }: SyncContext): boolean {
   return renewAt !== null && renewAt <= clock.now()
@@ -293,9 +274,4 @@ function toTokens(stored: StoredTokens | null): Tokens {
     renewAt: stored?.renewAt ?? null,
     claimedUntil: null,
   }
-}
-
-/** RFC 6749 requires form encoding for both parts of the basic header. */
-function formEncode(secret: Secret): Secret {
-  return new Secret(new URLSearchParams({ '': secret.reveal() }).toString().slice(1))
 }

@@ -1,12 +1,12 @@
-import { SyncError, type JsonObject, type JsonValue, type SyncContext } from '../../contract/index.ts'
+import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { registerSecret } from '../../redaction/known-secrets.ts'
 import { Secret } from '../../redaction/secret.ts'
 import { rateLimitWaitMs, retryAfterMs } from '../../values/retry-after.ts'
 import { resolveSecret, type Auth, type Credentials, type SecretSource } from './auth.ts'
-import { isObject } from './classify-response.ts'
 import { classifyStatus } from './http-status.ts'
 import { Origin } from './origin.ts'
 import { readJson, sendRequest } from './send-request.ts'
+import { readPath } from './token-endpoint.ts'
 
 /** Describes a login that returns a token. */
 export interface SessionOptions {
@@ -114,8 +114,6 @@ class SessionAccount {
 const LOGIN_BODY_LIMITS = { bodyBytesMax: 256 * 1024, depthMax: 32, bodyDeadlineMs: 30_000 }
 
 function findToken(body: JsonValue, path: string): string | null {
-  let found: JsonValue | undefined = body
-  for (const name of path.split('.'))
-    found = isObject(found) && Object.hasOwn(found, name) ? (found as JsonObject)[name] : undefined
+  const found = readPath(body, path)
   return typeof found === 'string' && found !== '' ? found : null
 }

@@ -1,4 +1,10 @@
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
@@ -9,18 +15,21 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 export default defineSource({
   name: 'linear',
   title: 'Linear',
-  config: objectSchema(
-    {
+  times: { since: true, range: true },
+  config: requireOneOf(
+    objectSchema({
       api_key: SECRET_SCHEMA,
+      connection: CONNECTION_SCHEMA,
       base_url: TEXT_SCHEMA,
       since: SINCE_SCHEMA,
       include_archived: { type: 'boolean', description: 'Keep archived records. Default: they count as deleted.' },
-    },
+    }),
     ['api_key'],
+    ['connection'],
   ),
-  async open({ api_key: apiKey, base_url: baseUrl, since, include_archived: includeArchived }) {
+  async open({ api_key: apiKey, connection, base_url: baseUrl, since, include_archived: includeArchived }) {
     const { linear } = await import('./source.ts')
-    return linear({ apiKey, ...omitUndefined({ baseUrl, since, includeArchived }) })
+    return linear(omitUndefined({ apiKey, connection, baseUrl, since, includeArchived }))
   },
   ...FIXED_STREAMS,
   stream: ({ tracked, ...lists }, declaration) =>

@@ -14,6 +14,7 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireInstant } from '../../strategies/kit/instants.ts'
 import { readNextCursor } from '../../strategies/kit/page-info.ts'
 import { apiKey as inHeader, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
@@ -25,7 +26,7 @@ import { ENTITY_FIELDS, LIST_ARGUMENTS, type EntityName } from './entities.ts'
 import { readServerTime } from '../../values/retry-after.ts'
 
 /** Options of `linear`. */
-export interface LinearOptions {
+export interface LinearOptions extends ConnectionOption {
   /** A personal API key, or the name of the secret that holds it. */
   readonly apiKey?: SecretSource
   /** Replaces `apiKey`. */
@@ -68,19 +69,33 @@ export type LinearSource = { readonly [Name in EntityName]: LinearStream } & {
 const LAG_MS = 15_000
 
 /** Every cycle reads the complete list and sweeps archived and deleted records: `worker.sync('issues', { database, ...linear({ apiKey: 'LINEAR_KEY' }).issues })`. */
-export function linear({
+export function linear(options: LinearOptions): LinearSource {
+  return withConnection(options.connection, createLinear(options))
+}
+
+function createLinear({
   apiKey,
   auth,
+  connection,
   baseUrl = 'https://api.linear.app',
   limit = 100,
   includeArchived = false,
   since: given,
 }: LinearOptions): LinearSource {
   const headerAuth = apiKey === undefined ? undefined : inHeader({ header: 'authorization', key: apiKey })
-  const chosenAuth = requireOneAuth(auth, headerAuth, 'Linear needs either `apiKey` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    headerAuth,
+    'Linear needs either `apiKey`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth({ header: 'authorization' }),
+  )
   checkPageSize('Linear', limit, 250)
   const since = parseSince(given)
-  const client = createHttpClient({ baseUrl, auth: chosenAuth, classifyResponse })
+  const client = createHttpClient({
+    baseUrl: connectionBaseUrl(connection, baseUrl),
+    auth: chosenAuth,
+    classifyResponse,
+  })
   const settings = { client, limit, includeArchived, since }
   const names = Object.keys(ENTITY_FIELDS) as EntityName[]
   const lists = Object.fromEntries(names.map((name) => [name, createStream(name, settings)]))

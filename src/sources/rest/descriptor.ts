@@ -1,11 +1,12 @@
 import { required } from '../../values/required.ts'
 import { AUTH_SCHEMA, createAuth } from '../kit/config-auth.ts'
 import {
+  CONNECTION_SCHEMA,
+  type JsonSchema,
   objectSchema,
+  type SchemaValue,
   SELECTED_AFTER_READING,
   TEXT_SCHEMA,
-  type JsonSchema,
-  type SchemaValue,
 } from '../../values/config-schema.ts'
 import { defineSource, type SourceStream, type StreamDeclaration } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
@@ -26,11 +27,13 @@ const OPTIONS_SCHEMA = objectSchema(FIELDS, ['path', 'page'])
 export default defineSource({
   name: 'rest',
   title: 'REST',
+  times: { since: true, range: true },
   packages: ['csv-parse/sync'],
   config: objectSchema(
     {
       base_url: { ...TEXT_SCHEMA, description: 'the base URL of all paths; ${NAME} is read from the environment' },
       auth: AUTH_SCHEMA,
+      connection: CONNECTION_SCHEMA,
     },
     ['base_url'],
   ),
@@ -45,9 +48,9 @@ export default defineSource({
       },
     },
   },
-  async open({ base_url: baseUrl, auth }, { tokens }) {
+  async open({ base_url: baseUrl, auth, connection }, { tokens }) {
     const { rest } = await import('./source.ts')
-    return { rest, options: { baseUrl, ...(await createAuth(auth, tokens)) } }
+    return { rest, options: { baseUrl, ...(await createAuth(auth, tokens)), ...omitUndefined({ connection }) } }
   },
   stream({ rest, options: shared }, declaration, declared) {
     const stream = toStream(declaration)

@@ -11,11 +11,12 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { requireNumber } from '../../strategies/kit/strategy-errors.ts'
 import { streams } from '../../strategies/streams.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
 import { limitRange, withSinceScope } from '../kit/since.ts'
 import { getAtPath } from './field-path.ts'
-import { withScopeOfAnswers } from './incomplete-listing.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
 import { createChangesReader, createListReader } from './read-stream.ts'
 import { listPartitionParameters, planPartitions, readPartitions, type PartitionPlan } from './partitions.ts'
@@ -74,7 +75,7 @@ export type {
 export type { CsvRule, DecodeRule } from './response-format.ts'
 
 /** The API and its streams. See `RestStream`. */
-export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions {
+export interface RestOptions<Streams extends readonly RestStream[]> extends HttpClientOptions, ConnectionOption {
   readonly streams: Streams
 }
 
@@ -142,15 +143,20 @@ type StreamSource<Stream extends RestStream> = Stream extends { readonly deletes
  * ```
  */
 export function rest<const Streams extends readonly RestStream[]>(options: RestOptions<Streams>): RestSource<Streams> {
-  const { streams, ...http } = options
-  const client = createHttpClient(http)
+  const { streams, connection, ...http } = options
+  if (connection !== undefined && http.auth !== undefined)
+    throw new SyncError('SYNC_INVALID', 'Set either `auth` or `connection` of an API.')
+  const client = createHttpClient(
+    connection === undefined
+      ? http
+      : { ...http, auth: connectionAuth(), baseUrl: connectionBaseUrl(connection, http.baseUrl) },
+  )
   const names = streams.map(({ name }) => name)
   const duplicate = names.find((name, index) => names.indexOf(name) !== index)
   if (duplicate !== undefined)
     throw new SyncError('NAME_TAKEN', `Two streams are named "${duplicate}". Rename one of them.`)
-  return Object.fromEntries(
-    streams.map((stream) => [stream.name, createStream(stream, { client, streams })]),
-  ) as RestSource<Streams>
+  const created = Object.fromEntries(streams.map((stream) => [stream.name, createStream(stream, { client, streams })]))
+  return withConnection(connection, created) as RestSource<Streams>
 }
 
 interface Api {
@@ -177,9 +183,9 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     )
   const list = Object.assign(
     withSinceScope(createList(listing), start),
-    filter !== undefined && {
-      range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))),
-    },
+    filter === undefined
+      ? { rangeUnsupported: 'the stream has no filter by time: `follow` by window or timestamp, or timestamp paging' }
+      : { range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))) },
   )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
@@ -198,7 +204,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     plan?.isFollowed === true
       ? withoutAnchor(readAll(stream, listing, plan, readChanges, globalStateOf(follow)))
       : readChanges(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing)
-  const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
+  const delta = reportIncomplete(limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs))
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
@@ -206,7 +212,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     deletes.retentionMs,
     lagMs,
   )
-  const both = streams({ changes: delta, deletes: deleted })
+  const both = reportIncomplete(streams({ changes: delta, deletes: deleted }))
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
 }
 
@@ -280,9 +286,7 @@ function withoutAnchor(execute: Execute<any>): AnchoredExecute<any> {
 }
 
 function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
-  const list = withLaggedTidemark(filterListing(reader, stream.filter), lagMs)
-  const ignores = stream.errors?.some(({ action }) => action === 'ignore') === true
-  return ignores ? withScopeOfAnswers(list) : list
+  return reportIncomplete(withLaggedTidemark(filterListing(reader, stream.filter), lagMs))
 }
 
 function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpoint {

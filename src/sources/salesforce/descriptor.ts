@@ -1,5 +1,11 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
-import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { SINCE_SCHEMA } from '../kit/since.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
@@ -8,29 +14,32 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'salesforce',
   title: 'Salesforce',
+  times: { since: true, range: true },
   packages: ['csv-parse', 'csv-parse/sync'],
   config: requireOneOf(
-    objectSchema(
-      {
-        instance_url: TEXT_SCHEMA,
-        access_token: SECRET_SCHEMA,
-        oauth: OAUTH_SCHEMA,
-        api_version: TEXT_SCHEMA,
-        bulk: { enum: ['auto', true, false] },
-        since: SINCE_SCHEMA,
-      },
-      ['instance_url'],
-    ),
-    ['access_token'],
-    ['oauth'],
+    objectSchema({
+      instance_url: TEXT_SCHEMA,
+      access_token: SECRET_SCHEMA,
+      oauth: OAUTH_SCHEMA,
+      connection: CONNECTION_SCHEMA,
+      api_version: TEXT_SCHEMA,
+      bulk: { enum: ['auto', true, false] },
+      since: SINCE_SCHEMA,
+    }),
+    ['instance_url', 'access_token'],
+    ['instance_url', 'oauth'],
+    ['connection'],
   ),
   async open(
-    { instance_url: instanceUrl, access_token: accessToken, oauth, api_version: apiVersion, bulk, since },
+    { instance_url: instanceUrl, access_token: accessToken, oauth, connection, api_version: apiVersion, bulk, since },
     { tokens },
   ): Promise<NamedStreams> {
     const { salesforce } = await import('./source.ts')
     const auth = await createOAuth(oauth, tokens)
-    const source = salesforce({ instanceUrl, ...omitUndefined({ accessToken, apiVersion, bulk, since }), ...auth })
+    const source = salesforce({
+      ...omitUndefined({ instanceUrl, accessToken, connection, apiVersion, bulk, since }),
+      ...auth,
+    })
     return {
       stream: (name, { select, safety_window: safetyWindow }) =>
         source.object(name, omitUndefined({ fields: select, safetyWindow })),

@@ -18,6 +18,7 @@ import {
 import { canonicalizeInstant, instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionInstanceUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpResponse, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier } from '../kit/classify-response.ts'
 import { checkPageSize } from '../kit/page-size.ts'
@@ -29,9 +30,9 @@ import { isReadableInBulk, ObjectDescription, SYSTEM_SHAPE, toTableShape } from 
 import { discoverObjects, type DiscoveredObject } from './discover.ts'
 
 /** Options of `salesforce`. */
-export interface SalesforceOptions {
-  /** The URL of the org: https://example.my.salesforce.com */
-  readonly instanceUrl: string
+export interface SalesforceOptions extends ConnectionOption {
+  /** The URL of the org: https://example.my.salesforce.com. A connection has its own. */
+  readonly instanceUrl?: string
   readonly accessToken?: SecretSource
   /** Replaces `accessToken`. Salesforce tokens expire, so this is usually an OAuth grant. */
   readonly auth?: Auth
@@ -85,10 +86,15 @@ export interface SalesforceSource {
  * The backfill reads by creation time. The delta reads by modification time and includes deleted rows while they are in the
  * recycle bin: `worker.track('accounts', { database, source: salesforce({ … }).object('Account') })`.
  */
-export function salesforce({
+export function salesforce(options: SalesforceOptions): SalesforceSource {
+  return withConnection(options.connection, createSalesforce(options))
+}
+
+function createSalesforce({
   instanceUrl,
   accessToken,
   auth,
+  connection,
   apiVersion = '60.0',
   limit,
   bulk = 'auto',
@@ -98,11 +104,16 @@ export function salesforce({
   metadata = true,
 }: SalesforceOptions): SalesforceSource {
   const bearerAuth = accessToken === undefined ? undefined : bearer(accessToken)
-  const chosenAuth = requireOneAuth(auth, bearerAuth, 'Salesforce needs either `accessToken` or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    bearerAuth,
+    'Salesforce needs either `accessToken`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   checkPageSize('Salesforce', limit ?? REST_RECORDS_MAX, REST_RECORDS_MAX)
   const since = parseSince(startDate)
   const client = createHttpClient({
-    baseUrl: `${instanceUrl.replace(/\/+$/, '')}/services/data/v${apiVersion}`,
+    baseUrl: connectionInstanceUrl('Salesforce', connection, instanceUrl, `/services/data/v${apiVersion}`),
     auth: chosenAuth,
     classifyResponse,
   })

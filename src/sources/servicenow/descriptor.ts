@@ -1,5 +1,11 @@
 import { createOAuth, OAUTH_SCHEMA } from '../kit/config-auth.ts'
-import { objectSchema, requireOneOf, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { SINCE_SCHEMA } from '../kit/since.ts'
@@ -8,24 +14,27 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'servicenow',
   title: 'ServiceNow',
+  times: { since: true, range: true },
   config: requireOneOf(
-    objectSchema(
-      {
-        instance_url: TEXT_SCHEMA,
-        user: SECRET_SCHEMA,
-        password: SECRET_SCHEMA,
-        oauth: OAUTH_SCHEMA,
-        since: SINCE_SCHEMA,
-      },
-      ['instance_url'],
-    ),
-    ['user', 'password'],
-    ['oauth'],
+    objectSchema({
+      instance_url: TEXT_SCHEMA,
+      user: SECRET_SCHEMA,
+      password: SECRET_SCHEMA,
+      oauth: OAUTH_SCHEMA,
+      connection: CONNECTION_SCHEMA,
+      since: SINCE_SCHEMA,
+    }),
+    ['instance_url', 'user', 'password'],
+    ['instance_url', 'oauth'],
+    ['connection'],
   ),
-  async open({ instance_url: instanceUrl, user, password, oauth, since }, { tokens }): Promise<NamedStreams> {
+  async open(
+    { instance_url: instanceUrl, user, password, oauth, connection, since },
+    { tokens },
+  ): Promise<NamedStreams> {
     const { servicenow } = await import('./source.ts')
     const auth = await createOAuth(oauth, tokens)
-    const source = servicenow({ instanceUrl, ...omitUndefined({ user, password, since }), ...auth })
+    const source = servicenow({ ...omitUndefined({ instanceUrl, user, password, connection, since }), ...auth })
     return {
       stream: (name, { select, safety_window: safetyWindow }) =>
         source.table(name, omitUndefined({ fields: select, safetyWindow })),

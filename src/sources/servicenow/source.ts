@@ -20,6 +20,7 @@ import { mergeAnswers } from '../../strategies/kit/merge-answers.ts'
 import { canonicalizeInstant, instantToMs, msToInstant } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
 import { basic, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionInstanceUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
@@ -31,9 +32,9 @@ import { createDictionaryReader, SYSTEM_SHAPE } from './dictionary.ts'
 import { discoverTables, type DiscoveredTable } from './discover.ts'
 
 /** Options of `servicenow`. */
-export interface ServicenowOptions {
-  /** https://example.service-now.com */
-  readonly instanceUrl: string
+export interface ServicenowOptions extends ConnectionOption {
+  /** https://example.service-now.com. A connection has its own. */
+  readonly instanceUrl?: string
   /** Requires `password`. Use `auth` for other authentication. */
   readonly user?: SecretSource
   readonly password?: SecretSource
@@ -83,11 +84,16 @@ export interface ServicenowSource {
  * The backfill lists by creation time. The delta reads rows by modification time and deletions from the audit table, both in
  * every cycle: `worker.track('incidents', { database, source: servicenow({ … }).table('incident') })`.
  */
-export function servicenow({
+export function servicenow(options: ServicenowOptions): ServicenowSource {
+  return withConnection(options.connection, createServicenow(options))
+}
+
+function createServicenow({
   instanceUrl,
   user,
   password,
   auth,
+  connection,
   limit = 100,
   lagMs = 15_000,
   since: sinceDate,
@@ -95,11 +101,16 @@ export function servicenow({
   metadata = true,
 }: ServicenowOptions): ServicenowSource {
   const basicAuth = user !== undefined && password !== undefined ? basic({ user, password }) : undefined
-  const chosenAuth = requireOneAuth(auth, basicAuth, 'ServiceNow needs either `user` and `password`, or `auth`.')
+  const chosenAuth = requireOneAuth(
+    auth,
+    basicAuth,
+    'ServiceNow needs either `user` and `password`, `auth`, or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
+  )
   checkPageSize('ServiceNow', limit, 10_000)
   const since = parseSince(sinceDate)
   const client = createHttpClient({
-    baseUrl: `${instanceUrl.replace(/\/+$/, '')}/api/now/table`,
+    baseUrl: connectionInstanceUrl('ServiceNow', connection, instanceUrl, '/api/now/table'),
     auth: chosenAuth,
     classifyResponse,
   })

@@ -1,4 +1,10 @@
-import { objectSchema, SECRET_SCHEMA, TEXT_SCHEMA } from '../../values/config-schema.ts'
+import {
+  CONNECTION_SCHEMA,
+  objectSchema,
+  requireOneOf,
+  SECRET_SCHEMA,
+  TEXT_SCHEMA,
+} from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { selectFixedStreams } from '../kit/select-stream.ts'
@@ -12,14 +18,22 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: true })
 export default defineSource({
   name: 'stripe',
   title: 'Stripe',
-  config: objectSchema(
-    { api_key: SECRET_SCHEMA, base_url: TEXT_SCHEMA, api_version: TEXT_SCHEMA, since: SINCE_SCHEMA },
+  times: { since: true, range: true },
+  config: requireOneOf(
+    objectSchema({
+      api_key: SECRET_SCHEMA,
+      connection: CONNECTION_SCHEMA,
+      base_url: TEXT_SCHEMA,
+      api_version: TEXT_SCHEMA,
+      since: SINCE_SCHEMA,
+    }),
     ['api_key'],
+    ['connection'],
   ),
-  async open({ api_key: apiKey, base_url: baseUrl, api_version: apiVersion, since }) {
+  async open({ api_key: apiKey, connection, base_url: baseUrl, api_version: apiVersion, since }) {
     const { stripe } = await import('./source.ts')
     return (options: StreamOptions): StripeStreams =>
-      stripe({ apiKey, ...omitUndefined({ baseUrl, apiVersion, since }), ...options })
+      stripe({ ...omitUndefined({ apiKey, connection, baseUrl, apiVersion, since }), ...options })
   },
   streams: {
     ...FIXED_STREAMS.streams,

@@ -1,5 +1,6 @@
 import { SyncError, type Execute, type Lookup, type SyncContext, type TimeRange } from '../../contract/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
+import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { checkPageSize } from '../kit/page-size.ts'
 import { parseSince, withSinceScope } from '../kit/since.ts'
@@ -14,7 +15,7 @@ import { LISTED_STREAMS, TRACKED_STREAMS, type StripeResource } from './resource
 export type { StripeDeltaState, StripeListState }
 
 /** Options of `stripe`. */
-export interface StripeOptions {
+export interface StripeOptions extends ConnectionOption {
   /** A secret or restricted key, or the name of the secret that holds it. */
   readonly apiKey?: SecretSource
   /** Replaces `apiKey`. */
@@ -61,9 +62,14 @@ export type StripeStreams = { readonly [Name in keyof typeof TRACKED_STREAMS]: S
 
 /** Uses lists for the backfill and the event log for the delta: `worker.track('customers', { database, source: stripe({ apiKey: 'STRIPE_KEY' }).customers })`. */
 export function stripe(options: StripeOptions): StripeStreams {
+  return withConnection(options.connection, createStripe(options))
+}
+
+function createStripe(options: StripeOptions): StripeStreams {
   const {
     apiKey,
     auth,
+    connection,
     baseUrl = 'https://api.stripe.com/v1',
     apiVersion,
     limit = PAGE_SIZE_MAX,
@@ -75,14 +81,19 @@ export function stripe(options: StripeOptions): StripeStreams {
   const chosenAuth = requireOneAuth(
     auth,
     apiKey === undefined ? undefined : bearer(apiKey),
-    'Stripe needs either `apiKey` or `auth`.',
+    'Stripe needs either `apiKey`, `auth` or `connection`.',
+    connection === undefined ? undefined : connectionAuth(),
   )
   checkPageSize('Stripe', limit, PAGE_SIZE_MAX)
   if (!Number.isInteger(followUpsMax) || followUpsMax < 1)
     throw new SyncError('SYNC_INVALID', 'Stripe: `followUpsMax` must be an integer of at least 1.')
   // A cached response would be mistaken for the current version.
   const headers = { 'cache-control': 'no-cache', ...(apiVersion !== undefined && { 'stripe-version': apiVersion }) }
-  const api = new StripeApi(createHttpClient({ baseUrl, auth: chosenAuth, headers }), limit, expand)
+  const api = new StripeApi(
+    createHttpClient({ baseUrl: connectionBaseUrl(connection, baseUrl), auth: chosenAuth, headers }),
+    limit,
+    expand,
+  )
   const shared = { api, nested, followUpsMax, since: parseSince(since) }
   const entries = [
     ...Object.entries(TRACKED_STREAMS).map(([name, stream]) => [name, createStream(stream, shared)] as const),

@@ -1,6 +1,7 @@
 import type {
   ApiKey,
   AuditEntry,
+  ConnectionStatus,
   CycleReport,
   DestinationSignal,
   Verification,
@@ -218,6 +219,15 @@ export function createDestinationAuditEntry(
   by: AuditActor,
 ): AuditEntry {
   return createTenantAuditEntry(`${action}-destination`, detail === '' ? name : `${name}: ${detail}`, by)
+}
+
+export function createConnectionAuditEntry(
+  name: string,
+  action: 'add' | 'change' | 'authorize' | 'remove' | ConnectionStatus,
+  detail: string,
+  by: AuditActor,
+): AuditEntry {
+  return createTenantAuditEntry(`connection-${action}`, detail === '' ? name : `${name}: ${detail}`, by)
 }
 
 export function createVerifyAuditEntry(

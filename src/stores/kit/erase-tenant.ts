@@ -1,6 +1,7 @@
 import type { EraseResult, TenantBusy } from '../../contract/index.ts'
 import { createEraseAuditEntry } from './audit-entries.ts'
 import { lockTenant } from './registry.ts'
+import { recordChange } from './roles/connections.ts'
 import { defineWrite, type Steps } from './sql/port.ts'
 
 /** `Kernel.eraseTenant`. `remains` is for the store to say. */
@@ -32,11 +33,15 @@ export const ERASE_TENANT_PLAN = defineWrite(function* (
     'select 1 as locked from {requests} where tenant_id = :tenant order by {requests_window}, caller {for_update}',
   )
   yield* sql.all('select 1 as locked from {destinations} where tenant_id = :tenant order by name {for_update}')
+  const connections = yield* sql.all(
+    'select 1 as locked from {connections} where tenant_id = :tenant order by name {for_update}',
+  )
   // Invariant 3: the holder of an earlier lease, released or not, must never hold the newest epoch.
   const newest = (table: string): string => `coalesce((select max(epoch) from {${table}} where tenant_id = :tenant), 0)`
   yield* sql.run(
     `update {tenants} set epoch = {greatest}(epoch, ${newest('registry')}, ${newest('webhooks')}, ${newest('destinations')}) where tenant_id = :tenant`,
   )
+  if (connections.length > 0) yield* recordChange(sql)
   const counts = { syncs: syncs.length, entries: yield* sql.kernel.eraseRows() }
   // A second request finds the audit entry of the first.
   if (counts.entries > 0) {

@@ -23,6 +23,8 @@ import { PLAIN_COLUMN_NAMES } from './migrations/0022-plain-column-names.ts'
 import { COMMIT_FUNCTIONS } from './migrations/0023-commit-functions.ts'
 import { PARTITIONS } from './migrations/0024-partitions.ts'
 import { COLUMN_RULES } from './migrations/0025-column-rules.ts'
+import { CONNECTIONS } from './migrations/0026-connections.ts'
+import { CONNECT_SESSIONS } from './migrations/0027-connect-sessions.ts'
 import { VERIFICATIONS } from './migrations/0028-verifications.ts'
 
 /**
@@ -55,6 +57,8 @@ export const MIGRATIONS: readonly string[] = [
   COMMIT_FUNCTIONS,
   PARTITIONS,
   COLUMN_RULES,
+  CONNECTIONS,
+  CONNECT_SESSIONS,
   VERIFICATIONS,
 ]
 

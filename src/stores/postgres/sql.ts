@@ -54,11 +54,19 @@ export function sqlOf(tenant: string): Sql {
     purgeTables: (scanMax) => runNative((transaction: Transaction) => purgeTables(transaction, scanMax)),
     eraseRows: () => runNative(eraseRows),
     writeAudit: (entry, audit) => runNative((transaction: Transaction) => writeAudit(transaction, entry, audit)),
-    notify: () => runNative(notify),
+    notify: (topic) => runNative((transaction: Transaction) => notify(transaction, topic)),
+    lockConnectionChanges: () =>
+      runNative((transaction: Transaction) =>
+        transaction.send("select pg_advisory_xact_lock(hashtext('tidemark.connections'))"),
+      ),
     widenRowSecurity: (scope) =>
       runNative((transaction: Transaction) => {
         const [setting, value] =
-          'apiKey' in scope ? ['tidemark.api_key', scope.apiKey] : ['tidemark.lists_tenants', 'yes']
+          'apiKey' in scope
+            ? ['tidemark.api_key', scope.apiKey]
+            : 'connectSession' in scope
+              ? ['tidemark.connect_session', scope.connectSession]
+              : ['tidemark.lists_tenants', 'yes']
         transaction.send('select set_config($1, $2, true)', setting, value)
       }),
   }))

@@ -11,8 +11,8 @@ const RECONNECT_MS = 1_000
  * Sent when the transaction commits. Not on every page: transactions that notify commit one after the other, whatever
  * their tenant.
  */
-export function notify(transaction: Transaction): void {
-  transaction.send(`select pg_notify('${CHANNEL}', $1)`, payloadFor(transaction.tenant))
+export function notify(transaction: Transaction, topic: 'tenant' | 'connections' = 'tenant'): void {
+  transaction.send(`select pg_notify('${CHANNEL}', $1)`, topic === 'tenant' ? payloadFor(transaction.tenant) : topic)
 }
 
 /** Every role that may connect may listen, so the payload hides tenant names. */
@@ -71,6 +71,7 @@ export function subscribe({ url, connectTimeoutMs = 10_000 }: ConnectionOptions,
         receivedHeartbeat = true
         setConnected(true)
       }
+      if (payload === 'connections' && !closed) listener.onConnectionsChange?.()
       const tenant = tenants.get(payload)
       if (tenant !== undefined && !closed) listener.onChange(tenant)
     })

@@ -22,6 +22,8 @@ import { DESTINATIONS } from './migrations/0021-destinations.ts'
 import { PLAIN_COLUMN_NAMES } from './migrations/0022-plain-column-names.ts'
 import { PARTITIONS } from './migrations/0023-partitions.ts'
 import { COLUMN_RULES } from './migrations/0024-column-rules.ts'
+import { CONNECTIONS } from './migrations/0025-connections.ts'
+import { CONNECT_SESSIONS } from './migrations/0026-connect-sessions.ts'
 import { VERIFICATIONS } from './migrations/0027-verifications.ts'
 
 /**
@@ -53,6 +55,8 @@ export const MIGRATIONS: readonly string[] = [
   PLAIN_COLUMN_NAMES,
   PARTITIONS,
   COLUMN_RULES,
+  CONNECTIONS,
+  CONNECT_SESSIONS,
   VERIFICATIONS,
 ]
 

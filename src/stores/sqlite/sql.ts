@@ -55,6 +55,7 @@ export function sqlOf({ tenant }: TenantSession): Sql {
     eraseRows: () => runNative(eraseRows),
     writeAudit: (entry, audit) => appendAuditEntry(sql, entry, audit),
     notify: noSteps,
+    lockConnectionChanges: noSteps,
     widenRowSecurity: noSteps,
   }))
 }

@@ -2,6 +2,8 @@ import { atomicityCases } from './atomicity.ts'
 import { backfillCases } from './backfills.ts'
 import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
+import { connectSessionCases } from './connect-sessions.ts'
+import { connectionCases } from './connections.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
@@ -49,5 +51,7 @@ export const storeCases: readonly StoreCase[] = [
   ...webhookCases,
   ...consumerCases,
   ...destinationCases,
+  ...connectionCases,
+  ...connectSessionCases,
   ...verificationCases,
 ]

@@ -141,6 +141,9 @@ function undone(migration: string): string[] {
       }
       const [, called] = /^create function (tidemark\.\w+)\(/.exec(statement) ?? []
       if (called !== undefined) return [`drop function ${called}`]
+      const [, indexed, of] = /^create index (\w+) on (tidemark[._]\w+)\s/.exec(statement) ?? []
+      if (indexed !== undefined)
+        return created.has(of!) ? [] : [`drop index ${of!.includes('.') ? 'tidemark.' : ''}${indexed}`]
       // The rules of a new table go with it.
       const [, ruled] = /^(?:alter table|create policy \w+ on) (tidemark[._]\w+)\s/.exec(statement) ?? []
       if (ruled !== undefined && created.has(ruled)) return []
@@ -153,4 +156,5 @@ function undone(migration: string): string[] {
         ([, column]) => `alter table ${table} drop column ${column!}`,
       )
     })
+    .toReversed()
 }

@@ -22,6 +22,8 @@ const SELECT_SEALED_TEXTS = `select * from (
   union all select 'partitions', g.connector_id, g.stream_id, p.partition_key, p.state
     from {partitions} p join {registry} g on g.tenant_id = p.tenant_id and g.sync_id = p.sync_id where p.tenant_id = :tenant
   union all select 'webhooks', '', webhook_id, 'secrets', secrets from {webhooks} where tenant_id = :tenant
+  union all select 'connections', '', name, 'credentials', credentials from {connections} where tenant_id = :tenant
+  union all select 'connect_sessions', '', session_id, 'secrets', secrets from {connect_sessions} where tenant_id = :tenant
   union all select 'cursor_secrets', '', '', cast(created_at as {text}), secret from {cursor_secrets} where tenant_id = :tenant
   union all select 'column_keys', '', '', key_id, secret from {column_keys} where tenant_id = :tenant
 ) texts`
@@ -78,6 +80,20 @@ export const DATA_KEY_PLANS = {
           sync,
           text,
         })) > 0
+      )
+    if (table === 'connections')
+      return (
+        (yield* sql.run(
+          `update {connections} set credentials = :sealed ${where} and name = :sync and credentials = :text`,
+          { sealed, sync, text },
+        )) > 0
+      )
+    if (table === 'connect_sessions')
+      return (
+        (yield* sql.run(
+          `update {connect_sessions} set secrets = :sealed ${where} and session_id = :sync and secrets = :text`,
+          { sealed, sync, text },
+        )) > 0
       )
     if (table === 'cursor_secrets') {
       return (

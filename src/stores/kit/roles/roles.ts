@@ -2,6 +2,8 @@ import type { TransactionPlan, RoleOf } from '../sql/port.ts'
 import { API_KEY_PLANS } from './api-keys.ts'
 import { AUDIT_PLANS } from './audit.ts'
 import { COLUMN_PLANS } from './columns.ts'
+import { CONNECT_SESSION_PLANS } from './connect-sessions.ts'
+import { CONNECTION_PLANS } from './connections.ts'
 import { CONSUMER_PLANS } from './consumers.ts'
 import { DATA_KEY_PLANS } from './data-keys.ts'
 import { DESTINATION_PLANS } from './destinations.ts'
@@ -21,6 +23,8 @@ export const ROLE_PLANS = {
   ...API_KEY_PLANS,
   ...AUDIT_PLANS,
   ...COLUMN_PLANS,
+  ...CONNECT_SESSION_PLANS,
+  ...CONNECTION_PLANS,
   ...CONSUMER_PLANS,
   ...DATA_KEY_PLANS,
   ...DESTINATION_PLANS,

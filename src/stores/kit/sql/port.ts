@@ -45,11 +45,19 @@ export interface KernelSteps {
    * tenant as a whole.
    */
   writeAudit(entry: RegistryEntry | null, audit: AuditEntry): Steps<void>
-  /** Notifies listeners of other processes when the transaction commits. */
-  notify(): Steps<void>
-  /** Widens row-level security for this transaction: to the names of all tenants, or to one API key of any tenant. */
-  widenRowSecurity(scope: { readonly tenants: true } | { readonly apiKey: string }): Steps<void>
+  /** Notifies listeners of other processes when the transaction commits: of this tenant, or of all connections. */
+  notify(topic?: 'tenant' | 'connections'): Steps<void>
+  /** Locks the numbers of connection changes, of all tenants, until the transaction ends. */
+  lockConnectionChanges(): Steps<void>
+  /** Widens row-level security for this transaction. */
+  widenRowSecurity(scope: RowSecurityScope): Steps<void>
 }
+
+/** The names of all tenants; or one API key, or one session of the connect flow, of any tenant. */
+export type RowSecurityScope =
+  | { readonly tenants: true }
+  | { readonly apiKey: string }
+  | { readonly connectSession: string }
 
 /** A value of a SQL parameter or column. */
 export type SqlValue = string | number | boolean | null
