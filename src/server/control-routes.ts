@@ -6,6 +6,7 @@ import type {
   SyncSignal,
   Store,
   SyncRef,
+  Verification,
 } from '../contract/index.ts'
 import { countReplayOutcomes, replayQuarantinedRecords } from '../engine/replay-quarantine.ts'
 import { computeDueTime } from '../runner/due.ts'
@@ -18,6 +19,7 @@ import {
   type SyncStatus,
 } from '../runner/status.ts'
 import { canonicalizeInstant } from '../values/instant.ts'
+import { toOutcome } from '../verify/describe-report.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
 import type { Caller } from './authenticator.ts'
 import { HttpError } from './http-error.ts'
@@ -48,6 +50,16 @@ const SYNC = objectSchema({
   backfillNeeded: { type: ['object', 'null'], additionalProperties: true },
   unfinished: { type: ['object', 'null'], additionalProperties: true },
   lastCycle: { type: ['object', 'null'], additionalProperties: true },
+})
+const VERIFICATION = objectSchema({
+  id: { type: 'integer' },
+  database: TEXT,
+  actor: TEXT,
+  startedAt: TEXT,
+  endedAt: TEXT_OR_NULL,
+  heldBy: TEXT_OR_NULL,
+  outcome: TEXT_OR_NULL,
+  report: { type: ['object', 'null'], additionalProperties: true },
 })
 const CYCLE = objectSchema({
   worker: TEXT,
@@ -110,6 +122,20 @@ const SIGNAL_SUMMARIES = {
 
 /** Control API for the console and for scripts; mirrors `tidemark status` and related commands. Never returns state. */
 export const controlRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/api/verifications',
+    id: 'listVerifications',
+    access: readAccess,
+    query: RECENT_QUERY,
+    response: listSchema(VERIFICATION),
+    summary: 'Verifications of all databases, newest first.',
+    handle: async ({ caller, reply, query }) =>
+      sendList(
+        reply,
+        (await caller.store.verifications({ limit: Number(query['limit']) })).map(toVerificationDocument),
+      ),
+  },
   {
     method: 'GET',
     path: '/api/syncs',
@@ -355,6 +381,18 @@ function toUndeclaredDocument({ worker, sync, checkpoint, backfill, recent: [las
     unfinished:
       inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: toIso(inflight.startedAt) },
     lastCycle: last === undefined ? null : toCycleDocument(last),
+  }
+}
+
+/** Omits the keys of rows, which are content. */
+function toVerificationDocument({ startedAt, report, ...verification }: Verification) {
+  const { found: _, endedAt, ...counts } = report ?? {}
+  return {
+    ...verification,
+    startedAt: toIso(startedAt),
+    endedAt: toIso(endedAt ?? null),
+    outcome: report === null ? null : toOutcome(report),
+    report: report === null ? null : counts,
   }
 }
 

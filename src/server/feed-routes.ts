@@ -6,6 +6,7 @@ import { serializeChanges, formatEventId, serializeRow } from '../feed/serialize
 import type { FeedPageResult, FeedPageRequest } from '../feed/read-feed-page.ts'
 import { resourceTypeOf, type ResourceTypes } from '../feed/resource-type.ts'
 import { keyEndedError } from './authenticator.ts'
+import { readCertificate } from './certificates.ts'
 import { chooseEncoding } from './encoding.ts'
 import { streamChanges, wantsStream } from './stream-changes.ts'
 import { HttpError } from './http-error.ts'
@@ -79,12 +80,13 @@ async function handleList(routeRequest: RouteRequest): Promise<unknown> {
   })
   const fields = parseNames(query['fields'])
   const items = page.entries.map((entry) => serializeRow(entry, { fields }))
+  const certificate = await readCertificate(context, store, database)
   return sendFeedPage(
     reply,
     request.headers['if-none-match'],
     page,
     items,
-    `"syncMode":"${page.syncMode}"`,
+    `"syncMode":"${page.syncMode}"${certificate === null ? '' : `,"certificate":${JSON.stringify(certificate)}`}`,
     Number(query['limit']),
   )
 }

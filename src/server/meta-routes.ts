@@ -1,5 +1,6 @@
 import { toIsoTime } from '../feed/read-feed-page.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
+import { readCertificate } from './certificates.ts'
 import { listDatabaseSchemas } from './database-schemas.ts'
 import { HttpError } from './http-error.ts'
 import { buildOpenApiDocument } from './openapi.ts'
@@ -57,6 +58,7 @@ export const metaRoutes: readonly Route[] = [
           context.isServedTenant(store.tenant) ? context.destinations : [],
           context.ports.clock.now(),
         ),
+        verifications: await store.lastVerifications(),
         now: context.ports.clock.now(),
         isOperator: context.isServedTenant(store.tenant),
         capacity: context.runnerCapacity(),
@@ -103,7 +105,13 @@ export const metaRoutes: readonly Route[] = [
           version: context.version,
           tenant: caller.store.tenant,
           scopes: caller.scopes,
-          databases: databases.map((name) => ({ name, path: `/agents/v1/${name}` })),
+          databases: await Promise.all(
+            databases.map(async (name) => ({
+              name,
+              path: `/agents/v1/${name}`,
+              certificate: await readCertificate(context, caller.store, name),
+            })),
+          ),
           changes: allowsScope(caller.scopes, 'changes:read')
             ? { path: '/agents/v1/changes', stream: true, longPollSecondsMax: WAIT_MAX_S }
             : null,

@@ -7,6 +7,7 @@ import {
   type Metric,
   type MetricName,
   type Store,
+  type Verification,
   type Webhook,
 } from '../contract/index.ts'
 import type { DestinationOverview } from '../destinations/loop/destination-overview.ts'
@@ -15,6 +16,7 @@ import type { Health } from '../runner/health.ts'
 import type { RunnerCapacity } from '../runner/runner-options.ts'
 import { computeWebhookState, type WebhookState } from '../webhooks/manage-webhooks.ts'
 import { required } from '../values/required.ts'
+import { countOpen } from '../verify/describe-report.ts'
 import { computeConsumerLag, type LagStatus } from './consumer-lag.ts'
 import type { SyncMetrics } from './sync-metrics.ts'
 
@@ -50,6 +52,14 @@ export const TENANT_GAUGES = {
     about: 'Consecutive failed runs of the destination.',
     labels: ['destination'],
   },
+  tidemark_verification_age_seconds: {
+    about: 'Time since the start of the last verification of the database. Absent before the first.',
+    labels: ['database'],
+  },
+  tidemark_verification_differences: {
+    about: 'Rows that the last verification of the database found to differ from the source and did not repair.',
+    labels: ['database'],
+  },
   tidemark_consumers: { about: 'Consumers with a checkpoint, by lag status.', labels: ['status'] },
 } as const satisfies Record<string, { about: string; labels: readonly string[] }>
 
@@ -80,6 +90,8 @@ export interface MetricsRequest {
   readonly store: Store
   readonly syncMetrics: SyncMetrics
   readonly destinations: readonly DestinationOverview[]
+  /** The last verification of every database. */
+  readonly verifications: readonly Verification[]
   readonly now: number
   /** Whether the caller operates this process. */
   readonly isOperator: boolean
@@ -159,7 +171,15 @@ export class Metrics implements Meter {
   }
 
   /** Tenant gauges use a registry per response: concurrent scrapes of two tenants must not see each other's values. */
-  async render({ store, syncMetrics, destinations, now, isOperator, capacity }: MetricsRequest): Promise<string> {
+  async render({
+    store,
+    syncMetrics,
+    destinations,
+    verifications,
+    now,
+    isOperator,
+    capacity,
+  }: MetricsRequest): Promise<string> {
     const headSequence = await store.headSequence()
     const webhooks = await store.webhooks()
     const states: Record<WebhookState, number> = { enabled: 0, failing: 0, disabled: 0 }
@@ -219,6 +239,16 @@ export class Metrics implements Meter {
     setByDestination('tidemark_destination_lag_seconds', ({ lagMs }) => (lagMs === null ? null : lagMs / 1_000))
     setByDestination('tidemark_destination_behind', ({ behind }) => behind)
     setByDestination('tidemark_destination_consecutive_failures', ({ status }) => status?.failures ?? 0)
+    const setByDatabase = (name: keyof typeof TENANT_GAUGES, valueOf: (verification: Verification) => number): void =>
+      gauges.set(
+        name,
+        TENANT_GAUGES[name],
+        verifications
+          .slice(0, LABEL_VALUES_MAX.syncs)
+          .map((verification) => [{ database: verification.database }, valueOf(verification)] as const),
+      )
+    setByDatabase('tidemark_verification_age_seconds', ({ startedAt }) => Math.max(0, now - startedAt) / 1_000)
+    setByDatabase('tidemark_verification_differences', ({ report }) => (report === null ? 0 : countOpen(report)))
     if (isOperator && capacity !== null) {
       for (const [name, value] of Object.entries(capacity))
         gauges.set(`tidemark_runner_${name}`, PROCESS_METRICS[`tidemark_runner_${name as keyof RunnerCapacity}`], [

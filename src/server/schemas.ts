@@ -128,7 +128,18 @@ export const COMPONENTS: Readonly<Record<string, JsonSchema>> = {
       description: 'The record after the change; null for a tombstone.',
     },
   }),
-  ListPage: objectSchema({ ...PAGE, syncMode: { type: 'string', enum: ['full', 'incremental'] } }),
+  ListPage: objectSchema(
+    {
+      ...PAGE,
+      syncMode: { type: 'string', enum: ['full', 'incremental'] },
+      certificate: {
+        type: 'object',
+        additionalProperties: true,
+        description: 'The last comparison of the database with its source; absent if there was none.',
+      },
+    },
+    [...Object.keys(PAGE), 'syncMode'],
+  ),
   ChangesPage: objectSchema({
     ...PAGE,
     types: {

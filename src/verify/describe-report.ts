@@ -18,6 +18,12 @@ export function toOutcome({
   return unsettled > 0 ? 'unsettled' : 'equal'
 }
 
+/** Settled differences that were not repaired. */
+export function countOpen({ differences, unsettled, repaired }: VerificationReport): number {
+  const settled = differences.missing + differences.stale + differences.extra
+  return Math.max(0, settled - Math.max(0, repaired - unsettled))
+}
+
 /** The part that a verification left out. */
 export const GAP_TEXT: Readonly<Record<VerificationGap, string>> = {
   budget: 'the request budget was used up',

@@ -246,6 +246,7 @@ export class SourceReader {
         signal,
         {
           tenant: store.tenant,
+          store,
           plan,
           pacers: {},
           takeSlots: (request) => store.takeSlots({ worker: plan.worker, ...request }),

@@ -20,7 +20,7 @@ export interface VerificationRunnerOptions {
   readonly holder: string
   readonly isHolderGone: (holder: string) => boolean
   readonly workers: readonly WorkerVerifications[]
-  /** Interval at which the store is polled for due verifications; defaults to ten seconds. */
+  /** Interval at which the store is polled for due verifications; defaults to one second. */
   readonly pollMs?: number
 }
 
@@ -54,7 +54,7 @@ export class VerificationRunner {
   }
 
   async #runLoop(): Promise<void> {
-    const { sourceRuntime, pollMs = 10_000 } = this.#options
+    const { sourceRuntime, pollMs = 1_000 } = this.#options
     const { clock, log } = sourceRuntime.ports
     while (!this.#stopping.signal.aborted) {
       for (const store of this.#stores.values())
@@ -67,9 +67,12 @@ export class VerificationRunner {
 
   async #runDue(store: Store): Promise<void> {
     const { clock } = this.#options.sourceRuntime.ports
+    const copied = await store.databaseNames()
     for (const worker of this.#options.workers)
       for (const declared of worker.verifications) {
         if (this.#stopping.signal.aborted) return
+        // Before the first cycle every record is missing.
+        if (!copied.includes(declared.database)) continue
         const [last] = await store.verifications({ database: declared.database, limit: 1 })
         const lastStartedAt = last?.startedAt ?? null
         const dueAt = nextDueTime(declared.schedule, { now: clock.now(), since: this.#since, lastStartedAt })

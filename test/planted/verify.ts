@@ -3,6 +3,7 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const RUN = ['test/verify/verify-database.test.ts']
 const BISECT = ['test/verify/bisect.test.ts']
 const POSTGRES = ['test/verify/sql.pg.test.ts']
+const INTERVALS = ['test/sources/sql/integer-intervals.test.ts']
 
 export const VERIFY_BUGS: readonly PlantedBug[] = [
   ...inFile('src/verify/bisect.ts', BISECT, [
@@ -47,7 +48,7 @@ export const VERIFY_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/repair-rows.ts', RUN, [
     ['a repair does not wait for a running cycle', 'if (ports.clock.now() >= end)', 'if (true)'],
   ]),
-  ...inFile('src/sources/sql/integer-intervals.ts', POSTGRES, [
+  ...inFile('src/sources/sql/integer-intervals.ts', INTERVALS, [
     ['negative keys are in the order of their numbers', ': [1n - end, -first]', ': [-first, 1n - end]'],
   ]),
 ]

@@ -22,6 +22,9 @@ worker.sync('refused', { database: people, mode: 'incremental', schedule: '1d', 
   const answer = await fetch(process.env.SIMULATED + '/down?token=heron')
   throw new SyncError('SOURCE_UNAVAILABLE', 'the office answered ' + answer.status, { retryAfterMs: 10 })
 } })
+const rooms = worker.database('rooms')
+worker.sync('rooms', { database: rooms, schedule: '1d', execute: async () => ({ changes: [{ type: 'upsert', key: 'r1', record: { id: 'r1' } }], hasMore: false }) })
+worker.verify(rooms)
 let position = { live: null, loading: null }
 worker.destination('copy', {
   kind: 'memory',
@@ -88,6 +91,7 @@ export class Service {
       '"message":"webhook message not delivered"',
       'the destination has p2',
       '"message":"destination failed"',
+      '"message":"a database was verified"',
     ])
       await running.says(words)
     return new Service(project, running, /http:\/\/[\d.:]+/.exec(running.stdout)![0])

@@ -71,6 +71,26 @@ describe('bisect', () => {
     }
   })
 
+  test('a source that only counts is bisected by its counts', () => {
+    const counts = [{ count: 1 }, { count: 1 }, { count: 1 }, { count: 1 }]
+    const source = [1, 2, 1, 0]
+    const generator = bisect(counts, 1)
+    let step = generator.next()
+    while (!step.done)
+      step = generator.next(
+        step.value.map(({ first, end }) => ({ count: source.slice(first, end).reduce((a, b) => a + b, 0) })),
+      )
+    // The counts of both halves differ, and their sum does not: only more than one part shows that.
+    expect(step.value).toEqual([])
+    const parts = bisect(counts, 2)
+    let asked = parts.next()
+    while (!asked.done)
+      asked = parts.next(
+        asked.value.map(({ first, end }) => ({ count: source.slice(first, end).reduce((a, b) => a + b, 0) })),
+      )
+    expect(asked.value).toEqual([1, 3])
+  })
+
   test('without differences, one question is asked', () => {
     const copy = Array.from({ length: 100 }, (_, at) => random(at))
     expect(

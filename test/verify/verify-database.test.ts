@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { VerificationReport } from '../../src/contract/index.ts'
+import type { Execute, VerificationReport } from '../../src/contract/index.ts'
 import { DATABASE, SECOND, VerifyFixture, type SourceRow } from './verify-fixture.ts'
 
 const NONE = { missing: 0, stale: 0, extra: 0 }
@@ -164,6 +164,23 @@ describe('bounds', () => {
     expect(fixture.shop.requests).toHaveLength(3)
   })
 
+  test('a page that sends several requests stops at the budget, even if its source handles the error', async () => {
+    const sent: string[] = []
+    const execute: Execute<number> = async (state = 0, { fetch }) => {
+      for (const part of ['a', 'b', 'c']) await fetch(`http://shop.test/${state}/${part}`).catch(() => {})
+      return { changes: [], hasMore: true, nextState: state + 1 }
+    }
+    const fixture = await VerifyFixture.open({ plan: { execute } })
+    const { runtime } = fixture.options()
+    const fetch = async (url: string | URL) => {
+      sent.push(String(url))
+      return new Response('')
+    }
+    const report = await fixture.report({ budget: 4, runtime: { ...runtime, fetch } })
+    expect(report).toMatchObject({ incomplete: 'budget', requests: 4 })
+    expect(sent).toHaveLength(4)
+  })
+
   test('a sample looks up rows of the copy, and says that it is a sample', async () => {
     const fixture = await (await VerifyFixture.open()).fill(20)
     fixture.shop.rows.delete('k00000')
@@ -205,6 +222,18 @@ describe('bounds', () => {
     const report = await fixture.report({ repair: true })
     expect(report).toMatchObject({ error: { code: 'LEASE_HELD' }, unsettled: 1, repaired: 0 })
     expect(await fixture.scene.keys()).toHaveLength(3)
+  })
+
+  test('a repair lands its rows when the running cycle has ended', async () => {
+    const fixture = await (await VerifyFixture.open()).fill(3)
+    fixture.shop.set('new', { v: 1 })
+    const request = { holder: 'runner', ttlMs: 3_600_000, at: fixture.scene.clock.now() }
+    const held = await fixture.scene.store.acquire({ worker: 'shop', sync: 'sync' }, request)
+    const verifying = fixture.start({ repair: true })
+    await fixture.scene.clock.advance(10 * SECOND)
+    if (held.kind === 'acquired') await fixture.scene.store.release(held.lease)
+    expect((await fixture.scene.clock.drive(verifying)).verification.report).toMatchObject({ repaired: 1, error: null })
+    expect(await fixture.scene.keys()).toHaveLength(4)
   })
 
   test('a source without a listing and without a lookup cannot be verified', async () => {

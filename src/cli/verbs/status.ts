@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import type { Pause, SchemaDrift, Store, Webhook } from '../../contract/index.ts'
+import type { Pause, SchemaDrift, Store, Verification, Webhook } from '../../contract/index.ts'
 import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
 import { readDestinationOverviews, type DestinationOverview } from '../../destinations/loop/destination-overview.ts'
 import { isRangeName } from '../../engine/range-plan.ts'
@@ -14,6 +14,8 @@ import {
 import { isShown } from '../../runner/status.ts'
 import { describeDrift } from '../../values/describe-drift.ts'
 import { hasTenantData } from '../../runner/watch-tenants.ts'
+import { toCertificateDocument } from '../../verify/certificate-document.ts'
+import { countOpen, toOutcome } from '../../verify/describe-report.ts'
 import { computeWebhookState, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
 import { parseCount } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
@@ -138,7 +140,7 @@ function showOnce(cli: Cli, target: Target | WorkerTarget, view: StatusView, fla
 
 function formatStatus(
   cli: Cli,
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges, verifications }: StatusView,
   { all = false, reveal = false, watch }: StatusFlags,
 ): string[] {
   if (syncs.length === 0 && destinations.length === 0)
@@ -155,6 +157,7 @@ function formatStatus(
     ...ruleChanges.flatMap((change) => formatRuleChange(cli, change)),
     ...(destinations.length === 0 ? [] : ['', ...formatDestinations(cli, destinations, now)]),
     ...webhooks.map((webhook) => formatWebhook(cli, webhook, headSequence)),
+    ...verifications.map((verification) => formatVerification(cli, verification, now)),
   ]
 }
 
@@ -172,6 +175,8 @@ interface StatusView {
   readonly destinations: readonly DestinationOverview[]
   /** Databases whose rows do not follow the declared column rules yet. */
   readonly ruleChanges: readonly ColumnRuleChange[]
+  /** The last verification of every database that has one. */
+  readonly verifications: readonly Verification[]
 }
 
 async function readStatusView(target: Target | WorkerTarget): Promise<StatusView> {
@@ -194,6 +199,7 @@ async function readStatusViewFrom(store: Store | null, target: Target | WorkerTa
     headSequence: (await store?.headSequence()) ?? 0,
     pauses,
     drift: (await store?.schemaDrift()) ?? [],
+    verifications: (await store?.lastVerifications()) ?? [],
     ruleChanges:
       store === null || !('worker' in target)
         ? []
@@ -233,7 +239,7 @@ async function listSyncs(store: Store | null, target: Target | WorkerTarget): Pr
 // ── JSON output ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function statusDocument(
-  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges }: StatusView,
+  { now, syncs, webhooks, headSequence, pauses, drift, destinations, ruleChanges, verifications }: StatusView,
   { reveal = false }: StatusFlags,
 ): object {
   return {
@@ -247,6 +253,13 @@ function statusDocument(
       until: isoTime(until),
     })),
     ...(destinations.length > 0 && { destinations: destinations.map(toDestinationDocument) }),
+    ...(verifications.length > 0 && {
+      certificates: verifications.map((one) => ({
+        database: one.database,
+        ...toCertificateDocument(one),
+        ageMs: Math.max(0, now - one.startedAt),
+      })),
+    }),
     ...(ruleChanges.length > 0 && { columnRules: ruleChanges }),
     ...(drift.length > 0 && { schemaDrift: drift.map(({ at, ...rest }) => ({ ...rest, at: isoTime(at) })) }),
   }
@@ -500,6 +513,20 @@ function formatWebhook({ terminal: { colors } }: Cli, webhook: Webhook, headSequ
     .filter(([number]) => number > 0)
     .map(([number, what]) => `, ${formatNumber(number)} ${what}`)
     .join('')}`
+}
+
+function formatVerification(
+  { terminal: { colors } }: Cli,
+  { id, database, startedAt, report }: Verification,
+  now: number,
+): string {
+  if (report === null) return ''
+  const outcome = toOutcome(report)
+  const isGood = outcome === 'equal' || outcome === 'repaired'
+  const mark = isGood ? colors.green('✓') : outcome === 'unsettled' ? colors.yellow('•') : colors.red('✗')
+  const open = countOpen(report)
+  const differences = open > 0 ? `, ${formatNumber(open)} ${open === 1 ? 'row differs' : 'rows differ'}` : ''
+  return `${mark} ${database}: ${outcome} when verified ${formatAgo(startedAt, now)} (verification ${id}, ${formatNumber(report.rows)} rows by ${report.method})${differences}`
 }
 
 function describeHolder({ holder, location }: LeaseHolder): string {
