@@ -140,10 +140,13 @@ export interface ConnectionWithCredentials {
   readonly credentials: string
 }
 
+/** The parts of a connection that decide whether syncs run with it. */
+export type ConnectionSummary = Pick<Connection, 'name' | 'provider' | 'status' | 'statusReason' | 'version' | 'updatedAt'>
+
 /** The connections of a tenant whose list or status changed. Empty if the last one was removed. */
 export interface TenantConnections {
   readonly tenant: string
-  readonly connections: ReadonlyArray<Pick<Connection, 'name' | 'provider' | 'status' | 'statusReason' | 'version'>>
+  readonly connections: readonly ConnectionSummary[]
 }
 
 /** Changed connections of all tenants, with a token to read only later changes. */

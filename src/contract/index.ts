@@ -119,6 +119,7 @@ export type {
   ConnectionCredentials,
   ConnectionRef,
   ConnectionStatus,
+  ConnectionSummary,
   ConnectionWithCredentials,
   ConnectionWrite,
   OAuthClient,

@@ -1,3 +1,5 @@
+import { createClientFinder } from '../connections/find-client.ts'
+import { SourceConnections } from '../connections/source-connections.ts'
 import { SyncError, type Log, type Secrets } from '../contract/index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemFetch } from '../platform/fetch.ts'
@@ -18,16 +20,21 @@ export async function createRuntime({
   const telemetry = await openTelemetry({ sendTraceparent: environment['TIDEMARK_TRACEPARENT'] === 'send' })
   const secretsOf = (tenant: string): Secrets =>
     secrets === undefined ? createSecrets(environment, tenant) : createProvidedSecrets(secrets, tenant)
+  const chosenLog = isLog(log)
+    ? log
+    : createLog({
+        ...(log !== undefined && { level: log }),
+        ...(telemetry !== null && { context: telemetry.logFields }),
+      })
   return {
     ports: {
       clock: systemClock,
       random: systemRandom,
-      log: isLog(log)
-        ? log
-        : createLog({
-            ...(log !== undefined && { level: log }),
-            ...(telemetry !== null && { context: telemetry.logFields }),
-          }),
+      log: chosenLog,
+      connections: new SourceConnections({
+        ports: { clock: systemClock, log: chosenLog },
+        findClient: createClientFinder({ secretsOf }),
+      }),
       tracer: telemetry?.tracer,
       meter: telemetry?.meter,
     },

@@ -6,14 +6,17 @@ import { holderName, isHolderGone } from '../platform/lease-holder.ts'
 import { listDeclaredSyncs } from '../runner/declared-sync.ts'
 import { compactLogPeriodically } from '../runner/compact-log.ts'
 import { serveRestate, type RestateOptions, type RestateService } from '../runner/restate/serve-restate.ts'
+import type { ConnectionFacts } from '../runner/due.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 import { Runner } from '../runner/runner.ts'
 import type { TenantSourceRuntime } from '../runner/tenant-runtime.ts'
+import { ConnectionWatcher } from '../runner/watch-connections.ts'
 import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
 import { DestinationRunner } from '../destinations/loop/destination-runner.ts'
 import { createSender } from '../webhooks/send.ts'
 import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
+import { ConnectionChanges, type ConnectionChange } from '../connections/connection-changes.ts'
 import { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.ts'
 import { serveApi, type ApiOptions, type ServedApi } from './serve-api.ts'
 
@@ -32,6 +35,8 @@ export interface ServiceOptions {
   /** Null when this process schedules the syncs itself. */
   readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port' | 'identityKeys'> | null
   readonly onEvent: (event: RunnerEvent) => void
+  /** A connection of a tenant that runs here was added, removed or changed. */
+  readonly onConnection?: (event: ConnectionChange) => void
 }
 
 /** Runs workers in one process: schedules, the API, inbound and outbound webhooks. */
@@ -97,6 +102,7 @@ async function openPrimaryService({
   keepLogMs,
   restate = null,
   tenants: others = [],
+  onConnection,
   ...options
 }: ServiceOptions): Promise<Service> {
   const metrics = api === null ? null : await openMetrics()
@@ -158,6 +164,7 @@ async function openPrimaryService({
     newStoreId: () => crypto.randomUUID(),
     destinations: declared.destinations,
   })
+  const changes = new ConnectionChanges()
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
@@ -174,6 +181,18 @@ async function openPrimaryService({
         ),
       )
   }
+  const watcher = syncs.some(({ plan }) => plan.connection != null)
+    ? new ConnectionWatcher({
+        store,
+        ports,
+        onChange: (tenant, connections) => {
+          if (others === 'all' && connections.length > 0) addTenant(tenant)
+          if (!tenants.has(tenant)) return
+          runner.setConnections(tenant, connections)
+          for (const event of changes.update(tenant, connections)) onConnection?.(event)
+        },
+      })
+    : null
   const addTenant = (tenant: string): void => {
     if (tenants.has(tenant)) return
     tenants.add(tenant)
@@ -190,6 +209,9 @@ async function openPrimaryService({
       deliverer.start()
       inbound.start()
       await runner.start()
+      await watcher?.poll()
+      changes.completeFirstRound()
+      if (watcher !== null) background.push(watcher.run(stopping.signal))
       for (const tenant of tenants) startTenantServices(tenant)
       destinations.start()
       if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
@@ -222,6 +244,10 @@ class RestateRunner {
 
   addTenant(tenant: string): void {
     this.#served?.addTenant(tenant)
+  }
+
+  setConnections(tenant: string, connections: readonly ConnectionFacts[]): void {
+    this.#served?.setConnections(tenant, connections)
   }
 
   /** Restate decides what is due. */

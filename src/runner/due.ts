@@ -1,6 +1,7 @@
 import { nextDueTime, type Schedule } from '../config/schedule.ts'
 import {
   ERROR_CODES,
+  type ConnectionSummary,
   type CycleRecord,
   type Mode,
   type CheckpointSummary,
@@ -27,7 +28,11 @@ export interface SyncDeclaration {
 export interface SyncFacts extends Pick<SyncStatusRow, 'checkpoint' | 'recent'> {
   /** The result of `readParents`; absent for a sync without parents. */
   readonly parents?: readonly ParentFacts[]
+  /** The connection that it reads with; absent for a sync without one. */
+  readonly connection?: ConnectionFacts
 }
+
+export type ConnectionFacts = Pick<ConnectionSummary, 'name' | 'status' | 'statusReason' | 'updatedAt'>
 
 export interface DueOptions {
   readonly now: number
@@ -40,7 +45,7 @@ export interface DueOptions {
 export type DueTime =
   /** `at` may be in the past: the sync is then due now, once, however many slots were missed. */
   | { readonly kind: 'at'; readonly at: number; readonly why: DueReason }
-  | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' }
+  | { readonly kind: 'never'; readonly why: 'paused' | 'manual' | 'stopped' | 'connection' }
   /** Until the named syncs have completed. */
   | { readonly kind: 'never'; readonly why: 'after'; readonly waitingFor: readonly string[] }
 
@@ -57,11 +62,13 @@ export type DueReason = 'trigger' | 'unfinished' | 'retry' | 'needed' | 'schedul
  */
 export function computeDueTime(
   { schedule, pair = null }: Pick<SyncDeclaration, 'schedule' | 'pair'>,
-  { checkpoint, recent, parents = [] }: SyncFacts,
+  { checkpoint: stored, recent, parents = [], connection }: SyncFacts,
   options: DueOptions,
 ): DueTime {
   const { now } = options
+  const checkpoint = connection === undefined ? stored : forgiveOldFailure(stored, connection)
   if (checkpoint.paused) return { kind: 'never', why: 'paused' }
+  if (connection !== undefined && connection.status !== 'active') return { kind: 'never', why: 'connection' }
   const earliest = computeRetryAt(checkpoint, now)
   if (checkpoint.triggeredAt !== null) {
     // A trigger after the failure overrides the backoff. A cycle that fails before it begins keeps its trigger, and
@@ -124,8 +131,19 @@ export function fingerprintCheckpoint(checkpoint: CheckpointSummary): string {
 }
 
 /** The same for all inputs, with the parents. */
-export function fingerprintFacts({ checkpoint, parents = [] }: SyncFacts): string {
-  return [fingerprintCheckpoint(checkpoint), ...parents.map(({ completedAt }) => completedAt)].join('|')
+export function fingerprintFacts({ checkpoint, parents = [], connection }: SyncFacts): string {
+  const { status, updatedAt } = connection ?? {}
+  return [fingerprintCheckpoint(checkpoint), status, updatedAt, ...parents.map(({ completedAt }) => completedAt)].join(
+    '|',
+  )
+}
+
+/** A failure from before the connection was authorized or enabled says nothing about it now. */
+function forgiveOldFailure(checkpoint: CheckpointSummary, { updatedAt }: ConnectionFacts): CheckpointSummary {
+  const { lastError } = checkpoint
+  return lastError !== null && lastError.at < updatedAt && ERROR_CODES[lastError.code].remedy === 'reauth'
+    ? { ...checkpoint, failures: 0, retryAt: null }
+    : checkpoint
 }
 
 /** Counts the backoff from the failure, clamped to the local clock. */

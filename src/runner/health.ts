@@ -1,4 +1,4 @@
-import { ERROR_CODES, type Checkpoint, type Remedy } from '../contract/index.ts'
+import { ERROR_CODES, type Checkpoint, type ConnectionStatus, type Remedy } from '../contract/index.ts'
 import { isBackfillNeeded, type PairBackfill } from './pair-backfill.ts'
 
 /**
@@ -13,6 +13,12 @@ import { isBackfillNeeded, type PairBackfill } from './pair-backfill.ts'
 export type Health = 'HEALTHY' | 'INITIALIZING' | 'WARNING' | 'ERROR' | 'PAUSED'
 
 export type HealthFacts = Pick<Checkpoint, 'paused' | 'failures' | 'lastError' | 'lastSuccessAt'>
+
+/** The health of a sync with a connection: one that needs its user is an error, one that was switched off a pause. */
+export function computeConnectedHealth(status: ConnectionStatus | undefined, health: Health): Health {
+  if (status === undefined || status === 'active' || health === 'PAUSED') return health
+  return status === 'needs_reauthorization' ? 'ERROR' : 'PAUSED'
+}
 
 /** The first cycle counts as initializing while it waits and while it runs. `backfill`: see `findPairBackfill`. */
 export function computeHealth(

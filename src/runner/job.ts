@@ -4,6 +4,7 @@ import type { DeclaredSync } from './declared-sync.ts'
 import {
   computeDueTime,
   fingerprintFacts,
+  type ConnectionFacts,
   type DueOptions,
   type DueReason,
   type DueTime,
@@ -18,6 +19,8 @@ export class Job implements QueueItem {
   readonly sync: DeclaredSync
   /** Null before the first poll. Without the parents, which change on their own. */
   facts: SyncFacts | null = null
+  /** The connection that the sync reads with; undefined if it names none. */
+  connection: ConnectionFacts | undefined = undefined
   /** The other syncs of the tenant, if this one runs after some of them. */
   findCheckpoint: (sync: string) => CheckpointSummary | undefined = () => undefined
   due: DueTime | null = null
@@ -75,7 +78,11 @@ export class Job implements QueueItem {
 
   #allFacts(facts: SyncFacts): SyncFacts {
     const { after } = this.sync
-    return after === undefined ? facts : { ...facts, parents: readParents(after, this.findCheckpoint) }
+    return {
+      ...facts,
+      ...(after !== undefined && { parents: readParents(after, this.findCheckpoint) }),
+      ...(this.connection !== undefined && { connection: this.connection }),
+    }
   }
 
   /** End of the lease of another holder that may still run; -Infinity if there is none. */

@@ -3,8 +3,9 @@ import { classifyError } from '../engine/classify-error.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleProgress } from '../engine/cycle-options.ts'
 import { DueQueue } from './due-queue.ts'
-import { fingerprintCheckpoint, type SyncFacts } from './due.ts'
-import { Job } from './job.ts'
+import { fingerprintCheckpoint, type ConnectionFacts, type SyncFacts } from './due.ts'
+import type { Job } from './job.ts'
+import { JobSet } from './job-set.ts'
 import { createOncePerSlotStore } from './once-per-slot-store.ts'
 import type { TenantLoad } from './queue-order.ts'
 import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
@@ -31,12 +32,14 @@ export class Runner {
   readonly #options: RunnerOptions
   readonly #concurrency: number
   readonly #pollMs: number
-  readonly #jobs: Job[]
+  readonly #jobs: JobSet
   readonly #clock: StoreClock
   readonly #watcher: SyncWatcher
   readonly #queue = new DueQueue<Job>()
   /** Held by other processes, as last polled. */
   readonly #held = new Set<Job>()
+  /** Jobs without a connection whose last cycle may still run. */
+  readonly #removed = new WeakSet<Job>()
   readonly #running = new Map<Job, ActiveCycle>()
   readonly #lastServed = new Map<string, number>()
   #state: RunnerStatus['state'] = 'idle'
@@ -57,9 +60,10 @@ export class Runner {
     this.#options = options
     this.#concurrency = concurrency
     this.#pollMs = pollMs
-    this.#jobs = tenants.flatMap((tenant) => this.#createJobs(tenant))
+    this.#jobs = new JobSet({ store, syncs: options.syncs, random: ports.random })
+    const jobs = tenants.flatMap((tenant) => this.#jobs.addTenant(tenant))
     this.#clock = new StoreClock(ports.clock)
-    this.#watcher = new SyncWatcher(this.#jobs, {
+    this.#watcher = new SyncWatcher(jobs, {
       clock: this.#clock,
       ports,
       pollMs,
@@ -74,10 +78,34 @@ export class Runner {
 
   /** Also runs the syncs for another tenant from now on. */
   addTenant(tenant: string): void {
-    if (this.#jobs.some((job) => job.tenant === tenant)) return
-    const jobs = this.#createJobs(tenant)
-    this.#jobs.push(...jobs)
-    this.#watcher.add(jobs)
+    if (!this.#jobs.has(tenant)) this.#watcher.add(this.#jobs.addTenant(tenant))
+  }
+
+  /**
+   * Runs the syncs of a tenant that read with one of these connections, and no other that names a connection. A cycle
+   * whose connection is gone or inactive stops between two pages. Costs the same however many tenants there are.
+   */
+  setConnections(tenant: string, connections: readonly ConnectionFacts[]): void {
+    const { added, removed, changed } = this.#jobs.setConnections(tenant, connections)
+    for (const job of removed) this.#removeJob(job)
+    for (const job of changed) {
+      if (job.connection?.status !== 'active') this.#stopCycle(job)
+      this.#watcher.updateDue(job)
+    }
+    if (added.length > 0) this.#watcher.add(added)
+    this.#sleepAbort?.abort(new Error('connections changed'))
+  }
+
+  #removeJob(job: Job): void {
+    this.#removed.add(job)
+    this.#stopCycle(job)
+    this.#held.delete(job)
+    this.#queue.remove(job)
+    this.#watcher.remove(job)
+  }
+
+  #stopCycle(job: Job): void {
+    this.#running.get(job)?.stopping.abort(new Error('the connection is not active'))
   }
 
   /** Resolves after the first poll. An unreachable store is retried. */
@@ -137,14 +165,18 @@ export class Runner {
       state: this.#state,
       running: [...this.#running.values()].map(({ cycle }) => ({ ...cycle })),
       waiting: this.#queue.readyCount(this.#clock.now()),
-      syncs: this.#jobs.flatMap((job) =>
+      syncs: [...this.#jobs.all()].flatMap((job) =>
         job.facts === null
           ? []
           : [
               buildSyncStatus(
                 job.tenant,
                 job.sync,
-                { ...job.facts, backfill: this.#findBackfill(job, job.facts) },
+                {
+                  ...job.facts,
+                  backfill: this.#findBackfill(job, job.facts),
+                  ...(job.connection !== undefined && { connection: job.connection }),
+                },
                 job.due,
               ),
             ],
@@ -157,15 +189,8 @@ export class Runner {
     { checkpoint }: SyncFacts,
   ): PairBackfill | null {
     const find = (other: string): CheckpointSummary | undefined =>
-      this.#jobs.find((job) => job.tenant === tenant && job.ref.worker === worker && job.ref.sync === other)?.facts
-        ?.checkpoint
+      this.#jobs.find(tenant, worker, other)?.facts?.checkpoint
     return findPairBackfill({ sync, checkpoint }, declared, { findCheckpoint: find, now: this.#clock.now() })
-  }
-
-  #createJobs(tenant: string): Job[] {
-    const { store, syncs, ports } = this.#options
-    const own = tenant === store.tenant ? store : store.forTenant(tenant)
-    return syncs.map((sync) => new Job(own, sync, ports.random.next()))
   }
 
   async #runLoop(): Promise<void> {
@@ -188,6 +213,7 @@ export class Runner {
   }
 
   #reschedule(job: Job): void {
+    if (this.#removed.has(job)) return
     const isRunning = this.#running.has(job)
     const isHeld = !isRunning && job.heldUntil(this.#isDead) > this.#clock.now()
     this.#held[isHeld ? 'add' : 'delete'](job)

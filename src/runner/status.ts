@@ -10,8 +10,8 @@ import {
 } from '../contract/index.ts'
 import { isRangeName } from '../engine/range-plan.ts'
 import type { DeclaredSync } from './declared-sync.ts'
-import { computeDueTime, RECENT_CYCLES, type DueTime, type SyncFacts } from './due.ts'
-import { computeHealth, type Health } from './health.ts'
+import { computeDueTime, RECENT_CYCLES, type ConnectionFacts, type DueTime, type SyncFacts } from './due.ts'
+import { computeConnectedHealth, computeHealth, type Health } from './health.ts'
 import { findPairBackfill, type PairBackfill } from './pair-backfill.ts'
 import { readParents, type ParentFacts } from './parents.ts'
 
@@ -28,6 +28,8 @@ export interface SyncStatus extends SyncRef, Pick<DeclaredSync, 'mode' | 'schedu
    * retention.
    */
   readonly backfillNeeded: BackfillRequest | null
+  /** The connection that it reads with; absent if it names none. */
+  readonly connection?: ConnectionFacts
 }
 
 type StatusFields = Pick<
@@ -79,17 +81,25 @@ export interface KnownSync extends SyncStatusRow {
   /** See `findPairBackfill`. */
   readonly backfill: PairBackfill | null
   readonly parents: readonly ParentFacts[]
+  readonly connection?: ConnectionFacts
 }
 
-/** Returns the declared syncs in their order, then the others, with one query. */
+/**
+ * Returns the declared syncs in their order, then the others. A sync whose connection the tenant does not have is not
+ * one of its syncs, but its rows and status stay in the store.
+ */
 export async function readKnownSyncs(
   store: Store,
   syncs: readonly DeclaredSync[],
   at: number,
 ): Promise<{ readonly now: number; readonly syncs: readonly KnownSync[] }> {
-  const { now, syncs: rows } = await store.listSyncStatus({ at, recent: RECENT_CYCLES })
+  const [{ now, syncs: rows }, connections] = await Promise.all([
+    store.listSyncStatus({ at, recent: RECENT_CYCLES }),
+    readConnections(store, syncs),
+  ])
   const rowsByKey = new Map(rows.map((status) => [syncKey(status), status]))
   const known = (status: SyncStatusRow, declared: DeclaredSync | null): KnownSync => {
+    const connection = connections.get(declared?.plan.connection ?? '')
     const findCheckpoint = (sync: string): CheckpointSummary | undefined =>
       rowsByKey.get(syncKey({ worker: status.worker, sync }))?.checkpoint
     return {
@@ -97,9 +107,11 @@ export async function readKnownSyncs(
       declared,
       backfill: findPairBackfill(status, declared, { now, findCheckpoint }),
       parents: readParents(declared?.after, findCheckpoint),
+      ...(connection !== undefined && { connection }),
     }
   }
-  const declared = syncs.map((sync): KnownSync => {
+  const own = syncs.filter(({ plan }) => plan.connection == null || connections.has(plan.connection))
+  const declared = own.map((sync): KnownSync => {
     const ref = { worker: sync.plan.worker, sync: sync.plan.sync }
     return known(rowsByKey.get(syncKey(ref)) ?? { ...ref, checkpoint: EMPTY_CHECKPOINT, recent: [] }, sync)
   })
@@ -111,6 +123,15 @@ export async function readKnownSyncs(
       ...rows.filter((status) => !names.has(syncKey(status)) && isShown(status)).map((status) => known(status, null)),
     ],
   }
+}
+
+async function readConnections(store: Store, syncs: readonly DeclaredSync[]): Promise<Map<string, ConnectionFacts>> {
+  if (syncs.every(({ plan }) => plan.connection == null)) return new Map()
+  return new Map((await store.connections()).map((connection) => [connection.name, toConnectionFacts(connection)]))
+}
+
+export function toConnectionFacts({ name, status, statusReason, updatedAt }: ConnectionFacts): ConnectionFacts {
+  return { name, status, statusReason, updatedAt }
 }
 
 /** A range read is shown until it is complete. */
@@ -130,7 +151,7 @@ export type StatusFacts = SyncFacts & Pick<KnownSync, 'backfill'>
 export function buildSyncStatus(
   tenant: string,
   { plan, mode, schedule }: DeclaredSync,
-  { checkpoint, recent, backfill }: StatusFacts,
+  { checkpoint, recent, backfill, connection }: StatusFacts,
   due: DueTime | null,
 ): SyncStatus {
   const {
@@ -152,7 +173,7 @@ export function buildSyncStatus(
     sync: plan.sync,
     mode,
     schedule,
-    health: computeHealth(checkpoint, backfill),
+    health: computeConnectedHealth(connection?.status, computeHealth(checkpoint, backfill)),
     due,
     version,
     tidemark,
@@ -168,5 +189,6 @@ export function buildSyncStatus(
       inflight === null ? null : { cycle: inflight.cycle, page: inflight.page, startedAt: inflight.startedAt },
     lastCycle: recent[0] ?? null,
     backfillNeeded: backfill?.backfillNeeded ?? null,
+    ...(connection !== undefined && { connection }),
   }
 }

@@ -52,6 +52,8 @@ export class SyncWatcher {
   #roundAt = -Infinity
   #intervalMs: number
   #isConnected = false
+  /** Without a tenant there is nothing to subscribe to yet. */
+  #isSubscribing = false
   #subscription: Subscription | null = null
 
   constructor(jobs: readonly Job[], options: SyncWatcherOptions) {
@@ -63,15 +65,31 @@ export class SyncWatcher {
   /** New tenants are polled as soon as possible. */
   add(jobs: readonly Job[]): void {
     const added = this.#addJobs(jobs)
+    if (this.#isSubscribing && this.#subscription === null) this.subscribe()
     for (const {
       store: { tenant },
     } of added)
       this.#subscription?.addTenant(tenant)
-    this.#requestPoll(added)
+    this.#requestPoll(new Set(jobs.map((job) => required(this.#tenants.get(job.tenant), `tenant ${job.tenant}`))))
+  }
+
+  /** The job is no longer polled. */
+  remove(job: Job): void {
+    const tenant = this.#tenants.get(job.tenant)
+    tenant?.jobs.delete(syncKey(job.ref))
+    if (tenant !== undefined) tenant.children = tenant.children.filter((child) => child !== job)
+  }
+
+  /** A fact that no poll returns has changed. */
+  updateDue(job: Job): void {
+    if (job.facts === null) return
+    job.updateDue(this.#dueOptions())
+    this.#options.onUpdate(job)
   }
 
   /** Subscribes to change notifications, if the store supports them. */
   subscribe(): void {
+    this.#isSubscribing = true
     this.#subscription =
       this.#tenantOrder[0]?.store.subscribe({
         tenants: [...this.#tenants.keys()],
@@ -222,6 +240,8 @@ export class SyncWatcher {
       }
       const { jobs } = tenant
       jobs.set(syncKey(job.ref), job)
+      // A poll for changes would return nothing for a sync that was added later.
+      tenant.changeCursor = null
       if (job.sync.after !== undefined) {
         const { worker } = job.ref
         job.findCheckpoint = (sync) => jobs.get(syncKey({ worker, sync }))?.facts?.checkpoint
@@ -265,7 +285,7 @@ interface WatchedTenant {
   readonly store: Store
   readonly jobs: Map<string, Job>
   /** The jobs that run after others. */
-  readonly children: Job[]
+  children: Job[]
   /** Null before the first response. */
   changeCursor: string | null
   recent: number

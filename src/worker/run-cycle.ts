@@ -103,11 +103,11 @@ async function runPlan(plan: SyncPlan, options: RunOptions): Promise<CycleResult
   if (typeof options.store !== 'string') {
     const store =
       tenant === undefined || tenant === options.store.tenant ? options.store : options.store.forTenant(tenant)
-    return runEngineCycle(plan, createCycleOptions(store, options, telemetry))
+    return runEngineCycle(plan, await withConnections(plan, createCycleOptions(store, options, telemetry)))
   }
   const store = await openStore(options.store, tenant === undefined ? {} : { tenant })
   try {
-    return await runEngineCycle(plan, createCycleOptions(store, options, telemetry))
+    return await runEngineCycle(plan, await withConnections(plan, createCycleOptions(store, options, telemetry)))
   } finally {
     await store.close()
   }
@@ -160,6 +160,18 @@ function createCycleOptions(store: Store, options: RunOptions, telemetry: Teleme
     ...(allowDeletes === undefined ? {} : { allowDeletes }),
     ...(onProgress === undefined ? {} : { onProgress }),
   }
+}
+
+/** Imported only for a sync that names a connection: the descriptions of all providers are part of it. */
+async function withConnections(plan: SyncPlan, options: CycleOptions): Promise<CycleOptions> {
+  if (plan.connection == null) return options
+  const [{ SourceConnections }, { createClientFinder }] = await Promise.all([
+    import('../connections/source-connections.ts'),
+    import('../connections/find-client.ts'),
+  ])
+  const { ports, secrets } = options
+  const connections = new SourceConnections({ ports, findClient: createClientFinder({ secretsOf: () => secrets }) })
+  return { ...options, ports: { ...ports, connections } }
 }
 
 /** Counts the cycles of this process, so that each has its own holder name. */

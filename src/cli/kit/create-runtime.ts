@@ -1,3 +1,5 @@
+import { createClientFinder } from '../../connections/find-client.ts'
+import { SourceConnections } from '../../connections/source-connections.ts'
 import type { Secrets } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { systemFetch } from '../../platform/fetch.ts'
@@ -12,11 +14,16 @@ import { createTerminalLog, type Target } from './target.ts'
 export async function createRuntime(cli: Cli, { settings, tenant }: Target): Promise<TenantSourceRuntime> {
   const secretsOf = (name: string): Secrets => createSecrets(settings.environment, name)
   const telemetry = await openTelemetry({ sendTraceparent: settings.sendTraceparent })
+  const log = createTerminalLog(cli, settings.logLevel, telemetry?.logFields)
   return {
     ports: {
       clock: systemClock,
       random: systemRandom,
-      log: createTerminalLog(cli, settings.logLevel, telemetry?.logFields),
+      log,
+      connections: new SourceConnections({
+        ports: { clock: systemClock, log },
+        findClient: createClientFinder({ secretsOf }),
+      }),
       tracer: telemetry?.tracer,
       meter: telemetry?.meter,
     },

@@ -5,7 +5,9 @@ import type { LoggerTransport } from '@restatedev/restate-sdk'
 import { SyncError } from '../../contract/index.ts'
 import { classifyError } from '../../engine/classify-error.ts'
 import { guardStrayRejections } from '../../platform/stray-rejections.ts'
-import { Job } from '../job.ts'
+import type { ConnectionFacts } from '../due.ts'
+import type { Job } from '../job.ts'
+import { JobSet } from '../job-set.ts'
 import type { RunnerEvent, RunnerOptions } from '../runner-options.ts'
 import { CONTINUOUS_PAUSE_MS } from '../status.ts'
 import { StoreClock } from '../store-clock.ts'
@@ -34,6 +36,8 @@ export interface RestateService {
   readonly url: string
   /** Also runs the syncs for another tenant from now on. */
   addTenant(tenant: string): void
+  /** Runs the syncs of a tenant that read with one of these connections, and no other that names a connection. */
+  setConnections(tenant: string, connections: readonly ConnectionFacts[]): void
   /** Starts no new cycle and stops running ones between two pages. Resolves when all have ended, or after `graceMs`. */
   close(options?: { readonly graceMs?: number }): Promise<void>
 }
@@ -59,14 +63,14 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   } = options
   const sdk = await loadSdk()
   const clock = new StoreClock(ports.clock)
-  const jobs = new Map<string, Job>()
-  const add = (tenant: string): Job[] => {
-    const tenantStore = tenant === store.tenant ? store : store.forTenant(tenant)
-    const added = syncs.map((sync) => new Job(tenantStore, sync, ports.random.next()))
-    for (const job of added) jobs.set(`${job.ref.worker} ${objectKey(job.ref)}`, job)
+  const jobs = new JobSet({ store, syncs, random: ports.random })
+  const byKey = new Map<string, Job>()
+  const toKey = ({ ref }: Job): string => `${ref.worker} ${objectKey(ref)}`
+  const register = (added: readonly Job[]): readonly Job[] => {
+    for (const job of added) byKey.set(toKey(job), job)
     return added
   }
-  for (const tenant of tenants) add(tenant)
+  for (const tenant of tenants) register(jobs.addTenant(tenant))
   const emit = (event: RunnerEvent): void => {
     try {
       options.onEvent?.(event)
@@ -79,7 +83,7 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
     createSyncObject({
       sdk,
       worker,
-      findJob: (key) => jobs.get(`${worker} ${key}`),
+      findJob: (key) => byKey.get(`${worker} ${key}`),
       turns,
       clock,
       pauseMs,
@@ -111,7 +115,7 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
     ports.log.error('unhandled promise rejection in a connector', { reason: message })
     emit({ kind: 'stray', message })
   })
-  const waker = new Waker([...jobs.values()], {
+  const waker = new Waker([...byKey.values()], {
     clock,
     ports,
     pollMs,
@@ -132,7 +136,16 @@ export async function serveRestate(options: RestateOptions): Promise<RestateServ
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
     addTenant(tenant) {
-      if (![...jobs.values()].some((job) => job.tenant === tenant)) waker.add(add(tenant))
+      if (!jobs.has(tenant)) waker.add(register(jobs.addTenant(tenant)))
+    },
+    setConnections(tenant, connections) {
+      const { added, removed, changed } = jobs.setConnections(tenant, connections)
+      for (const job of removed) {
+        byKey.delete(toKey(job))
+        waker.remove(job)
+      }
+      for (const job of changed) waker.updateDue(job)
+      if (added.length > 0) waker.add(register(added))
     },
     async close({ graceMs = 10_000 } = {}) {
       const closed = new Promise((resolve) => server.close(resolve))

@@ -98,7 +98,7 @@ export class TurnRunner {
   }
 
   async #executeTurn(
-    { store, sync, ref }: Job,
+    { store, sync, ref, connection }: Job,
     { since, tries, storeFailures }: TurnMemory,
     signal: AbortSignal,
   ): Promise<TurnResult> {
@@ -110,7 +110,9 @@ export class TurnRunner {
       ...memory,
     })
     try {
-      const job = await this.#refresh(new Job(store, sync, this.#options.ports.random.next()), since)
+      const own = new Job(store, sync, this.#options.ports.random.next())
+      own.connection = connection
+      const job = await this.#refresh(own, since)
       if (!this.#isReady(job)) return toResult(this.#computeNext(job))
       if (!(await this.#slots.acquire(job, QUEUE_WAIT_MS, signal)))
         return toResult(this.#after(signal.aborted ? 0 : BUSY_RETRY_MS), { tries })

@@ -52,6 +52,16 @@ export class Waker {
     this.#watcher.add(jobs)
   }
 
+  remove(job: Job): void {
+    this.#queue.remove(job)
+    this.#known.delete(job)
+    this.#watcher.remove(job)
+  }
+
+  updateDue(job: Job): void {
+    this.#watcher.updateDue(job)
+  }
+
   /** Resolves after the first poll. */
   async start(): Promise<void> {
     const first = this.#watcher.poll()

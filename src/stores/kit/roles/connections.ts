@@ -5,7 +5,7 @@ import {
   type ConnectionStatus,
   type ConnectionStore,
   type JsonObject,
-  type TenantConnections,
+  type ConnectionSummary,
 } from '../../../contract/index.ts'
 import { createConnectionAuditEntry } from '../audit-entries.ts'
 import { lockTenant, reviveTenant } from '../registry.ts'
@@ -127,18 +127,18 @@ export const CONNECTION_PLANS = {
     const after = token > number ? 0 : token
     // One statement: a tenant that changes between two would be listed without its connections.
     const rows = yield* sql.all<ListedRow>(
-      `select ${sql.dialect.tenantName('t')} as tenant, t.connections_changed as number, c.name, c.provider, c.status, c.status_reason, c.version
+      `select ${sql.dialect.tenantName('t')} as tenant, t.connections_changed as number, c.name, c.provider, c.status, c.status_reason, c.version, c.updated_at
        from (select * from {tenants} where connections_changed > :after and connections_changed <= :number
              order by connections_changed limit :limit) t
        left join {connections} c on c.tenant_id = t.tenant_id order by t.connections_changed, c.name`,
       { after, number, limit },
     )
-    const tenants = new Map<string, TenantConnections['connections'][number][]>()
+    const tenants = new Map<string, ConnectionSummary[]>()
     for (const row of rows) {
       const listed = tenants.get(row.tenant) ?? []
       tenants.set(row.tenant, listed)
-      const { name, provider, status, status_reason: statusReason, version } = row
-      if (name !== null) listed.push({ name, provider, status, statusReason, version })
+      const { name, provider, status, status_reason: statusReason, version, updated_at: updatedAt } = row
+      if (name !== null) listed.push({ name, provider, status, statusReason, version, updatedAt })
     }
     const hasMore = tenants.size === limit
     return {
@@ -188,7 +188,7 @@ interface ConnectionRow {
 }
 
 /** The columns of a connection are null if its tenant has none. */
-interface ListedRow extends Pick<ConnectionRow, 'provider' | 'status' | 'status_reason' | 'version'> {
+interface ListedRow extends Pick<ConnectionRow, 'provider' | 'status' | 'status_reason' | 'version' | 'updated_at'> {
   tenant: string
   number: number
   name: string | null
