@@ -27,6 +27,7 @@ export type {
   Secrets,
   SyncContext,
   StateFormat,
+  ImportedState,
   StateImport,
   TimeRange,
 } from './page.ts'
@@ -143,6 +144,7 @@ export type {
   DestinationClaim,
   DestinationFailure,
   DestinationProgress,
+  DestinationEvent,
   DestinationReport,
   DestinationSignal,
   DestinationStatus,
@@ -172,10 +174,12 @@ export type {
   InboundMessage,
   PendingInboundMessage,
   Webhook,
+  WebhookAction,
   WebhookAllowance,
   WebhookClaim,
   WebhookEdit,
   WebhookCursor,
+  WebhookMessage,
   WebhookSettings,
   WebhookProgress,
 } from './webhooks.ts'

@@ -15,7 +15,6 @@ import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts
 import { createSender } from '../webhooks/send.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
 import { Authenticator, type Caller } from './authenticator.ts'
-import { serveConsole } from './console/static-files.ts'
 import { connectRoutes } from './connect/routes.ts'
 import { connectSessionRoutes } from './connect/session-routes.ts'
 import { consoleRoutes } from './console/routes.ts'
@@ -40,6 +39,7 @@ import { CursorCiphers } from './cursor-ciphers.ts'
 import { FeedHeadWatcher } from './feed-head-watcher.ts'
 import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
+import { CONSOLE_FOLDER, DOCS_FOLDER, serveStaticFolder } from './static-folder.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
 
@@ -230,7 +230,9 @@ export function createServer({
   app.after(() => {
     for (const route of routes) registerRoute(app, route, context, callers, isLoopback(host) && !keysOnly)
     rejectOtherMethods(app, routes)
-    serveConsole(app)
+    app.get('/', (_request, reply) => void reply.redirect('/console/'))
+    serveStaticFolder(app, CONSOLE_FOLDER)
+    serveStaticFolder(app, DOCS_FOLDER)
   })
   return {
     app,

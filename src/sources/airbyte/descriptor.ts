@@ -8,6 +8,10 @@ import type { AirbyteSettings } from './stream-options.ts'
 export default defineSource({
   name: 'airbyte',
   title: 'Airbyte manifests',
+  times: {
+    since: 'the settings of the manifest have the start date',
+    range: 'the manifest declares how its streams are read',
+  },
   packages: ['node:crypto', 'node:fs', 'node:path', 'node:zlib', '@huggingface/jinja', 'ajv', 'csv-parse/sync', 'yaml'],
   config: objectSchema(
     {

@@ -12,6 +12,8 @@ import { token } from '../../strategies/token.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { instantToMs } from '../../values/instant.ts'
 import type { SingleStream } from '../kit/define-source.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
+import { importConnectionState } from './import-state.ts'
 import { isComponent, texts, type Component } from './manifest/component.ts'
 import { canonical, isPartitioned, listPartitions, type PartitionValue } from './partitions/list-partitions.ts'
 import { readChanges, toInstant, type ChangesState } from './read-changes.ts'
@@ -52,11 +54,23 @@ export function openStream(facts: StreamFacts, options: AirbyteStreamOptions): S
     )
   const limits = { stateBytesMax: STATE_BYTES_MAX }
   const { lagMs = DEFAULT_LAG_MS } = options
-  const reader = isListed
-    ? createListReader(facts, keyPaths, options)
-    : createChangesReader(facts, keyPaths ?? [], lagMs, options)
-  if (isListed) return { mode: 'replace', execute: withLaggedTidemark(reader, lagMs), limits }
-  return { mode: 'incremental', execute: Object.assign(reader, { lagMs }), limits }
+  if (isListed) {
+    const reader = reportIncomplete(withLaggedTidemark(createListReader(facts, keyPaths, options), lagMs))
+    const importState = { airbyte: () => refuseState(name) }
+    return { mode: 'replace', execute: Object.assign(reader, { importState }), limits }
+  }
+  const reader = reportIncomplete(createChangesReader(facts, keyPaths ?? [], lagMs, options))
+  const importState = {
+    airbyte: (document: JsonValue, stream?: string) => importConnectionState(document, { name, component }, stream),
+  }
+  return { mode: 'incremental', execute: Object.assign(reader, { lagMs, importState }), limits }
+}
+
+function refuseState(stream: string): never {
+  throw new SyncError(
+    'ARGUMENT_INVALID',
+    `Stream "${stream}" is read completely in every cycle, so it needs no state. Import the states of the other streams.`,
+  )
 }
 
 /** Whether a request depends on the window of the cursor. */

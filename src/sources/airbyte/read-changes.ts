@@ -21,6 +21,8 @@ export interface ChangesState extends JsonObject {
   isEmpty?: true
   /** The window was empty once, and is requested again. */
   isRepeated?: true
+  /** An answer of this cycle was ignored, so the cursor stays. */
+  isSkipped?: true
 }
 
 export interface ChangesReader {
@@ -64,6 +66,7 @@ export async function readChanges(
     ...(state?.since !== undefined && { since: state.since }),
     untilMs,
     ...(newest !== null && { newest: String(newest) }),
+    ...((state?.isSkipped === true || answer.isIgnored) && { isSkipped: true as const }),
   }
   if (answer.isReset) return { changes, hasMore: true, nextState: restart(kept, cursor, start, newest) }
   const isEmpty = (state?.position?.token === undefined || state.isEmpty === true) && changes.length === 0
@@ -83,13 +86,16 @@ export async function readChanges(
 }
 
 function finish(
-  { since }: ChangesState,
+  { since, isSkipped }: ChangesState,
   changes: Change[],
   cursor: DatetimeCursor,
   facts: { end: bigint; newest: bigint | null; untilMs: number; followsUpdates: boolean },
 ): Page<ChangesState> {
   const horizon = BigInt(facts.untilMs) * 1_000n
   const reached = facts.newest === null ? null : facts.newest < horizon ? facts.newest : horizon
+  // A newer record does not show that the ignored window before it had none.
+  if (isSkipped === true)
+    return { changes, hasMore: false, nextState: since === undefined ? {} : { since }, tidemark: null }
   const before = since === undefined ? null : BigInt(since)
   const next = reached === null || (before !== null && before > reached) ? before : reached
   const covered = cursor.covered(facts.end)

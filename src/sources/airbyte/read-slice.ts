@@ -24,6 +24,7 @@ export interface SliceStep {
   /** Whether the page ends a window. */
   readonly endsWindow: boolean
   readonly isReset: boolean
+  readonly isIgnored: boolean
   readonly serverTime: number | null
 }
 
@@ -44,7 +45,8 @@ export async function readSlice(
   }
   const from = position?.from === undefined ? bounds.start : BigInt(position.from)
   const to = cursor.windowEnd(from, bounds.end)
-  if (from > bounds.end) return { records: [], next: undefined, endsWindow: true, isReset: false, serverTime: null }
+  if (from > bounds.end)
+    return { records: [], next: undefined, endsWindow: true, isReset: false, isIgnored: false, serverTime: null }
   const window = cursor.window(from, cursor.shownEnd(to, bounds.end))
   const page = await readPage(stream, { ...slice, window }, position?.token, run, session)
   const isOver = cursor.isDataFeed && isOlder(page.records.at(-1), from, cursor)

@@ -12,7 +12,7 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { subtractMicrosecond } from '../../strategies/kit/instants.ts'
 import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
-import { parseSince, withSinceScope } from '../kit/since.ts'
+import { parseSince, withoutRange, withSinceScope } from '../kit/since.ts'
 import type { Secret } from '../../redaction/secret.ts'
 import type { SqlColumn, SqlDatabase } from './database.ts'
 import { subtractMs, parseColumnInstant, laterInstant } from './column-instants.ts'
@@ -170,7 +170,7 @@ export function sql({ url, since: sourceSince }: SqlOptions): SqlSource {
 function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListingState> {
   const listing = withSinceScope(listByKey(url, name, options), describeSince(options.since))
   return options.cursor === undefined
-    ? listing
+    ? withoutRange(listing, 'without `cursor` the rows have no times')
     : Object.assign(listing, { range: (range: TimeRange) => listRange(url, name, options, range) })
 }
 

@@ -1,8 +1,9 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { JsonObject } from '../../../src/contract/index.ts'
+import type { ImportedState, JsonObject } from '../../../src/contract/index.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
+import { applyStateTransition } from '../../../src/runner/state-transition.ts'
 import { airbyte, type AirbyteSource, type AirbyteStreamOptions } from '../../../src/sources/airbyte/source.ts'
 import { EngineFixture, planOf } from '../../engine/engine-fixture.ts'
 
@@ -63,6 +64,24 @@ export class Shop {
       fetch: this.fetch,
       secrets: { get: (secret: string) => secrets[secret as keyof typeof secrets] },
     })
+  }
+
+  /** Stores an imported state, as `tidemark state import` does. */
+  async setState(name: string, { state, partitions = [] }: ImportedState): Promise<void> {
+    const { mode, execute, limits } = this.#source.stream(name, { lagMs: 0 })
+    const plan = planOf({ mode, execute, limits: { retriesMax: 2, ...limits } })
+    await applyStateTransition(
+      this.scene.store,
+      { worker: plan.worker, sync: plan.sync },
+      {
+        state: JSON.stringify(state),
+        reason: 'imported',
+        owner: plan.owner,
+        version: 0,
+        partitions: partitions.map(({ key, state: own }) => ({ key, state: JSON.stringify(own) })),
+      },
+      { clock: this.scene.clock, actor: 'test', holder: 'test', isDead: () => false },
+    )
   }
 
   /** Returns and clears the requests. */
