@@ -19,7 +19,9 @@ import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
 import { compileSchema, type StandardSchema } from '../worker/schema.ts'
 import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
+import { createConnectFlow, type ConnectFlow } from '../connections/connect/connect-flow.ts'
 import { ApiKeys } from './api-keys.ts'
+import { Connections } from './connections.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
 import { Destinations, type DestinationRunResult } from './destinations.ts'
@@ -105,10 +107,12 @@ export class Tidemark {
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
   readonly destinations: Destinations
+  readonly connections: Connections
   readonly #options: TidemarkOptions
   readonly #events: TidemarkEventEmitter
   #runtime: Promise<TenantSourceRuntime> | null = null
   #store: Promise<Store> | null = null
+  #connectFlow: Promise<ConnectFlow> | null = null
   #service: Promise<Service> | null = null
   #state: 'idle' | 'started' | 'stopped' = 'idle'
   /** Runs that `stop` aborts and waits for. */
@@ -133,6 +137,10 @@ export class Tidemark {
       signal: this.#stopping.signal,
       storeOf: (given) => this.#storeOf(given),
       run: (plan, store) => this.#runDestination(plan, store),
+    })
+    this.connections = new Connections({
+      tenantOf: (given) => this.#tenantOf(given),
+      openFlow: () => this.#openConnectFlow(),
     })
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
@@ -428,13 +436,20 @@ export class Tidemark {
     const { workers, tenants = ['default'], concurrency = 4, keepLogDays, corsOrigins } = this.#options
     const store = await this.#openStore()
     const runtime = await this.#openRuntime()
+    const connect = await this.#openConnectFlow()
     return openService({
       workers,
       store,
       sourceRuntime: { ...runtime, secrets: runtime.secretsOf(store.tenant) },
       concurrency,
       tenants: tenants === 'all' ? 'all' : tenants.filter((tenant) => tenant !== store.tenant),
-      api: isServed ? { address: null, ...(corsOrigins !== undefined && { corsOrigins }) } : null,
+      api: isServed
+        ? {
+            address: null,
+            ...(corsOrigins !== undefined && { corsOrigins }),
+            ...(connect !== null && { connect }),
+          }
+        : null,
       keepLogMs: keepLogDays === undefined ? undefined : keepLogDays * 86_400_000,
       onEvent: (event) => {
         if (event.kind === 'ended') cycles?.push(event.result)
@@ -442,6 +457,19 @@ export class Tidemark {
       },
       onDestinationEvent: (event) => this.#events.emitDestination(event),
     })
+  }
+
+  /** Null without the option `connect`. */
+  async #openConnectFlow(): Promise<ConnectFlow | null> {
+    const { connect } = this.#options
+    if (connect === undefined) return null
+    this.#connectFlow ??= this.#retryLater(
+      Promise.all([this.#openStore(), this.#openRuntime()]).then(([store, { ports }]) =>
+        createConnectFlow({ connect, store, ports, onConnected: (event) => this.#events.emitConnected(event) }),
+      ),
+      () => (this.#connectFlow = null),
+    )
+    return this.#connectFlow
   }
 
   #retryLater<T>(opening: Promise<T>, reset: () => void): Promise<T> {

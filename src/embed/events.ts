@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { ConnectedEvent } from '../connections/connect/connect-flow.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
@@ -31,6 +32,8 @@ export interface TidemarkEvents {
   /** A database is loaded from the tables. `behind`: the log no longer has the changes since the last run. */
   destinationLoading: Omit<EventOf<'destination.loading'>, 'kind'>
   destinationEnded: Omit<EventOf<'destination.ended'>, 'kind'>
+  /** A user connected an account, or authorized it again, on a page of this process. */
+  accountConnected: ConnectedEvent
   storeUnavailable: { readonly code: string; readonly message: string; readonly retryInMs: number }
   /** A promise of a connector was rejected without a handler. */
   connectorError: { readonly message: string }
@@ -62,6 +65,10 @@ export class TidemarkEventEmitter {
     }
     this.#emitter.on(name, guarded)
     return () => this.#emitter.off(name, guarded)
+  }
+
+  emitConnected(event: ConnectedEvent): void {
+    this.#emit('accountConnected', event)
   }
 
   /** Translates an event of the runner. */

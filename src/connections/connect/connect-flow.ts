@@ -29,7 +29,7 @@ import {
   type InputValues,
   type ResolvedProvider,
 } from '../resolve-provider.ts'
-import type { CheckedConnectOptions } from './connect-options.ts'
+import { checkConnectOptions, type CheckedConnectOptions, type ConnectOptions } from './connect-options.ts'
 import { createConnectCookie, readBrowserSecret, type ReadCookie } from './connect-cookie.ts'
 import { toFormCredentials, toOAuthCredentials } from './credentials.ts'
 import { describeFailure, toFailure, type ConnectFailure } from './failure.ts'
@@ -45,7 +45,7 @@ import {
   parseToken,
 } from './session-tokens.ts'
 import { readTokenSettings } from './token-settings.ts'
-import type { VendorContexts } from './vendor-context.ts'
+import { VendorContexts } from './vendor-context.ts'
 
 /** The account to connect, and the place to return to. */
 export interface CreateConnectSession {
@@ -132,6 +132,16 @@ export interface ConnectFlowOptions extends CheckedConnectOptions {
   readonly ports: Ports
   readonly vendors: VendorContexts
   readonly onConnected: (event: ConnectedEvent) => void
+}
+
+/** The flow of a program, from its options. */
+export function createConnectFlow({
+  connect,
+  ...options
+}: Omit<ConnectFlowOptions, keyof CheckedConnectOptions | 'vendors'> & {
+  readonly connect: ConnectOptions
+}): ConnectFlow {
+  return new ConnectFlow({ ...checkConnectOptions(connect), ...options, vendors: new VendorContexts(options.ports) })
 }
 
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/

@@ -1,0 +1,32 @@
+import type { ConnectFlow, ConnectLink, CreateConnectSession } from '../connections/connect/connect-flow.ts'
+import { SyncError } from '../contract/index.ts'
+import type { TenantOption } from './options.ts'
+
+/** The options of a connect link. */
+export interface CreateConnectSessionOptions extends Omit<CreateConnectSession, 'tenant'>, TenantOption {}
+
+interface ConnectionsOptions {
+  readonly tenantOf: (options: TenantOption) => string
+  /** Null without `connect`. */
+  readonly openFlow: () => Promise<ConnectFlow | null>
+}
+
+/** The accounts of tenants at vendors. */
+export class Connections {
+  readonly #options: ConnectionsOptions
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Creates a link with which a user of the tenant connects an account. Send `cookie` as a `Set-Cookie` header of the same
+   * response as `url`: the link works only in that browser.
+   */
+  async createSession({ tenant, ...request }: CreateConnectSessionOptions): Promise<ConnectLink> {
+    const flow = await this.#options.openFlow()
+    if (flow === null)
+      throw new SyncError('ARGUMENT_INVALID', 'Set the option `connect` of createTidemark to create connect links.')
+    return flow.createSession({ ...request, tenant: this.#options.tenantOf({ tenant }) })
+  }
+}
