@@ -1,5 +1,5 @@
 import type { ConnectFlow, ConnectLink, CreateConnectSession } from '../connections/connect/connect-flow.ts'
-import { SyncError } from '../contract/index.ts'
+import { SyncError, type Connection, type Store } from '../contract/index.ts'
 import type { TenantOption } from './options.ts'
 
 /** The options of a connect link. */
@@ -7,6 +7,8 @@ export interface CreateConnectSessionOptions extends Omit<CreateConnectSession, 
 
 interface ConnectionsOptions {
   readonly tenantOf: (options: TenantOption) => string
+  readonly storeOf: (options: TenantOption) => Promise<Store>
+  readonly now: () => number
   /** Null without `connect`. */
   readonly openFlow: () => Promise<ConnectFlow | null>
 }
@@ -17,6 +19,21 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
+  }
+
+  /** In order of name, without credentials. */
+  async list(options: TenantOption = {}): Promise<Connection[]> {
+    return (await this.#options.storeOf(options)).connections()
+  }
+
+  /**
+   * Ends the grant at the vendor, as far as the vendor allows it, and deletes the connection with its credentials. Its
+   * syncs stop, and its rows stay. False if there is none of this name.
+   */
+  async remove(name: string, options: TenantOption = {}): Promise<boolean> {
+    const store = await this.#options.storeOf(options)
+    await (await this.#options.openFlow())?.revoke(store, name)
+    return store.removeConnection(name, { actor: 'program', at: this.#options.now() })
   }
 
   /**

@@ -6,6 +6,7 @@ import { runCycle } from '../engine/cycle.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { holderName, isHolderGone } from '../platform/lease-holder.ts'
+import { systemClock } from '../platform/clock.ts'
 import { readStatus, type SyncStatus } from '../runner/status.ts'
 import { listDeclaredSyncs } from '../runner/declared-sync.ts'
 import { runWithBackfill } from '../runner/run-with-backfill.ts'
@@ -140,6 +141,8 @@ export class Tidemark {
     })
     this.connections = new Connections({
       tenantOf: (given) => this.#tenantOf(given),
+      storeOf: (given) => this.#storeOf(given),
+      now: () => systemClock.now(),
       openFlow: () => this.#openConnectFlow(),
     })
     this.#events = new TidemarkEventEmitter((event, error) => {
