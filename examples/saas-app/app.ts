@@ -36,11 +36,11 @@ export function createSaasApp({
   worker.track('contacts', {
     database: worker.database('contacts'),
     source: hubspot({ connection: 'hubspot', baseUrl: vendors.hubspot.url }).contacts,
-    schedule: '2s',
+    schedule: 'continuous',
   })
   worker.sync('issues', {
     database: worker.database('issues'),
-    schedule: '2s',
+    schedule: 'continuous',
     ...linear({ connection: 'linear', baseUrl: vendors.linear.url }).issues,
   })
 
