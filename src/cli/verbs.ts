@@ -175,6 +175,35 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.rotate, webhooksRotate))
       .addCommand(bind(verbs.remove, webhooksRemove))
   },
+  connections: async (bind) => {
+    const {
+      connectionsAdd,
+      connectionsDisable,
+      connectionsEnable,
+      connectionsList,
+      connectionsReauthorize,
+      connectionsRemove,
+      connectionsRevoke,
+      connectionsShow,
+      connectionsTest,
+      connectionsVerbs,
+    } = await import('./verbs/connections.ts')
+    const verbs = connectionsVerbs()
+    return new Command('connections')
+      .summary('manage the accounts that tenants connected')
+      .description(
+        'Adds, tests, authorizes, stops and removes the connections of a tenant. Credentials are never shown.',
+      )
+      .addCommand(bind(verbs.add, connectionsAdd))
+      .addCommand(bind(verbs.list, connectionsList))
+      .addCommand(bind(verbs.show, connectionsShow))
+      .addCommand(bind(verbs.test, connectionsTest))
+      .addCommand(bind(verbs.reauthorize, connectionsReauthorize))
+      .addCommand(bind(verbs.disable, connectionsDisable))
+      .addCommand(bind(verbs.enable, connectionsEnable))
+      .addCommand(bind(verbs.revoke, connectionsRevoke))
+      .addCommand(bind(verbs.remove, connectionsRemove))
+  },
   destinations: async (bind) => {
     const [{ destinationsAdd, destinationsAddVerb }, verbModule] = await Promise.all([
       import('./verbs/destinations-add.ts'),

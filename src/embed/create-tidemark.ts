@@ -6,7 +6,6 @@ import { runCycle } from '../engine/cycle.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { holderName, isHolderGone } from '../platform/lease-holder.ts'
-import { systemClock } from '../platform/clock.ts'
 import { readStatus, type SyncStatus } from '../runner/status.ts'
 import { listDeclaredSyncs } from '../runner/declared-sync.ts'
 import { runWithBackfill } from '../runner/run-with-backfill.ts'
@@ -21,6 +20,7 @@ import { describeValue } from '../config/names.ts'
 import { compileSchema, type StandardSchema } from '../worker/schema.ts'
 import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
 import { createConnectFlow, type ConnectFlow } from '../connections/connect/connect-flow.ts'
+import { createConnectionRuntime } from '../connections/manage-connections.ts'
 import { ApiKeys } from './api-keys.ts'
 import { Connections } from './connections.ts'
 import { createRuntime } from './create-runtime.ts'
@@ -108,6 +108,7 @@ export class Tidemark {
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
   readonly destinations: Destinations
+  /** The accounts that tenants connected. */
   readonly connections: Connections
   readonly #options: TidemarkOptions
   readonly #events: TidemarkEventEmitter
@@ -139,12 +140,11 @@ export class Tidemark {
       storeOf: (given) => this.#storeOf(given),
       run: (plan, store) => this.#runDestination(plan, store),
     })
-    this.connections = new Connections({
-      tenantOf: (given) => this.#tenantOf(given),
-      storeOf: (given) => this.#storeOf(given),
-      now: () => systemClock.now(),
-      openFlow: () => this.#openConnectFlow(),
-    })
+    this.connections = new Connections(
+      (tenant) => this.#storeOf({ tenant }),
+      async () => createConnectionRuntime((await this.#openRuntime()).ports, options.connect?.providers),
+      () => this.#openConnectFlow(),
+    )
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
         ports.log.error('an event listener threw', {
@@ -459,6 +459,7 @@ export class Tidemark {
         this.#events.emit(event)
       },
       onDestinationEvent: (event) => this.#events.emitDestination(event),
+      onConnection: (event) => this.#events.emitConnection(event),
     })
   }
 

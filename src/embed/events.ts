@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { ConnectedEvent } from '../connections/connect/connect-flow.ts'
+import type { ConnectionChange } from '../connections/connection-changes.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
@@ -34,6 +35,10 @@ export interface TidemarkEvents {
   destinationEnded: Omit<EventOf<'destination.ended'>, 'kind'>
   /** A user connected an account, or authorized it again, on a page of this process. */
   accountConnected: ConnectedEvent
+  /** A connection of a tenant was added or removed, or has another status. */
+  connectionChanged: ConnectionChange
+  /** The vendor refused the credentials of a connection: its user has to connect again. */
+  connectionNeedsReauthorization: ConnectionChange
   storeUnavailable: { readonly code: string; readonly message: string; readonly retryInMs: number }
   /** A promise of a connector was rejected without a handler. */
   connectorError: { readonly message: string }
@@ -69,6 +74,11 @@ export class TidemarkEventEmitter {
 
   emitConnected(event: ConnectedEvent): void {
     this.#emit('accountConnected', event)
+  }
+
+  emitConnection(event: ConnectionChange): void {
+    this.#emit('connectionChanged', event)
+    if (event.status === 'needs_reauthorization') this.#emit('connectionNeedsReauthorization', event)
   }
 
   /** Translates an event of the runner. */

@@ -3,7 +3,7 @@ export type { QueryOptions, QueryResult, RowVersion, TickResult } from './create
 export type { DestinationRunResult, Destinations } from './destinations.ts'
 export type { TenantOption, TidemarkOptions } from './options.ts'
 export type { SyncEvent, TidemarkEvents, Unsubscribe } from './events.ts'
-export type { Connections, CreateConnectSessionOptions } from './connections.ts'
+export type { CreateConnectSessionOptions } from './connections.ts'
 export { defineProvider } from '../connections/define-provider.ts'
 export type {
   AccountRequest,
@@ -19,5 +19,14 @@ export type { ConnectOptions } from '../connections/connect/connect-options.ts'
 export type { ConnectMethod, ProviderOptions } from '../connections/resolve-provider.ts'
 export type { VendorAccount } from '../connections/identify-account.ts'
 export type { ApiKeyInfo, ApiKeys, CreateApiKeyOptions } from './api-keys.ts'
+export type {
+  ConnectionInfo,
+  Connections,
+  ConnectionTenant,
+  CreateConnectionOptions,
+  UpdateConnectionOptions,
+} from './connections.ts'
+export type { ConnectionChange } from '../connections/connection-changes.ts'
+export type { ConnectionTest } from '../connections/manage-connections.ts'
 export type { ChangesPage, DatabaseChange, DatabaseReader, DatabaseRow } from './database-reader.ts'
 export type { FetchHandler } from './fetch-handler.ts'

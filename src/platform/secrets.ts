@@ -1,5 +1,6 @@
 import { SyncError, type Secrets } from '../contract/index.ts'
 import { registerEnvironmentSecrets, registerNamedSecret } from '../redaction/known-secrets.ts'
+import { isSecretReference, readSecretReference } from './secret-references.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -24,6 +25,8 @@ function createSecretLookup(environment: Environment, variablesOf: (name: string
       for (const variable of variables) {
         const value = Object.hasOwn(environment, variable) ? environment[variable] : undefined
         if (value === undefined || value === '') continue
+        // The variable names a file or a command that has the secret.
+        if (isSecretReference(value)) return readSecretReference(value, environment)
         registerNamedSecret(name, value)
         return value
       }

@@ -44,12 +44,17 @@ export const DEFAULT_RATE_LIMIT = 1_200
 export function allowsScope(scopes: readonly string[], scope: string): boolean {
   if (scopes.includes('admin') || scopes.includes(scope)) return true
   if (scope === 'sync:read') return scopes.includes('sync:write')
+  // Connections are no records: a key for every database does not see them.
+  if (scope === 'connections:read') return scopes.includes('connections:write')
   return scope.endsWith(':read') && scopes.includes('*:read')
 }
 
-/** Scope to read the rows of one database. `sync:read` is about syncs, so a database named `sync` needs `*:read`. */
+/**
+ * Scope to read the rows of one database. `sync:read` and `connections:read` are about syncs and connections, so
+ * databases of these names need `*:read`.
+ */
 export function databaseReadScope(database: string): string {
-  return database === 'sync' ? '*:read' : `${database}:read`
+  return database === 'sync' || database === 'connections' ? '*:read' : `${database}:read`
 }
 
 const SCOPE_PATTERN = /^(?:admin|sync:write|connections:write|(?:\*|[A-Za-z0-9][A-Za-z0-9_.-]{0,62}):read)$/

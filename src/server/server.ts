@@ -40,6 +40,7 @@ import { FeedHeadWatcher } from './feed-head-watcher.ts'
 import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
 import { CONSOLE_FOLDER, DOCS_FOLDER, serveStaticFolder } from './static-folder.ts'
+import { connectionRoutes } from './connection-routes.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
 
@@ -95,6 +96,7 @@ export const ROUTES: readonly Route[] = [
   ...controlRoutes,
   ...destinationRoutes,
   ...webhookControlRoutes,
+  ...connectionRoutes,
   ...consoleRoutes,
   ...inboundWebhookRoutes,
   ...connectRoutes,

@@ -120,10 +120,10 @@ describe('the connect flow of an embedded instance', () => {
     expect((await world.tidemark.connections.list()).map(({ name, status }) => [name, status])).toEqual([
       ['hubspot', 'active'],
     ])
-    expect(await world.tidemark.connections.remove('hubspot')).toBe(true)
+    await world.tidemark.connections.remove('hubspot')
     expect(world.vendor.requests).toContain(`DELETE /oauth/v1/refresh-tokens/${refreshToken}`)
     expect(await world.tidemark.connections.list()).toEqual([])
-    expect(await world.tidemark.connections.remove('hubspot')).toBe(false)
+    await expect(world.tidemark.connections.remove('hubspot')).rejects.toMatchObject({ code: 'CONNECTION_UNKNOWN' })
     expect(await keysIn(world)).toEqual(['a', 'b', 'c'])
   })
 
