@@ -41,6 +41,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { backfill, backfillVerb } = await import('./verbs/backfill.ts')
     return bind(backfillVerb(), backfill)
   },
+  verify: async (bind) => {
+    const { verify, verifyVerb } = await import('./verbs/verify.ts')
+    return bind(verifyVerb(), verify)
+  },
   start: async (bind) => {
     const { start, startVerb } = await import('./verbs/start.ts')
     return bind(startVerb(), start)

@@ -141,7 +141,10 @@ export interface ConnectionWithCredentials {
 }
 
 /** The parts of a connection that decide whether syncs run with it. */
-export type ConnectionSummary = Pick<Connection, 'name' | 'provider' | 'status' | 'statusReason' | 'version' | 'updatedAt'>
+export type ConnectionSummary = Pick<
+  Connection,
+  'name' | 'provider' | 'status' | 'statusReason' | 'version' | 'updatedAt'
+>
 
 /** The connections of a tenant whose list or status changed. Empty if the last one was removed. */
 export interface TenantConnections {

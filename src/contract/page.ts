@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
 import type { SourceConnection } from './connections.ts'
 import type { TableShape } from './table-shape.ts'
+import type { SourceChecks } from './verification.ts'
 
 /** An upsert or a delete of one key, or a record that goes to quarantine. */
 export type Change =
@@ -135,6 +136,8 @@ export interface Execute<State = unknown> {
   readonly range?: (range: TimeRange) => Execute<any>
   /** Why `range` is absent, for the error of `tidemark backfill`: a clause without a final period. */
   readonly rangeUnsupported?: string
+  /** The questions that compare the stream with its copy: `tidemark verify`. */
+  readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }

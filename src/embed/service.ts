@@ -14,6 +14,7 @@ import { ConnectionWatcher } from '../runner/watch-connections.ts'
 import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
 import { DestinationRunner, type TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
+import { VerificationRunner } from '../verify/verification-runner.ts'
 import { createSender } from '../webhooks/send.ts'
 import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
 import { ConnectionChanges, type ConnectionChange } from '../connections/connection-changes.ts'
@@ -167,12 +168,23 @@ async function openPrimaryService({
     ...(options.onDestinationEvent !== undefined && { onEvent: options.onDestinationEvent }),
   })
   const changes = new ConnectionChanges()
+  const verifications = new VerificationRunner({
+    store,
+    sourceRuntime,
+    holder: `verify:${holder}`,
+    isHolderGone,
+    workers: workers.map((worker) => ({
+      plans: () => worker.plans(),
+      verifications: worker.verifications?.() ?? [],
+    })),
+  })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
   const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
     destinations.add(tenant)
+    verifications.add(tenant)
     if (keepLogMs !== undefined)
       background.push(
         compactLogPeriodically(
@@ -216,6 +228,7 @@ async function openPrimaryService({
       if (watcher !== null) background.push(watcher.run(stopping.signal))
       for (const tenant of tenants) startTenantServices(tenant)
       destinations.start()
+      verifications.start()
       if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
     },
     async stop(graceMs) {
@@ -224,6 +237,7 @@ async function openPrimaryService({
         runner.stop({ graceMs }),
         deliverer.stop({ graceMs }).then(() => send.close()),
         destinations.stop(),
+        verifications.stop(),
         (served?.server.close() ?? Promise.resolve()).then(() => inbound.stop()),
         ...background,
       ])

@@ -40,4 +40,4 @@ const PROCESS_SUFFIX = randomBytes(4).toString('hex')
 
 /** host:pid:suffix, optionally with the kind of holder before it, and the numbers of an instance and of a run after it. */
 const HOLDER_PATTERN =
-  /^(?:(?:cli|console|webhook|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:\.\d+)?(?:#(?:run)?\d+)?$/
+  /^(?:(?:cli|console|webhook|verify|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:\.\d+)?(?:#(?:run)?\d+)?$/

@@ -43,6 +43,7 @@ import { CONSOLE_FOLDER, DOCS_FOLDER, serveStaticFolder } from './static-folder.
 import { connectionRoutes } from './connection-routes.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
+import { createValidatorCompiler } from './validator-compiler.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -181,10 +182,10 @@ export function createServer({
     genReqId: nextId,
     forceCloseConnections: true,
     return503OnClosing: false,
-    ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
+  app.setValidatorCompiler(createValidatorCompiler())
   // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply

@@ -200,8 +200,10 @@ export function eventFeed<Event, Extra = never>(
 
 type FeedCursorState = EventFeedCursor | { readonly cursor: null }
 
-function toCursor({ answeredMs: _, ...cursor }: FeedCursorState & AnsweredState): FeedCursorState {
-  return cursor
+function toCursor(state: FeedCursorState): FeedCursorState {
+  if (state.cursor === null) return { cursor: null }
+  const { cursor, cursorTime, cursorRank } = state
+  return { cursor, cursorTime, ...(cursorRank !== undefined && { cursorRank }) }
 }
 
 /**

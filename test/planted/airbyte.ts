@@ -58,6 +58,30 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       'does not authenticate',
     ],
   ]),
+  ...inFile(
+    'src/sources/airbyte/import-state.ts',
+    ['test/sources/airbyte/import-state.test.ts'],
+    [
+      [
+        'a later range is taken as read',
+        '(a.start < b.start ? -1 : a.start > b.start ? 1 : 0)',
+        '(a.start < b.start ? 1 : -1)',
+      ],
+      ['the lookback is forgotten', '- readLookback(facts, lookback, `${place}.lookback_window`)', ''],
+      ['a time is shown', "it is not a time in the format ${formats[0] ?? ''}", 'it is not a time: ${text}'],
+    ],
+  ),
+  ...inFile(
+    'src/strategies/partitioned.ts',
+    ['test/sources/airbyte/import-state.test.ts'],
+    [
+      [
+        'a global cursor of another tool is ignored',
+        'if (imported !== undefined && globalState !== undefined)',
+        'if (false)',
+      ],
+    ],
+  ),
   ...inFile('src/sources/airbyte/read-page.ts', STREAMS, [
     ['an ignored answer is an empty list', 'markIncomplete(run.context)\n', '\n', STREAMS, 'delete no rows'],
     ['a parent that is gone keeps its children', '&& !isGone', '', STREAMS, 'unless the parent is gone'],

@@ -106,6 +106,19 @@ export const DESTINATION_SERVICE_BUGS: readonly PlantedBug[] = [
       ['a failed database without a wait is never tried', 'return retryAt === null\n', 'return false\n'],
     ],
   ),
+  ...inFile(
+    'src/destinations/loop/decide-start.ts',
+    ['test/destinations/memory.test.ts'],
+    [
+      [
+        'an interrupted load begins again',
+        "return { kind: 'resume', token: loading }",
+        "return { kind: 'load', reason: 'new', replaces: loading }",
+        ['test/destinations/memory.test.ts'],
+        'another process began',
+      ],
+    ],
+  ),
   ...inFile('src/destinations/loop/sync-database.ts', RUNNER, [
     [
       'an idle destination never moves its token',

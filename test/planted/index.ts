@@ -26,6 +26,7 @@ import { STORE_BUGS } from './stores.ts'
 import { STREAM_BUGS } from './streams.ts'
 import { TABLE_BUGS } from './tables.ts'
 import { VENDOR_BUGS } from './vendors.ts'
+import { VERIFY_BUGS } from './verify.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -56,4 +57,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...RANGE_BUGS,
   ...COLUMN_BUGS,
   ...SIMULATION_BUGS,
+  ...VERIFY_BUGS,
 ]

@@ -4,6 +4,7 @@ const REQUESTS = ['test/sources/rest/requests.test.ts']
 const PARTITIONS = ['test/sources/rest/partitions.test.ts']
 const EXPORT = ['test/sources/rest/export.test.ts']
 const EMPTY_ANSWERS = ['test/strategies/empty-answers.test.ts']
+const OPENAPI = ['test/sources/rest/openapi.test.ts']
 const PROMISE = ['test/sources/promise/rest.test.ts']
 const MANIFESTS = ['test/config/mutated-manifests.test.ts']
 
@@ -93,6 +94,30 @@ export const REST_BUGS: readonly PlantedBug[] = [
   ...inFile('src/config/manifest/manifest-document.ts', MANIFESTS, [
     ['a warning is overlooked', '...this.#document.errors, ...this.#document.warnings', '...this.#document.errors'],
     ['a misspelt required field has no suggestion', "keyword === 'required' ? findMisspelt", 'false ? findMisspelt'],
+  ]),
+  ...inFile('src/sources/rest/manifest-schema.ts', OPENAPI, [
+    ['a kind of two words is not converted', 'schemas.toReversed()', 'schemas'],
+  ]),
+  ...inFile('src/sources/rest/openapi/document.ts', OPENAPI, [
+    ['a cycle of references is followed for ever', 'seen.has(reference) || seen.size > REFERENCES_MAX', 'false'],
+    ['a reference leaves the document', "if (!reference.startsWith('#'))", 'if (false)'],
+  ]),
+  ...inFile('src/sources/rest/openapi/paging.ts', OPENAPI, [
+    [
+      'a page size without a next page is a complete list',
+      'if (size !== undefined) return `it has',
+      'if (false) return `it has',
+    ],
+  ]),
+  ...inFile('src/sources/rest/openapi/plan.ts', OPENAPI, [
+    ['numbered pages are followed', "!['none', 'token', 'link'].includes(String(page.kind))", 'false'],
+    ['unknown deletions are ignored', "deletes: 'sweep'", "deletes: 'ignore'"],
+  ]),
+  ...inFile('src/sources/rest/openapi/schema.ts', OPENAPI, [
+    ['one record is a list', "if (members.has('id') || members.has('uuid'))", 'if (false)'],
+  ]),
+  ...inFile('src/cli/kit/openapi-project.ts', OPENAPI, [
+    ['a text of the document ends a comment', "line.replaceAll(/\\p{Cc}+/gu, ' ')", 'line'],
   ]),
   ...inFile('src/sources/rest/manifest-schema.ts', MANIFESTS, [
     ['names in camelCase are accepted', 'isProperties ? toSnakeCase(name) : name,', 'name,'],

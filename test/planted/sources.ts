@@ -634,8 +634,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ['rows with the value of the bound are skipped', 'next === undefined ? bound : strict', 'strict'],
       [
         'the upper bound is missing',
-        'if (upper !== null) conditions.push',
-        'if (upper !== null && limit < 0) conditions.push',
+        'const conditions = between({ lower, upper })',
+        'const conditions = between({ lower, upper: null })',
       ],
     ],
   ),

@@ -4,7 +4,7 @@ import { stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 import type { DatetimeCursor } from './cursor/datetime-cursor.ts'
 import type { Component } from './manifest/component.ts'
 import { cursorOf } from './read-page.ts'
-import { readSlice, type Position } from './read-slice.ts'
+import { readSlice, toMicros, type Position } from './read-slice.ts'
 import type { Run, Slice } from './requests/run.ts'
 import type { Session } from './requests/send.ts'
 import { PyDateTime } from './jinja/datetime.ts'
@@ -28,6 +28,8 @@ export interface ChangesState extends JsonObject {
 export interface ChangesReader {
   readonly stream: Component
   readonly lagMs: number
+  /** Canonical; see AirbyteStreamOptions. */
+  readonly since: string | undefined
   toChange(record: JsonObject, time: bigint | null, context: SyncContext): Change
   /** Whether the cursor moves with every change of a record. Only then can a tidemark be stated. */
   readonly followsUpdates: boolean
@@ -39,7 +41,7 @@ export interface ChangesReader {
  * is requested twice: a wrong empty answer would skip it.
  */
 export async function readChanges(
-  { stream, lagMs, toChange, followsUpdates }: ChangesReader,
+  { stream, lagMs, since, toChange, followsUpdates }: ChangesReader,
   slice: Slice,
   state: ChangesState | undefined,
   run: Run,
@@ -51,7 +53,8 @@ export async function readChanges(
   if (cursor === null) throw stateRejectedError('airbyte', 'the stream has no cursor')
   const pinnedMs = pinHorizon('airbyte', context.cycle, lagMs, state?.untilMs)
   const end = cursor.end(BigInt(context.cycle.startedAt) * 1_000n)
-  const start = state?.since === undefined ? cursor.start : cursor.startAfter(BigInt(state.since))
+  const first = since !== undefined && toMicros(since) > cursor.start ? toMicros(since) : cursor.start
+  const start = state?.since === undefined ? first : cursor.startAfter(BigInt(state.since))
   const { answer, tookMs } = await measureRequest(context, () =>
     readSlice(stream, slice, state?.position, { start, end }, run, session),
   )

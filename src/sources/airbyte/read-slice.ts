@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from '../../contract/index.ts'
+import type { JsonObject, JsonValue, TimeRange } from '../../contract/index.ts'
+import { instantToMs } from '../../values/instant.ts'
 import type { DatetimeCursor } from './cursor/datetime-cursor.ts'
 import type { Component } from './manifest/component.ts'
 import { cursorOf, readPage } from './read-page.ts'
@@ -60,9 +61,15 @@ function isOlder(record: JsonObject | undefined, from: bigint, cursor: DatetimeC
   return time !== null && time < from
 }
 
-/** The whole range of a stream's cursor; null if it has none. */
-export function wholeRange(stream: Component, run: Run): Bounds | null {
+/** The range of a stream's cursor, or the part of it between two times; null if it has no cursor. */
+export function wholeRange(stream: Component, run: Run, { from, to }: TimeRange = {}): Bounds | null {
   const cursor = cursorOf(stream, run)
   if (cursor === null) return null
-  return { start: cursor.start, end: cursor.end(BigInt(run.context.cycle.startedAt) * 1_000n) }
+  const [start, end] = [cursor.start, cursor.end(BigInt(run.context.cycle.startedAt) * 1_000n)]
+  const [first, last] = [from === undefined ? start : toMicros(from), to === undefined ? end : toMicros(to)]
+  return { start: first > start ? first : start, end: last < end ? last : end }
+}
+
+export function toMicros(canonical: string): bigint {
+  return BigInt(instantToMs(canonical)) * 1_000n
 }

@@ -291,6 +291,42 @@ describe('a DatetimeBasedCursor', () => {
     expect(shop.taken().map(({ query }) => query.since)).toEqual(['2026-02-15T00:00:00Z', '2026-02-22T00:00:00Z'])
   })
 
+  test('starts at the later of its start and `since`, and reads a range again without its state', async () => {
+    shop = await Shop.open(manifestOf(incremental(seconds)))
+    const items = [1, 5, 9, 13, 17, 21].map((day) => ({
+      id: day,
+      updated_at: new Date(Date.UTC(2026, 1, day)).toISOString(),
+    }))
+    shop.answers['/items'] = answerWith(
+      items,
+      (item, since, until) =>
+        Date.parse(item.updated_at) >= Date.parse(since) && Date.parse(item.updated_at) <= Date.parse(until),
+    )
+    await shop.run('items', { since: '2026-02-09' })
+    expect(await shop.scene.keys()).toEqual(['13', '17', '21', '9'])
+    const { committed } = await shop.scene.checkpoint()
+    shop.taken()
+    const result = await shop.readRange('items', { from: '2026-02-05', to: '2026-02-13' })
+    expect(result).toMatchObject({
+      stopReason: 'complete',
+      tidemark: null,
+      counts: counts({ created: 1, unchanged: 1 }),
+    })
+    expect([...new Set(shop.taken().map(({ query }) => `${query.since} ${query.until}`))]).toEqual([
+      '2026-02-05T00:00:00Z 2026-02-12T00:00:00Z',
+      '2026-02-12T00:00:00Z 2026-02-13T00:00:00Z',
+    ])
+    expect((await shop.scene.checkpoint()).committed).toBe(committed)
+    const limited = await shop.readRange('items', { from: '2026-02-01', to: '2026-02-07' }, { since: '2026-02-09' })
+    expect(limited.counts).toEqual(counts({}))
+  })
+
+  test('alone has a range and a start', () => {
+    const source = openSource(manifestOf(stream('')))
+    expect(() => source.stream('items', { since: '2026-02-09' })).toThrow(/cannot start at a time/)
+    expect(source.stream('items').execute.range).toBeUndefined()
+  })
+
   test('is refused without a primary key, and as a full refresh', () => {
     const source = openSource(manifestOf(incremental(seconds).replace('primary_key: id', 'description: none')))
     expect(() => source.stream('items')).toThrow(/no primary key/)
