@@ -1,4 +1,6 @@
 import { systemClock } from '../platform/clock.ts'
+import { SyncError } from '../contract/index.ts'
+import type { ConnectFlow, ConnectLink, CreateConnectSession } from '../connections/connect/connect-flow.ts'
 import type {
   ConnectionAccount,
   ConnectionCredentials,
@@ -70,14 +72,38 @@ export interface UpdateConnectionOptions extends ConnectionTenant {
   readonly allowAccountChange?: boolean
 }
 
+/** The options of a connect link. */
+export interface CreateConnectSessionOptions extends Omit<CreateConnectSession, 'tenant'> {
+  /** The tenant of the signed-in user. Default: the first of the instance. */
+  readonly tenant?: string
+}
+
 /** The connections of the tenants. Syncs of a worker run for each tenant that has the connection that they name. */
 export class Connections {
   readonly #storeOf: (tenant: string | undefined) => Promise<Store>
   readonly #openRuntime: () => Promise<ConnectionRuntime>
+  readonly #openFlow: () => Promise<ConnectFlow | null>
 
-  constructor(storeOf: (tenant: string | undefined) => Promise<Store>, openRuntime: () => Promise<ConnectionRuntime>) {
+  /** `openFlow` returns null without the option `connect`. */
+  constructor(
+    storeOf: (tenant: string | undefined) => Promise<Store>,
+    openRuntime: () => Promise<ConnectionRuntime>,
+    openFlow: () => Promise<ConnectFlow | null>,
+  ) {
     this.#storeOf = storeOf
     this.#openRuntime = openRuntime
+    this.#openFlow = openFlow
+  }
+
+  /**
+   * Creates a link with which a user of the tenant connects an account. Send `cookie` as a `Set-Cookie` header of the same
+   * response as `url`: the link works only in that browser.
+   */
+  async createSession({ tenant, ...request }: CreateConnectSessionOptions): Promise<ConnectLink> {
+    const flow = await this.#openFlow()
+    if (flow === null)
+      throw new SyncError('ARGUMENT_INVALID', 'Set the option `connect` of createTidemark to create connect links.')
+    return flow.createSession({ ...request, tenant: (await this.#storeOf(tenant)).tenant })
   }
 
   /** In order of name. */
@@ -136,14 +162,23 @@ export class Connections {
     return this.#apply(options, (store, by) => enableConnection(store, name, by))
   }
 
-  /** Deletes the stored credentials; the connection and its rows stay. */
-  revoke(name: string, options: ConnectionTenant = {}): Promise<ConnectionInfo> {
+  /** Ends the grant at the vendor, if it can, and deletes the credentials; the connection and its rows stay. */
+  async revoke(name: string, options: ConnectionTenant = {}): Promise<ConnectionInfo> {
+    await this.#endGrant(name, options)
     return this.#apply(options, (store, by) => revokeConnection(store, name, by))
   }
 
-  /** Removes a connection with its credentials. Its syncs stop; their rows stay. */
+  /**
+   * Ends the grant at the vendor, if it can, and removes a connection with its credentials. Its syncs stop; their rows
+   * stay.
+   */
   async remove(name: string, options: ConnectionTenant = {}): Promise<void> {
+    await this.#endGrant(name, options)
     await removeConnection(await this.#storeOf(options.tenant), name, toActor(options))
+  }
+
+  async #endGrant(name: string, { tenant }: ConnectionTenant): Promise<void> {
+    await (await this.#openFlow())?.revoke(await this.#storeOf(tenant), name)
   }
 
   async #apply(

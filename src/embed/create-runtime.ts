@@ -15,6 +15,7 @@ import type { TidemarkOptions } from './options.ts'
 export async function createRuntime({
   log,
   secrets,
+  connect,
   environment = process.env,
 }: TidemarkOptions): Promise<TenantSourceRuntime> {
   const telemetry = await openTelemetry({ sendTraceparent: environment['TIDEMARK_TRACEPARENT'] === 'send' })
@@ -33,7 +34,7 @@ export async function createRuntime({
       log: chosenLog,
       connections: new SourceConnections({
         ports: { clock: systemClock, log: chosenLog },
-        findClient: createClientFinder({ secretsOf }),
+        findClient: createClientFinder({ secretsOf, ...(connect !== undefined && { providers: connect.providers }) }),
       }),
       tracer: telemetry?.tracer,
       meter: telemetry?.meter,

@@ -19,6 +19,7 @@ import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
 import { compileSchema, type StandardSchema } from '../worker/schema.ts'
 import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
+import { createConnectFlow, type ConnectFlow } from '../connections/connect/connect-flow.ts'
 import { createConnectionRuntime } from '../connections/manage-connections.ts'
 import { ApiKeys } from './api-keys.ts'
 import { Connections } from './connections.ts'
@@ -113,6 +114,7 @@ export class Tidemark {
   readonly #events: TidemarkEventEmitter
   #runtime: Promise<TenantSourceRuntime> | null = null
   #store: Promise<Store> | null = null
+  #connectFlow: Promise<ConnectFlow> | null = null
   #service: Promise<Service> | null = null
   #state: 'idle' | 'started' | 'stopped' = 'idle'
   /** Runs that `stop` aborts and waits for. */
@@ -140,7 +142,8 @@ export class Tidemark {
     })
     this.connections = new Connections(
       (tenant) => this.#storeOf({ tenant }),
-      async () => createConnectionRuntime((await this.#openRuntime()).ports),
+      async () => createConnectionRuntime((await this.#openRuntime()).ports, options.connect?.providers),
+      () => this.#openConnectFlow(),
     )
     this.#events = new TidemarkEventEmitter((event, error) => {
       void this.#openRuntime().then(({ ports }) =>
@@ -436,13 +439,20 @@ export class Tidemark {
     const { workers, tenants = ['default'], concurrency = 4, keepLogDays, corsOrigins } = this.#options
     const store = await this.#openStore()
     const runtime = await this.#openRuntime()
+    const connect = await this.#openConnectFlow()
     return openService({
       workers,
       store,
       sourceRuntime: { ...runtime, secrets: runtime.secretsOf(store.tenant) },
       concurrency,
       tenants: tenants === 'all' ? 'all' : tenants.filter((tenant) => tenant !== store.tenant),
-      api: isServed ? { address: null, ...(corsOrigins !== undefined && { corsOrigins }) } : null,
+      api: isServed
+        ? {
+            address: null,
+            ...(corsOrigins !== undefined && { corsOrigins }),
+            ...(connect !== null && { connect }),
+          }
+        : null,
       keepLogMs: keepLogDays === undefined ? undefined : keepLogDays * 86_400_000,
       onEvent: (event) => {
         if (event.kind === 'ended') cycles?.push(event.result)
@@ -451,6 +461,19 @@ export class Tidemark {
       onDestinationEvent: (event) => this.#events.emitDestination(event),
       onConnection: (event) => this.#events.emitConnection(event),
     })
+  }
+
+  /** Null without the option `connect`. */
+  async #openConnectFlow(): Promise<ConnectFlow | null> {
+    const { connect } = this.#options
+    if (connect === undefined) return null
+    this.#connectFlow ??= this.#retryLater(
+      Promise.all([this.#openStore(), this.#openRuntime()]).then(([store, { ports }]) =>
+        createConnectFlow({ connect, store, ports, onConnected: (event) => this.#events.emitConnected(event) }),
+      ),
+      () => (this.#connectFlow = null),
+    )
+    return this.#connectFlow
   }
 
   #retryLater<T>(opening: Promise<T>, reset: () => void): Promise<T> {

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { ConnectedEvent } from '../connections/connect/connect-flow.ts'
 import type { ConnectionChange } from '../connections/connection-changes.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
@@ -32,6 +33,8 @@ export interface TidemarkEvents {
   /** A database is loaded from the tables. `behind`: the log no longer has the changes since the last run. */
   destinationLoading: Omit<EventOf<'destination.loading'>, 'kind'>
   destinationEnded: Omit<EventOf<'destination.ended'>, 'kind'>
+  /** A user connected an account, or authorized it again, on a page of this process. */
+  accountConnected: ConnectedEvent
   /** A connection of a tenant was added or removed, or has another status. */
   connectionChanged: ConnectionChange
   /** The vendor refused the credentials of a connection: its user has to connect again. */
@@ -67,6 +70,10 @@ export class TidemarkEventEmitter {
     }
     this.#emitter.on(name, guarded)
     return () => this.#emitter.off(name, guarded)
+  }
+
+  emitConnected(event: ConnectedEvent): void {
+    this.#emit('accountConnected', event)
   }
 
   emitConnection(event: ConnectionChange): void {

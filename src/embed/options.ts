@@ -1,4 +1,5 @@
 import { SyncError, type Log, type Store } from '../contract/index.ts'
+import { checkConnectOptions, type ConnectOptions } from '../connections/connect/connect-options.ts'
 import { checkName, describeValue } from '../config/names.ts'
 import type { Environment } from '../config/settings.ts'
 import { LOG_LEVELS, type LogLevel } from '../platform/log.ts'
@@ -31,6 +32,8 @@ export interface TidemarkOptions {
   keepLogDays?: number
   /** The path under which the host program mounts `handler`, such as `/tidemark`. Default: none. */
   prefix?: string
+  /** Lets users connect accounts on a page of the mounted handler. Default: no such page. */
+  connect?: ConnectOptions
   /** Origins whose pages may send requests with a key; `*` for all. Default: none. */
   corsOrigins?: readonly string[]
   /** The base folder of a relative file path in `store`. Default: the current folder. */
@@ -48,6 +51,7 @@ const OPTION_NAMES = Object.keys({
   concurrency: 0,
   keepLogDays: 0,
   prefix: 0,
+  connect: 0,
   corsOrigins: 0,
   folder: 0,
   environment: 0,
@@ -75,6 +79,7 @@ export function checkOptions(options: TidemarkOptions): void {
       fail(`${name} is ${describeValue(value)}, but it must be a positive integer.`)
   if (prefix !== undefined && prefix !== '' && !isPath(prefix))
     fail(`prefix is ${describeValue(prefix)}, but it must be a path such as /tidemark, without a slash at the end.`)
+  if (options.connect !== undefined) checkConnectOptions(options.connect)
 }
 
 function isPath(prefix: string): boolean {

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../worker/schema.ts'
+import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
 import type { ScheduledDestination } from '../destinations/loop/destination-overview.ts'
@@ -21,6 +22,7 @@ export interface ApiOptions {
   readonly resourceTypes: Readonly<Record<string, string>>
   /** Absent on a replica, which accepts no inbound webhooks. */
   readonly inbound?: TenantInboundWebhooks
+  readonly connect?: ConnectFlow
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean
   readonly isServedTenant?: (tenant: string) => boolean

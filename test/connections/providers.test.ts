@@ -107,6 +107,7 @@ describe('a host that a user enters', () => {
     ['login.salesforce.com', ['.my.salesforce.com', 'login.salesforce.com'], 'login.salesforce.com'],
     ['erp.example.com', ANY, 'erp.example.com'],
     ['service-now.com.evil.example', ['.service-now.com'], null],
+    ['acme.service-now.com.evil.example', ['.service-now.com'], null],
     ['evilservice-now.com', ['.service-now.com'], null],
     ['xlogin.salesforce.com', ['login.salesforce.com'], null],
     ['https://acme.service-now.com@evil.example/', ['.service-now.com'], null],

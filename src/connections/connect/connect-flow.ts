@@ -15,6 +15,8 @@ import type { ProviderInput } from '../define-provider.ts'
 import { fillUrl } from '../fill-template.ts'
 import { identifyAccount, type VendorAccount } from '../identify-account.ts'
 import { buildAuthorizeUrl } from '../oauth/authorize-url.ts'
+import { parseCredentials } from '../credentials.ts'
+import { revokeGrant } from '../oauth/revoke-grant.ts'
 import { exchangeCode, isClientError, type ClientIdentity } from '../oauth/token-requests.ts'
 import {
   authorizeOrigins,
@@ -29,7 +31,7 @@ import {
   type InputValues,
   type ResolvedProvider,
 } from '../resolve-provider.ts'
-import type { CheckedConnectOptions } from './connect-options.ts'
+import { checkConnectOptions, type CheckedConnectOptions, type ConnectOptions } from './connect-options.ts'
 import { createConnectCookie, readBrowserSecret, type ReadCookie } from './connect-cookie.ts'
 import { toFormCredentials, toOAuthCredentials } from './credentials.ts'
 import { describeFailure, toFailure, type ConnectFailure } from './failure.ts'
@@ -45,7 +47,7 @@ import {
   parseToken,
 } from './session-tokens.ts'
 import { readTokenSettings } from './token-settings.ts'
-import type { VendorContexts } from './vendor-context.ts'
+import { VendorContexts } from './vendor-context.ts'
 
 /** The account to connect, and the place to return to. */
 export interface CreateConnectSession {
@@ -134,8 +136,19 @@ export interface ConnectFlowOptions extends CheckedConnectOptions {
   readonly onConnected: (event: ConnectedEvent) => void
 }
 
+/** The flow of a program, from its options. */
+export function createConnectFlow({
+  connect,
+  ...options
+}: Omit<ConnectFlowOptions, keyof CheckedConnectOptions | 'vendors'> & {
+  readonly connect: ConnectOptions
+}): ConnectFlow {
+  return new ConnectFlow({ ...checkConnectOptions(connect), ...options, vendors: new VendorContexts(options.ports) })
+}
+
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/
 const WRITES_MAX = 3
+const REVOKE_MS = 10_000
 const ACTOR = 'connect'
 
 interface LoadedSession {
@@ -293,6 +306,34 @@ export class ConnectFlow {
     if (failure === null) return this.#leave(claimed, attempt.isPopup)
     await this.#move(claimed, 'open', { ...claimed.secrets, failure: describeFailure(provider.title, failure) })
     return { kind: 'redirect', url: this.#urlOf(secrets.token, attempt.isPopup) }
+  }
+
+  /**
+   * Ends the grant of a connection at the vendor. False if it has none, or if the vendor did not confirm: the user can
+   * remove the app in the vendor's settings.
+   */
+  async revoke(store: Store, name: string, signal: AbortSignal = AbortSignal.timeout(REVOKE_MS)): Promise<boolean> {
+    const { providers, vendors } = this.#options
+    const found = await store.connectionCredentials(name)
+    if (found === null || !Object.hasOwn(providers, found.connection.provider)) return false
+    const credentials = parseCredentials(name, found.credentials)
+    if (credentials.kind !== 'oauth') return false
+    const provider = resolveProvider(found.connection.provider, providers)
+    const own = credentials.client
+    const client = own === null ? provider.client : { id: own.clientId, secret: own.clientSecret }
+    if (client === null || provider.oauth === undefined) return false
+    const settings = Object.entries(found.connection.settings).filter(([, value]) => typeof value === 'string')
+    const values = templateValues(provider, Object.fromEntries(settings) as Record<string, string>)
+    try {
+      return await revokeGrant(provider.oauth, client, credentials, values, vendors.create(provider, signal))
+    } catch (error) {
+      this.#options.ports.log.warn('a grant was not revoked at the vendor', {
+        tenant: store.tenant,
+        connection: name,
+        reason: error instanceof Error ? error.message : String(error),
+      })
+      return false
+    }
   }
 
   async #startOAuth(
