@@ -121,6 +121,8 @@ export type SourceCredentials =
 export interface ConnectionOpener {
   /** Throws CONNECTION_UNKNOWN, or CONNECTION_INACTIVE if it is not active. */
   open(store: ConnectionStore & { readonly tenant: string }, name: string): Promise<SourceConnection>
+  /** Resolves when no renewal of the connection is in progress here. Call it before the store is closed. */
+  settle(tenant: string, name: string): Promise<void>
 }
 
 /** A write of a connection, as compare-and-swap. */
@@ -141,7 +143,10 @@ export interface ConnectionWithCredentials {
 }
 
 /** The parts of a connection that decide whether syncs run with it. */
-export type ConnectionSummary = Pick<Connection, 'name' | 'provider' | 'status' | 'statusReason' | 'version' | 'updatedAt'>
+export type ConnectionSummary = Pick<
+  Connection,
+  'name' | 'provider' | 'status' | 'statusReason' | 'version' | 'updatedAt'
+>
 
 /** The connections of a tenant whose list or status changed. Empty if the last one was removed. */
 export interface TenantConnections {

@@ -33,6 +33,7 @@ export async function createRuntime({
       log: chosenLog,
       connections: new SourceConnections({
         ports: { clock: systemClock, log: chosenLog },
+        fetch: systemFetch,
         findClient: createClientFinder({ secretsOf }),
       }),
       tracer: telemetry?.tracer,
