@@ -3,11 +3,22 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig, type UserWorkspaceConfig } from 'vitest/config'
 import { LongestFirst } from './test/setup/longest-first.ts'
 
-/** Suites that start no process and modify nothing global: a worker loads the modules once for all of their files. */
-const SHARED_WORKERS = [
-  'test/{engine,feed,linter,strategies,values}/**/*.test.ts',
-  'test/registry/!(*.pg|rotation-killed).test.ts',
-  'test/simulators/*.test.ts',
+/**
+ * Suites that need a worker process of their own: they replace modules or globals, leave processes behind when they
+ * fail, or load copies of the sources. The workers of all others load the modules once for many files.
+ */
+const OWN_WORKER = [
+  'test/{bench,cli,console,docs,examples,mutants,notion,package,planted,process,redaction,runner,telemetry}/**',
+  'test/config/key-file-durability.test.ts',
+  'test/destinations/duckdb-missing-package.test.ts',
+  'test/engine/page-signals.test.ts',
+  'test/export/killed.test.ts',
+  'test/platform/clock.test.ts',
+  'test/registry/*.pg.test.ts',
+  'test/registry/rotation-killed.test.ts',
+  'test/sources/{kafka,sql}/missing-package.test.ts',
+  'test/stores/{describe-store,feed-cost.pg,postgres-faults.pg}.test.ts',
+  'test/stores/{migrations,schema}/*.test.ts',
 ]
 
 /** For `npm run campaign:lake`: it needs a Python package, which neither npm nor Debian carries. */
@@ -53,11 +64,19 @@ export default defineConfig({
         test: {
           ...options,
           name: 'own worker',
-          include: ['test/**/*.test.ts'],
-          exclude: [...SHARED_WORKERS, ...WITHOUT_PYICEBERG],
+          include: OWN_WORKER.map((pattern) => pattern.replace(/\*\*$/, '**/*.test.ts')),
         },
       },
-      { resolve, test: { ...options, name: 'shared workers', include: SHARED_WORKERS, isolate: false } },
+      {
+        resolve,
+        test: {
+          ...options,
+          name: 'shared workers',
+          include: ['test/**/*.test.ts'],
+          exclude: [...OWN_WORKER, ...WITHOUT_PYICEBERG],
+          isolate: false,
+        },
+      },
     ],
   },
 })

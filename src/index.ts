@@ -103,6 +103,7 @@ export type {
   SyncErrorOptions,
   SyncRef,
   StateFormat,
+  ImportedState,
   StateImport,
   TimeRange,
   Tracer,

@@ -1,6 +1,7 @@
 import { compaction } from './compaction.mjs'
 import { destinations } from './destinations.mjs'
 import { disk } from './disk.mjs'
+import { embed } from './embed.mjs'
 import { feed } from './feed.mjs'
 import { fleet } from './fleet.mjs'
 import { http } from './http.mjs'
@@ -25,6 +26,7 @@ export const CASES = {
   disk,
   long,
   scheduler,
+  embed,
   destinations,
   tenants,
   replica,

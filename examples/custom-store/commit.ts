@@ -9,6 +9,7 @@ import {
   findLeasedEntry,
   matchesCheckpoint,
   isKeyUndecided,
+  isOutsideCycle,
   lockBackfill,
   lockTenant,
   listLoggedRanges,
@@ -23,6 +24,7 @@ import {
   acceptsShape,
   toCheckpoint,
   toInflight,
+  toLogPage,
   withFormats,
   quarantineRefused,
   writeCommits,
@@ -83,8 +85,7 @@ async function land(
   { entry, backfill, tenant }: CommitContext,
 ): Promise<CommitOutcome | Rollback<CommitOutcome>> {
   const run = <T>(steps: (sql: Sql) => Steps<T>): Promise<T> => performSteps(session, transaction, steps)
-  // A replay belongs to no cycle: an unfinished one has not seen its records.
-  const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
+  const inflight = isOutsideCycle(commit.transition) ? null : toInflight(entry)
   const sweeps = inflight !== null && inflight.mode === 'replace'
   const {
     tables,
@@ -135,7 +136,7 @@ async function land(
 
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = 'page' in commit.transition ? commit.transition.page : 0
+  const page = toLogPage(commit.transition)
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
   await writeRows(session, transaction, plan, tables, {
     driftCollector,

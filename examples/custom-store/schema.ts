@@ -87,6 +87,9 @@ const TABLES: Readonly<Record<string, string>> = {
     updated_at ${NUMBER}, primary key (tenant_id, name)`,
   connect_sessions: `tenant_id ${NAME}, session_id ${NAME}, browser ${TEXT} not null, status varchar(40) not null, version ${NUMBER}, secrets ${TEXT} not null,
     created_at ${NUMBER}, expires_at ${NUMBER}, primary key (tenant_id, session_id), key by_id (session_id), key by_expiry (tenant_id, expires_at)`,
+  verifications: `tenant_id ${NAME}, verification_id ${NUMBER}, database_name ${NAME}, actor ${TEXT} not null, holder ${TEXT}, held_until bigint,
+    started_at ${NUMBER}, ended_at bigint, error_code varchar(100), report ${TEXT}, primary key (tenant_id, verification_id),
+    key by_database (tenant_id, database_name, verification_id)`,
 }
 
 export const TABLE_OPTIONS = 'engine = innodb row_format = dynamic character set utf8mb4 collate utf8mb4_nopad_bin'
@@ -122,6 +125,7 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     createTable('connections'),
     createTable('connect_sessions'),
   ],
+  [createTable('verifications')],
 ]
 
 export async function migrate(connection: Connection): Promise<void> {

@@ -143,7 +143,8 @@ export async function startOAuthVendor(options: OAuthVendorOptions): Promise<OAu
     const { authorizePath = '/auth', tokenPath = '/token', revokePath = '/token/revocation' } = quirks
     if (asked.pathname.startsWith('/interaction/')) return interact(request, response)
     if (asked.pathname === authorizePath) {
-      // The standard server knows only its own scopes, and asks every time, so that a user can choose the account.
+      signOut(request)
+      // The standard server knows only its own scopes.
       scopes.set(asked.searchParams.get('client_id') ?? '', asked.searchParams.get('scope') ?? '')
       asked.searchParams.set('scope', 'openid offline_access')
       asked.searchParams.set('prompt', 'login consent')
@@ -160,7 +161,10 @@ export async function startOAuthVendor(options: OAuthVendorOptions): Promise<OAu
       request.url = '/token/revocation'
       return listener(request, response)
     }
-    if (asked.pathname.startsWith('/auth/')) return withoutIssuer(listener, request, response, quirks)
+    if (asked.pathname.startsWith('/auth/')) {
+      signOut(request)
+      return withoutIssuer(listener, request, response, quirks)
+    }
     const bearer = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1]
     const token = bearer === undefined ? undefined : await provider.AccessToken.find(bearer)
     await options.api(request, response, token === undefined || token.isExpired ? null : token.accountId)
@@ -176,6 +180,12 @@ export async function startOAuthVendor(options: OAuthVendorOptions): Promise<OAu
     },
   }
   return vendor
+}
+
+/** Every authorization begins signed out, so that a user can choose the account. */
+function signOut(request: IncomingMessage): void {
+  const cookies = (request.headers.cookie ?? '').split('; ').filter((cookie) => !cookie.startsWith('_session'))
+  request.headers.cookie = cookies.join('; ')
 }
 
 /** Passes a token request to the standard server, and rewrites its answer. */

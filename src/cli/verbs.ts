@@ -41,6 +41,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { backfill, backfillVerb } = await import('./verbs/backfill.ts')
     return bind(backfillVerb(), backfill)
   },
+  verify: async (bind) => {
+    const { verify, verifyVerb } = await import('./verbs/verify.ts')
+    return bind(verifyVerb(), verify)
+  },
   start: async (bind) => {
     const { start, startVerb } = await import('./verbs/start.ts')
     return bind(startVerb(), start)
@@ -48,6 +52,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
   status: async (bind) => {
     const { status, statusVerb } = await import('./verbs/status.ts')
     return bind(statusVerb(), status)
+  },
+  cycles: async (bind) => {
+    const { cycles, cyclesVerb } = await import('./verbs/cycles.ts')
+    return bind(cyclesVerb(), cycles)
   },
   query: async (bind) => {
     const { query, queryVerb } = await import('./verbs/query.ts')
@@ -252,8 +260,21 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { doctor, doctorVerb } = await import('./verbs/doctor.ts')
     return bind(doctorVerb(), doctor)
   },
+  docs: async (bind) => {
+    const { docs, docsVerb } = await import('./verbs/docs.ts')
+    return bind(docsVerb(), docs)
+  },
+  completion: async (bind) => {
+    const { completion, completionVerb } = await import('./verbs/completion.ts')
+    return bind(completionVerb(), completion(loadCommands))
+  },
   sim: async (bind) => {
     const { sim, simVerb } = await import('./verbs/sim.ts')
     return bind(simVerb(), sim)
   },
+}
+
+/** All commands, without their actions. */
+function loadCommands(): Promise<Command[]> {
+  return Promise.all(Object.values(VERBS).map((load) => load((command) => command)))
 }

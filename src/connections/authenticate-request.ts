@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer'
 import { signRequest } from '../sources/kraken/sign-request.ts'
 import { Secret } from '../redaction/secret.ts'
 import type { FormAuth } from './define-provider.ts'

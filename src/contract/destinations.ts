@@ -1,4 +1,5 @@
 import type { ErrorCode } from './errors.ts'
+import type { WebhookMessage } from './webhooks.ts'
 
 /** The status of a destination, as the store records it. The tokens in the destination itself decide what is applied. */
 export interface DestinationStatus {
@@ -74,7 +75,31 @@ export interface DestinationReport {
   readonly databases: readonly DestinationProgress[]
   /** Databases whose requested load has begun. */
   readonly resynced: readonly string[]
+  /** For the webhooks that receive their action, in the transaction of the report. */
+  readonly messages?: readonly WebhookMessage[]
 }
+
+/** A change in the state of a destination. It needs no attention before it happened, so nothing repeats it. */
+export type DestinationEvent = { readonly destination: string; readonly at: number } & (
+  | {
+      /** Databases that do not advance since this run. `databases` is empty if the run itself failed. */
+      readonly kind: 'destination.failing'
+      readonly databases: readonly string[]
+      readonly code: ErrorCode
+      readonly message: string
+      /** It is tried again by itself: a server that is down, or a full disk. */
+      readonly isTemporary: boolean
+      readonly retryAt: number | null
+    }
+  /** Every database advances again. */
+  | { readonly kind: 'destination.recovered' }
+  | {
+      /** A load from the tables began. `behind`: the log no longer has the changes since the last run. */
+      readonly kind: 'destination.loading'
+      readonly database: string
+      readonly reason: 'new' | 'missing' | 'requested' | 'behind'
+    }
+)
 
 /** A request of an operator. `resync` without databases means all of them. */
 export type DestinationSignal =

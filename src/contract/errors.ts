@@ -191,6 +191,16 @@ export const ERROR_CODES = {
     'failed',
     'The account, its permissions or the filter changed. If the change is intended, run `tidemark run <sync> --allow-deletes`.',
   ),
+  VERIFICATION_INVALID: defineCode(
+    'fix',
+    'input',
+    'Correct the declaration of the verification. docs/guides/verify.md lists its options.',
+  ),
+  VERIFY_UNSUPPORTED: defineCode(
+    'fix',
+    'input',
+    'The source can neither list its records nor look up single ones. docs/guides/verify.md lists what a verification can ask.',
+  ),
   RANGE_UNSUPPORTED: defineCode(
     'fix',
     'input',

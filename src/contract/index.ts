@@ -27,6 +27,7 @@ export type {
   Secrets,
   SyncContext,
   StateFormat,
+  ImportedState,
   StateImport,
   TimeRange,
 } from './page.ts'
@@ -96,6 +97,23 @@ export type { SyncSignal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
 export type { SchemaStore } from './store/schemas.ts'
+export type { VerificationStore } from './store/verifications.ts'
+export type {
+  Difference,
+  DifferenceCause,
+  DifferenceKind,
+  KeyList,
+  KeyPage,
+  KeyRange,
+  RangeSummary,
+  RecordSummaries,
+  SourceChecks,
+  Verification,
+  VerificationClaim,
+  VerificationGap,
+  VerificationMethod,
+  VerificationReport,
+} from './verification.ts'
 export type { DeleteMode } from './delete-mode.ts'
 export type {
   ColumnChange,
@@ -143,6 +161,7 @@ export type {
   DestinationClaim,
   DestinationFailure,
   DestinationProgress,
+  DestinationEvent,
   DestinationReport,
   DestinationSignal,
   DestinationStatus,
@@ -172,10 +191,12 @@ export type {
   InboundMessage,
   PendingInboundMessage,
   Webhook,
+  WebhookAction,
   WebhookAllowance,
   WebhookClaim,
   WebhookEdit,
   WebhookCursor,
+  WebhookMessage,
   WebhookSettings,
   WebhookProgress,
 } from './webhooks.ts'

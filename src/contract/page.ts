@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from './json.ts'
 import type { Clock, Log, Random } from './ports.ts'
 import type { SourceConnection } from './connections.ts'
 import type { TableShape } from './table-shape.ts'
+import type { SourceChecks } from './verification.ts'
 
 /** An upsert or a delete of one key, or a record that goes to quarantine. */
 export type Change =
@@ -52,6 +53,12 @@ export interface Page<State = unknown> {
    * scopes, filter). A replace cycle whose scope differs from the last one sweeps nothing until confirmed.
    */
   scope?: string
+  /**
+   * The source refused or hid a part of its data, and the sync reads the rest: absence from this cycle proves nothing.
+   * A cycle with such a page sweeps nothing, unless an operator allows it, does not advance its tidemark, and ends
+   * with the reason `incomplete`.
+   */
+  isIncomplete?: boolean
   /**
    * The page is a section of a log: its changes may be superseded further on in the log. In replace mode a row that
    * another sync has written since the cycle began is therefore newer, regardless of when the page was requested.
@@ -127,6 +134,10 @@ export interface Execute<State = unknown> {
   readonly connection?: string
   /** Reads only the records of a range of the source's times, all of them, in pages. Absent if the source cannot. */
   readonly range?: (range: TimeRange) => Execute<any>
+  /** Why `range` is absent, for the error of `tidemark backfill`: a clause without a final period. */
+  readonly rangeUnsupported?: string
+  /** The questions that compare the stream with its copy: `tidemark verify`. */
+  readonly checks?: SourceChecks
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }
@@ -138,7 +149,14 @@ export type StateFormat = 'singer' | 'airbyte'
  * Converts the state of another tool, once, on request of an operator. `stream` names the stream inside the document if
  * it has another name there. Throws ARGUMENT_INVALID if the document is not such a state, or has nothing of the stream.
  */
-export type StateImport<State = unknown> = (document: JsonValue, stream?: string) => State
+export type StateImport<State = unknown> = (document: JsonValue, stream?: string) => ImportedState<State>
+
+/** The state of a sync and of its partitions, from another tool. */
+export interface ImportedState<State = unknown> {
+  readonly state: State
+  /** As a page of the source would write them. */
+  readonly partitions?: readonly PartitionWrite[]
+}
 
 /** A range of the source's times, RFC 3339: `from` is included, `to` is not. An absent end is open. */
 export interface TimeRange {

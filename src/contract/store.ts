@@ -24,6 +24,7 @@ import type { DestinationStore } from './store/destinations.ts'
 import type { DeleteMode } from './delete-mode.ts'
 import type { SchemaMode } from './schema.ts'
 import type { SchemaStore } from './store/schemas.ts'
+import type { VerificationStore } from './store/verifications.ts'
 import type { CommitShape } from './table-shape.ts'
 
 /**
@@ -54,7 +55,8 @@ export interface Store
     WebhookStore,
     InboundStore,
     DestinationStore,
-    SchemaStore {}
+    SchemaStore,
+    VerificationStore {}
 
 /** Selects the syncs whose status is read. */
 export interface SyncStatusQuery {
@@ -321,6 +323,12 @@ export type StateTransition =
    * commit. The checkpoint and an unfinished cycle do not change.
    */
   | { readonly kind: 'replay'; readonly actor: string; readonly reason: string; readonly superseded: readonly number[] }
+  /**
+   * Repairs rows that a verification found to differ. Its records were read from the source after `readAtSequence`, and
+   * a second read confirmed them, so they win over every version committed before. The checkpoint and an unfinished
+   * cycle do not change. The log entries have cycle 0 and the verification as their page.
+   */
+  | { readonly kind: 'repair'; readonly actor: string; readonly reason: string; readonly verification: number }
 
 /** The rules for deleting rows that a complete replace cycle did not return. */
 export interface Sweep {
@@ -422,7 +430,10 @@ export interface LandingCounts {
 /** The effect of a change on its row. */
 export type ChangeAction = 'created' | 'updated' | 'deleted'
 
-/** An entry of the change log. */
+/**
+ * An entry of the change log. Outside a cycle `cycle` is 0, and `page` is the verification that repaired the row, or 0
+ * for a replay from quarantine.
+ */
 export interface LogEntry {
   readonly sequence: number
   readonly database: string

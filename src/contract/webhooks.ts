@@ -1,3 +1,4 @@
+import type { DestinationEvent } from './destinations.ts'
 import type { ChangeAction } from './store.ts'
 
 /** An outbound webhook: the URL that changes are sent to. */
@@ -6,12 +7,27 @@ export interface WebhookSettings {
   readonly url: string
   /** Null for all, including databases created later. */
   readonly databases: readonly string[] | null
-  readonly actions: readonly ChangeAction[] | null
+  /** Null for every change. Events of destinations are sent only if they are named. */
+  readonly actions: readonly WebhookAction[] | null
   /** Lifted restrictions: `http`, `private` addresses, another `port`. */
   readonly allow: readonly WebhookAllowance[]
   /** JSON text; see webhooks/secrets.ts. */
   readonly secrets: string
   readonly createdAt: number
+}
+
+/** The messages of a webhook: changes of rows, and events of destinations. */
+export type WebhookAction = ChangeAction | DestinationEvent['kind']
+
+/** A message that is no change of a row. */
+export interface WebhookMessage {
+  readonly messageId: string
+  readonly action: DestinationEvent['kind']
+  /** Messages of one resource type and key are sent in order. */
+  readonly resourceType: string
+  readonly key: string
+  readonly body: string
+  readonly at: number
 }
 
 /** The settings that can be changed later; absent ones stay. */
@@ -60,6 +76,7 @@ export interface WebhookClaim {
 
 /** A change that could not be delivered yet. It stores its own body, because the log may be compacted meanwhile. */
 export interface Delivery {
+  /** Negative for a message that is no change. */
   readonly sequence: number
   readonly messageId: string
   readonly database: string

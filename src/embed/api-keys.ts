@@ -44,7 +44,7 @@ export class ApiKeys {
     if (wrong !== undefined)
       throw new SyncError(
         'ARGUMENT_INVALID',
-        `${describeValue(wrong)} is not a scope. The scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`,
+        `${describeValue(wrong)} is not a scope. The scopes are changes:read, <database>:read, *:read, sync:read, sync:write, connections:write and admin.`,
       )
     const { text, key } = createApiKey({
       name,

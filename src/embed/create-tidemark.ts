@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { RequestListener } from 'node:http'
 import { SyncError, type JsonObject, type Store, type SyncRef, type SyncSignal } from '../contract/index.ts'
-import { runDestination, type DestinationResult } from '../destinations/loop/run-destination.ts'
+import { runDestination, type DestinationPlan } from '../destinations/loop/run-destination.ts'
 import { runCycle } from '../engine/cycle.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -17,23 +17,19 @@ import { listChangedMembers } from '../values/changed-members.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { parseJson } from '../values/json.ts'
 import { describeValue } from '../config/names.ts'
-import type { DatabaseHandle, WorkerLike } from '../worker/worker.ts'
-import type { DestinationPlan } from '../destinations/loop/run-destination.ts'
+import { compileSchema, type StandardSchema } from '../worker/schema.ts'
+import type { DatabaseHandle, RowOf, WorkerLike } from '../worker/worker.ts'
 import { createConnectionRuntime } from '../connections/manage-connections.ts'
 import { ApiKeys } from './api-keys.ts'
 import { Connections } from './connections.ts'
 import { createRuntime } from './create-runtime.ts'
 import { DatabaseReader } from './database-reader.ts'
+import { Destinations, type DestinationRunResult } from './destinations.ts'
 import { TidemarkEventEmitter, type TidemarkEvents, type Unsubscribe } from './events.ts'
 import { createFetchHandler, type FetchHandler } from './fetch-handler.ts'
 import { createNodeListener } from './node-listener.ts'
-import { checkOptions, type TidemarkOptions } from './options.ts'
+import { checkOptions, type TenantOption, type TidemarkOptions } from './options.ts'
 import { openService, type Service } from './service.ts'
-
-/** The tenant that a method works on. Default: the first of the instance. */
-export interface TenantOption {
-  readonly tenant?: string | undefined
-}
 
 /** One version of a row, as `why` returns it. */
 export interface RowVersion extends SyncRef {
@@ -49,11 +45,19 @@ export interface RowVersion extends SyncRef {
 }
 
 /** Rows of a SQL query, as objects. */
-export interface QueryResult {
+export interface QueryResult<Row = Readonly<Record<string, unknown>>> {
   readonly columns: readonly string[]
-  readonly rows: ReadonlyArray<Readonly<Record<string, unknown>>>
+  readonly rows: readonly Row[]
   /** More rows exist than the limit. */
   readonly truncated: boolean
+}
+
+/** Options of `query`. */
+export interface QueryOptions extends TenantOption {
+  /** The most rows that are returned. Default: 1,000. */
+  readonly limit?: number
+  /** Reads the tables as they were at this time. */
+  readonly asOf?: Date
 }
 
 /** The result of a `tick`. */
@@ -102,6 +106,7 @@ export class Tidemark {
   /** The same for `node:http`, Express and other servers of Node.js. */
   readonly nodeListener: RequestListener
   readonly keys: ApiKeys
+  readonly destinations: Destinations
   /** The accounts that tenants connected. */
   readonly connections: Connections
   readonly #options: TidemarkOptions
@@ -127,6 +132,12 @@ export class Tidemark {
     this.handler = createFetchHandler(openServer, prefix)
     this.nodeListener = createNodeListener(openServer, prefix)
     this.keys = new ApiKeys((tenant) => this.#storeOf({ tenant }))
+    this.destinations = new Destinations({
+      declared: options.workers.flatMap((worker) => worker.destinations?.() ?? []),
+      signal: this.#stopping.signal,
+      storeOf: (given) => this.#storeOf(given),
+      run: (plan, store) => this.#runDestination(plan, store),
+    })
     this.connections = new Connections(
       (tenant) => this.#storeOf({ tenant }),
       async () => createConnectionRuntime((await this.#openRuntime()).ports),
@@ -243,11 +254,19 @@ export class Tidemark {
     })
   }
 
-  /** Runs one SELECT on a read-only connection, on the tables as they are or as of a time. */
+  /**
+   * Runs one SELECT on a read-only connection, on the tables as they are or as of a time. With a `schema`, every row is
+   * checked, and has its type. A type argument names the type of the rows without a check.
+   */
+  query<GivenSchema extends StandardSchema>(
+    sql: string,
+    options: QueryOptions & { readonly schema: GivenSchema },
+  ): Promise<QueryResult<RowOf<GivenSchema>>>
+  query<Row = Readonly<Record<string, unknown>>>(sql: string, options?: QueryOptions): Promise<QueryResult<Row>>
   async query(
     sql: string,
-    options: TenantOption & { readonly limit?: number; readonly asOf?: Date } = {},
-  ): Promise<QueryResult> {
+    { schema, ...options }: QueryOptions & { readonly schema?: StandardSchema } = {},
+  ): Promise<QueryResult<unknown>> {
     const { store, folder = process.cwd() } = this.#options
     if (typeof store !== 'string')
       throw new SyncError('ARGUMENT_INVALID', 'query needs the URL of the store: pass it to createTidemark as `store`.')
@@ -258,11 +277,9 @@ export class Tidemark {
       tenant: this.#tenantOf(options),
       asOf: options.asOf?.getTime(),
     })
-    return {
-      columns,
-      truncated,
-      rows: rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]]))),
-    }
+    const objects = rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])))
+    if (schema !== undefined) await checkRows(objects as JsonObject[], schema)
+    return { columns, truncated, rows: objects }
   }
 
   /** Reads a database. The type of its rows comes from the schema of the handle, or from the type argument. */
@@ -277,23 +294,6 @@ export class Tidemark {
         `No worker declares the database ${describeValue(name)}.${didYouMean(name, declared)}`,
       )
     return new DatabaseReader<Row>(name, () => this.#storeOf(options))
-  }
-
-  /** Applies the changes that a destination has not received yet. */
-  async runDestination(name: string, options: TenantOption = {}): Promise<DestinationResult> {
-    const plan = this.#findDestination(name)
-    const store = await this.#storeOf(options)
-    const { ports } = await this.#openRuntime()
-    return this.#track(
-      runDestination(plan, {
-        store,
-        ports,
-        holder: holderName(),
-        isHolderGone,
-        signal: this.#stopping.signal,
-        newStoreId: () => crypto.randomUUID(),
-      }),
-    )
   }
 
   /**
@@ -346,17 +346,29 @@ export class Tidemark {
     )
   }
 
-  #findDestination(name: string): DestinationPlan {
-    const all = this.#options.workers.flatMap((worker) => worker.destinations?.() ?? [])
-    const found = all.find((plan) => plan.name === name)
-    if (found !== undefined) return found
-    throw new SyncError(
-      'DESTINATION_UNKNOWN',
-      `No worker has the destination ${describeValue(name)}.${didYouMean(
-        name,
-        all.map((plan) => plan.name),
-      )}`,
-    )
+  async #runDestination(plan: DestinationPlan, store: Store): Promise<DestinationRunResult> {
+    const { ports } = await this.#openRuntime()
+    const run = runDestination(plan, {
+      store,
+      ports,
+      holder: `${holderName()}#run${++runCount}`,
+      isHolderGone,
+      signal: this.#stopping.signal,
+      newStoreId: () => crypto.randomUUID(),
+      onEvent: (event) => this.#events.emitDestination({ tenant: store.tenant, ...event }),
+    })
+    const { report, changes } = await this.#track(run)
+    const result = { destination: plan.name, ran: report !== null, changes, error: report?.error ?? null }
+    if (report !== null)
+      this.#events.emitDestination({
+        kind: 'destination.ended',
+        tenant: store.tenant,
+        destination: plan.name,
+        at: report.endedAt ?? ports.clock.now(),
+        changes,
+        error: report.error,
+      })
+    return result
   }
 
   async #signal(sync: string, kind: SyncSignal['kind'], options: TenantOption): Promise<void> {
@@ -436,6 +448,7 @@ export class Tidemark {
         if (event.kind === 'ended') cycles?.push(event.result)
         this.#events.emit(event)
       },
+      onDestinationEvent: (event) => this.#events.emitDestination(event),
       onConnection: (event) => this.#events.emitConnection(event),
     })
   }
@@ -443,6 +456,14 @@ export class Tidemark {
   #retryLater<T>(opening: Promise<T>, reset: () => void): Promise<T> {
     opening.catch(reset)
     return opening
+  }
+}
+
+async function checkRows(rows: readonly JsonObject[], schema: StandardSchema): Promise<void> {
+  const { validate } = compileSchema('of the query', schema)
+  for (const [at, row] of rows.entries()) {
+    const problem = await validate(row)
+    if (problem !== null) throw new SyncError('SCHEMA_MISMATCH', `Row ${at + 1} of the query: ${problem}`)
   }
 }
 

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { ConnectionChange } from '../connections/connection-changes.ts'
 import type { ErrorCode } from '../contract/index.ts'
 import type { CycleResult } from '../engine/cycle-options.ts'
+import type { TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
 import type { RunnerEvent } from '../runner/runner-options.ts'
 
 /** The sync that an event is about. */
@@ -24,6 +25,13 @@ export interface TidemarkEvents {
   massDeleteBlocked: SyncEvent & { readonly cycle: number | null; readonly message: string }
   /** The source refused the credentials. The sync stops until they are replaced. */
   credentialsRejected: SyncEvent & { readonly cycle: number | null; readonly message: string }
+  /** Databases of a destination do not advance. Sent once; `isTemporary` if it is tried again by itself. */
+  destinationFailing: Omit<EventOf<'destination.failing'>, 'kind'>
+  /** Every database of the destination advances again. */
+  destinationRecovered: Omit<EventOf<'destination.recovered'>, 'kind'>
+  /** A database is loaded from the tables. `behind`: the log no longer has the changes since the last run. */
+  destinationLoading: Omit<EventOf<'destination.loading'>, 'kind'>
+  destinationEnded: Omit<EventOf<'destination.ended'>, 'kind'>
   /** A connection of a tenant was added or removed, or has another status. */
   connectionChanged: ConnectionChange
   /** The vendor refused the credentials of a connection: its user has to connect again. */
@@ -32,6 +40,9 @@ export interface TidemarkEvents {
   /** A promise of a connector was rejected without a handler. */
   connectorError: { readonly message: string }
 }
+
+/** An event of a destination by kind. `at` is in milliseconds. */
+type EventOf<Kind extends TenantDestinationEvent['kind']> = Extract<TenantDestinationEvent, { readonly kind: Kind }>
 
 /** Removes the listener. */
 export type Unsubscribe = () => void
@@ -95,6 +106,11 @@ export class TidemarkEventEmitter {
     }
   }
 
+  /** Translates an event of a destination. */
+  emitDestination({ kind, ...event }: TenantDestinationEvent): void {
+    this.#emit(DESTINATION_EVENTS[kind], event as TidemarkEvents[(typeof DESTINATION_EVENTS)[typeof kind]])
+  }
+
   #emitResult(sync: SyncEvent, result: CycleResult): void {
     const { cycle, drift, error } = result
     if (drift.length > 0 && cycle !== null) this.#emit('drift', { ...sync, cycle, changes: drift })
@@ -107,6 +123,13 @@ export class TidemarkEventEmitter {
     this.#emitter.emit(name, event)
   }
 }
+
+const DESTINATION_EVENTS = {
+  'destination.failing': 'destinationFailing',
+  'destination.recovered': 'destinationRecovered',
+  'destination.loading': 'destinationLoading',
+  'destination.ended': 'destinationEnded',
+} as const satisfies Record<TenantDestinationEvent['kind'], keyof TidemarkEvents>
 
 function syncOf({ tenant, worker, sync }: SyncEvent): SyncEvent {
   return { tenant, worker, sync }

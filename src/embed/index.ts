@@ -1,6 +1,7 @@
 export { createTidemark, type Tidemark } from './create-tidemark.ts'
-export type { QueryResult, RowVersion, TenantOption, TickResult } from './create-tidemark.ts'
-export type { TidemarkOptions } from './options.ts'
+export type { QueryOptions, QueryResult, RowVersion, TickResult } from './create-tidemark.ts'
+export type { DestinationRunResult, Destinations } from './destinations.ts'
+export type { TenantOption, TidemarkOptions } from './options.ts'
 export type { SyncEvent, TidemarkEvents, Unsubscribe } from './events.ts'
 export type { ApiKeyInfo, ApiKeys, CreateApiKeyOptions } from './api-keys.ts'
 export type {

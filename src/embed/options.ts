@@ -5,6 +5,11 @@ import { LOG_LEVELS, type LogLevel } from '../platform/log.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { isWorker, type WorkerLike } from '../worker/worker.ts'
 
+/** The tenant that a method works on. Default: the first of the instance. */
+export interface TenantOption {
+  readonly tenant?: string | undefined
+}
+
 /** Options of `createTidemark`. */
 export interface TidemarkOptions {
   /** The URL of the store, which is opened on first use and closed by `stop`; or an open store, which stays open. */

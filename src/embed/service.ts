@@ -2,7 +2,7 @@ import type { DeclaredDestination } from '../worker/destination-options.ts'
 import { jsonSchemaOf } from '../worker/schema.ts'
 import type { WorkerLike } from '../worker/worker.ts'
 import { SyncError, type Ports, type Store } from '../contract/index.ts'
-import { holderName, isHolderGone } from '../platform/lease-holder.ts'
+import { isHolderGone, serviceHolderName } from '../platform/lease-holder.ts'
 import { listDeclaredSyncs } from '../runner/declared-sync.ts'
 import { compactLogPeriodically } from '../runner/compact-log.ts'
 import { serveRestate, type RestateOptions, type RestateService } from '../runner/restate/serve-restate.ts'
@@ -13,7 +13,8 @@ import type { TenantSourceRuntime } from '../runner/tenant-runtime.ts'
 import { ConnectionWatcher } from '../runner/watch-connections.ts'
 import { watchTenants } from '../runner/watch-tenants.ts'
 import type { Metrics } from '../server/metrics.ts'
-import { DestinationRunner } from '../destinations/loop/destination-runner.ts'
+import { DestinationRunner, type TenantDestinationEvent } from '../destinations/loop/destination-runner.ts'
+import { VerificationRunner } from '../verify/verification-runner.ts'
 import { createSender } from '../webhooks/send.ts'
 import { TenantDeliverers } from '../webhooks/tenant-deliverers.ts'
 import { ConnectionChanges, type ConnectionChange } from '../connections/connection-changes.ts'
@@ -35,6 +36,7 @@ export interface ServiceOptions {
   /** Null when this process schedules the syncs itself. */
   readonly restate?: Pick<RestateOptions, 'ingress' | 'host' | 'port' | 'identityKeys'> | null
   readonly onEvent: (event: RunnerEvent) => void
+  readonly onDestinationEvent?: (event: TenantDestinationEvent) => void
   /** A connection of a tenant that runs here was added, removed or changed. */
   readonly onConnection?: (event: ConnectionChange) => void
 }
@@ -108,7 +110,7 @@ async function openPrimaryService({
   const metrics = api === null ? null : await openMetrics()
   const sourceRuntime = { ...baseRuntime, ports: withMetrics(baseRuntime.ports, metrics) }
   const { ports } = sourceRuntime
-  const holder = holderName()
+  const holder = serviceHolderName()
   const declared = declarationsOf(workers)
   const { syncs, resourceTypes } = declared
   const inbound = new TenantInboundWebhooks({
@@ -163,14 +165,26 @@ async function openPrimaryService({
     isHolderGone,
     newStoreId: () => crypto.randomUUID(),
     destinations: declared.destinations,
+    ...(options.onDestinationEvent !== undefined && { onEvent: options.onDestinationEvent }),
   })
   const changes = new ConnectionChanges()
+  const verifications = new VerificationRunner({
+    store,
+    sourceRuntime,
+    holder: `verify:${holder}`,
+    isHolderGone,
+    workers: workers.map((worker) => ({
+      plans: () => worker.plans(),
+      verifications: worker.verifications?.() ?? [],
+    })),
+  })
   const stopping = new AbortController()
   const background: Array<Promise<void>> = []
   /** Starts webhook delivery and log compaction for a tenant. */
   const startTenantServices = (tenant: string): void => {
     deliverer.add(tenant)
     destinations.add(tenant)
+    verifications.add(tenant)
     if (keepLogMs !== undefined)
       background.push(
         compactLogPeriodically(
@@ -214,6 +228,7 @@ async function openPrimaryService({
       if (watcher !== null) background.push(watcher.run(stopping.signal))
       for (const tenant of tenants) startTenantServices(tenant)
       destinations.start()
+      verifications.start()
       if (others === 'all') background.push(watchTenants(store, ports, addTenant, stopping.signal))
     },
     async stop(graceMs) {
@@ -222,6 +237,7 @@ async function openPrimaryService({
         runner.stop({ graceMs }),
         deliverer.stop({ graceMs }).then(() => send.close()),
         destinations.stop(),
+        verifications.stop(),
         (served?.server.close() ?? Promise.resolve()).then(() => inbound.stop()),
         ...background,
       ])

@@ -22,6 +22,7 @@ export interface CheckedPage {
   readonly scope: string | null
   readonly endReason: string | null
   readonly isLog: boolean
+  readonly isIncomplete: boolean
   /** Canonical; see Page.tidemark. */
   readonly tidemark: string | null | undefined
   /** Null if the source does not count. */
@@ -75,6 +76,7 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     tidemark,
     endReason: page.hasMore ? null : (page.endReason ?? null),
     isLog: page.isLog === true,
+    isIncomplete: page.isIncomplete === true,
     left: page.left ?? null,
     tables: page.tables ?? [],
     partitions: page.partitions === undefined ? [] : checkPartitions(sync, page.partitions, stateBytesMax),

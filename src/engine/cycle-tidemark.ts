@@ -22,6 +22,8 @@ interface TidemarkBound {
   readonly readSinceMs: number | null
   /** A page contested rows that could not be resolved: the stored versions and the tidemark stay. */
   readonly isHeld: boolean
+  /** A page lacked data that the source has; see Page.isIncomplete. */
+  readonly isIncomplete?: true
 }
 
 /**
@@ -70,9 +72,9 @@ export class CycleTidemark {
 
   /** Records that a response was current at this source time, and possibly not later. */
   withReadTime(ms: number | null): CycleTidemark {
-    const { readSinceMs, isHeld } = this.#bound
+    const { readSinceMs } = this.#bound
     if (ms === null || (readSinceMs !== null && readSinceMs <= ms)) return this
-    return new CycleTidemark(this.#committed, this.candidate, this.current, { readSinceMs: ms, isHeld })
+    return new CycleTidemark(this.#committed, this.candidate, this.current, { ...this.#bound, readSinceMs: ms })
   }
 
   /** True if all responses so far, or else the last complete cycle, are known to be later than this time. */
@@ -86,9 +88,19 @@ export class CycleTidemark {
     return new CycleTidemark(this.#committed, this.candidate, this.current, { ...this.#bound, isHeld: true })
   }
 
+  /** Invariant 12: the rows that the source did not show may have any time. */
+  markIncomplete(): CycleTidemark {
+    const bound = { ...this.#bound, isHeld: true, isIncomplete: true } as const
+    return new CycleTidemark(this.#committed, this.candidate, this.#committed, bound)
+  }
+
+  get isIncomplete(): boolean {
+    return this.#bound.isIncomplete === true
+  }
+
   /** After a page that is not the last. */
   withPage(mode: Mode, { stated, newest, lastCursor }: PageTimes): CycleTidemark {
-    if (mode === 'replace') return this
+    if (mode === 'replace' || this.isIncomplete) return this
     return new CycleTidemark(
       this.#committed,
       stated === null ? this.candidate : later(this.candidate, stated ?? newest ?? lastCursor),
@@ -99,6 +111,7 @@ export class CycleTidemark {
 
   /** After the last page. A tidemark stated by the source is used as it is, even if an earlier one was later. */
   computeFinal({ mode, startedAtMs }: CycleStart, page: PageTimes): string | null {
+    if (this.isIncomplete) return this.#committed
     if (page.stated === null) return null
     const sinceMs = Math.min(startedAtMs, this.#bound.readSinceMs ?? Infinity)
     const since = secondBefore(sinceMs)

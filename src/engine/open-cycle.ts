@@ -7,6 +7,7 @@ import {
   type Log,
 } from '../contract/index.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
+import type { CheckedPage } from './check-page.ts'
 import type { CycleContext } from './cycle-context.ts'
 import { CycleTidemark, type PageTimes } from './cycle-tidemark.ts'
 import { DriftDetector } from './drift-detector.ts'
@@ -135,8 +136,14 @@ export class OpenCycle {
     return known !== scope && (known !== null || lastSuccessAt !== null)
   }
 
-  applyReadTime({ times }: FetchedPage): CycleTidemark {
-    return (this.tidemark = this.tidemark.withReadTime(times?.readSinceMs ?? null))
+  /** Applies what the answers of a page say about the whole cycle. */
+  applyAnswers({ times, checked }: FetchedPage): CycleTidemark {
+    const read = this.tidemark.withReadTime(times?.readSinceMs ?? null)
+    return (this.tidemark = checked.isIncomplete ? read.markIncomplete() : read)
+  }
+
+  toEndReason({ hasMore, endReason }: CheckedPage): string | null {
+    return hasMore || !this.tidemark.isIncomplete ? endReason : 'incomplete'
   }
 
   /** Invariant 6: a listing page older than the pages before it comes from a cache, or a clock is wrong. */

@@ -128,18 +128,18 @@ export class PagePreparer {
   }
 
   /**
-   * Whether the text can be stored as it is: it is an object, and the shape describes the first of its records on the page.
+   * Whether the text can be stored as it is. Every text is checked, but of a trusted shape only the first on the page.
+   * After a text that its shape does not describe, the records of the shape are ordinary ones.
    */
   #isFitting(serialized: SerializedRecord, known: Map<SerializedShape, boolean>): boolean {
     const { shape } = serialized
     if (shape.columns.length > this.#limits.recordMembersMax) return false
-    let isFitting = known.get(shape)
-    if (isFitting === undefined && (known.size < CHECKED_SHAPES_MAX || shape.isTrusted !== true)) {
-      isFitting = isDescribedByShape(serialized)
-      known.set(shape, isFitting)
-      return isFitting
-    }
-    return isFitting !== false && (shape.isTrusted === true || isJsonObject(serialized.text))
+    const isFitting = known.get(shape)
+    if (isFitting === false || (isFitting === true && shape.isTrusted === true)) return isFitting
+    if (isFitting === undefined && shape.isTrusted === true && known.size >= TRUSTED_SHAPES_CHECKED_MAX) return true
+    const isDescribed = isDescribedByShape(serialized)
+    known.set(shape, isDescribed)
+    return isDescribed
   }
 
   #findDatabase(change: Change): DatabasePlan {
@@ -224,8 +224,8 @@ export class PagePreparer {
   }
 }
 
-/** A database may have a shape per combination of nulls; checking each would cost as much as parsing every record. */
-const CHECKED_SHAPES_MAX = 32
+/** A table may have a shape per combination of nulls; checking each would cost as much as parsing every record. */
+const TRUSTED_SHAPES_CHECKED_MAX = 32
 
 const CHANGE_TYPES: ReadonlySet<unknown> = new Set(['upsert', 'delete', 'invalid'] satisfies Change['type'][])
 
@@ -238,15 +238,6 @@ function isDescribedByShape(serialized: SerializedRecord): boolean {
   try {
     const record = parseSerialized(serialized)
     return hasColumns(record, serialized.shape.columns) && serializeRecord(record) === serialized.text
-  } catch {
-    return false
-  }
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return text.startsWith('{')
   } catch {
     return false
   }

@@ -13,7 +13,7 @@ export type PageTransition = Extract<StateTransition, { readonly cycle: number }
 export function buildContinueTransition(open: OpenCycle, read: FetchedPage, step: LoopGuardStep): PageTransition {
   const { cycle, page, mode } = open.inflight
   const { state, scope } = read.checked
-  const tidemark = open.applyReadTime(read).withPage(mode, toPageTimes(read))
+  const tidemark = open.applyAnswers(read).withPage(mode, toPageTimes(read))
   return {
     kind: 'continue',
     cycle,
@@ -29,12 +29,14 @@ export function buildContinueTransition(open: OpenCycle, read: FetchedPage, step
 export function buildCompleteTransition(
   context: CycleContext,
   open: OpenCycle,
-  { checked }: FetchedPage,
+  read: FetchedPage,
   tidemark: string | null,
 ): PageTransition {
+  const { checked } = read
   const { cycle, page, state: requestState } = open.inflight
   const scope = open.mergeScope(checked.scope)
   const replace = context.plan.mode === 'replace'
+  const isSweepable = !open.applyAnswers(read).isIncomplete || context.options.allowDeletes === true
   return {
     kind: 'complete',
     cycle,
@@ -43,9 +45,9 @@ export function buildCompleteTransition(
     state: replace ? null : (checked.state ?? requestState),
     tidemark,
     scope,
-    // Invariant 5: a range read is not a complete cycle of its owner.
-    sweep: replace && context.plan.range === undefined ? buildSweep(context, open, scope) : null,
-    endReason: checked.endReason,
+    // Invariant 5: a range read is not a complete cycle of its owner, and neither is one whose source hid a part.
+    sweep: replace && context.plan.range === undefined && isSweepable ? buildSweep(context, open, scope) : null,
+    endReason: open.toEndReason(checked),
   }
 }
 
@@ -66,7 +68,7 @@ export async function computeFinalTidemark(
     if (!isCoveredByBackfill(open.checkpoint, backfill)) return null
   }
   const { mode, startedAt } = open.inflight
-  return open.applyReadTime(read).computeFinal({ mode, startedAtMs: startedAt }, toPageTimes(read))
+  return open.applyAnswers(read).computeFinal({ mode, startedAtMs: startedAt }, toPageTimes(read))
 }
 
 /** Invariant 12: the copy keeps versions that the listing contradicts, so the cycle does not advance the tidemark. */

@@ -13,7 +13,7 @@ export function toRangePlan(plan: SyncPlan, range: TimeRange): SyncPlan {
   if (execute.range === undefined)
     throw new SyncError(
       'RANGE_UNSUPPORTED',
-      `${sync}: its source cannot read a range of times. ${describeAlternative(plan)}`,
+      `${sync}: its source cannot read a range of times${describeReason(execute)}. ${describeAlternative(plan)}`,
     )
   const checked = checkRange(sync, range)
   const { pair: _, listings: __, retentionMs: ___, ...shared } = plan
@@ -26,6 +26,10 @@ export function toRangePlan(plan: SyncPlan, range: TimeRange): SyncPlan {
     range: checked,
     scope: scope === null ? described : `${described} ${scope}`,
   }
+}
+
+function describeReason({ rangeUnsupported }: SyncPlan['execute']): string {
+  return rangeUnsupported === undefined ? '' : `: ${rangeUnsupported}`
 }
 
 function describeAlternative({ sync, mode, pair }: SyncPlan): string {

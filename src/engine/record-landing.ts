@@ -25,10 +25,10 @@ export function recordLanding(
   trace.endLandedPage(read.trace, checked.changes.length, landed.counts)
   open.headSequence = landed.headSequence
   if (transition.kind === 'continue') open.tidemark = open.tidemark.withPage(open.inflight.mode, toPageTimes(read))
-  else if (transition.kind === 'complete')
+  open.endReason = open.toEndReason(checked)
+  if (transition.kind === 'complete')
     open.tidemark = open.tidemark.complete(open.tidemark.applyHold(transition.tidemark))
   open.scope = open.mergeScope(checked.scope)
-  open.endReason = checked.endReason
   open.checkpoint = { ...open.checkpoint, version: landed.version }
   options.onProgress?.({
     kind: 'landed',

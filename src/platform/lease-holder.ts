@@ -6,6 +6,13 @@ export function holderName(): string {
   return `${hostname()}:${process.pid}:${PROCESS_SUFFIX}`
 }
 
+/** Distinguishes the services of one process, which must not evict each other. The first has the name of the process. */
+export function serviceHolderName(): string {
+  return ++serviceCount === 1 ? holderName() : `${holderName()}.${serviceCount}`
+}
+
+let serviceCount = 0
+
 /** The host and pid of a holder; null if the name has another format. */
 export function parseHolder(holder: string): { host: string; pid: number } | null {
   const [, , host, pid] = HOLDER_PATTERN.exec(holder) ?? []
@@ -31,5 +38,6 @@ export function isHolderGone(holder: string): boolean {
 
 const PROCESS_SUFFIX = randomBytes(4).toString('hex')
 
-/** host:pid:suffix, optionally with the kind of holder before it and a cycle number after it. */
-const HOLDER_PATTERN = /^(?:(?:cli|webhook|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:#\d+)?$/
+/** host:pid:suffix, optionally with the kind of holder before it, and the numbers of an instance and of a run after it. */
+const HOLDER_PATTERN =
+  /^(?:(?:cli|console|webhook|verify|restate\/[\w.-]+):)?((.+):(\d+):[0-9a-f]+)(?:\.\d+)?(?:#(?:run)?\d+)?$/

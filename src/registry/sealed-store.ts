@@ -357,6 +357,11 @@ export const SEAL_RULES = {
   schema: 'plain',
   beginSchemaChange: 'plain',
   advanceSchemaChange: 'plain',
+  beginVerification: 'plain',
+  renewVerification: 'plain',
+  endVerification: 'plain',
+  verifications: 'plain',
+  lastVerifications: 'plain',
 } satisfies SealRules<Store>
 
 function forwardMethod(store: Store, method: MethodName<Store>): unknown {
@@ -430,7 +435,7 @@ class StateSealer {
               state: this.#sealWith(key, ref, partition.state, partitionPurpose(partition.key)),
             })),
           }
-    if (transition.kind === 'abandon' || transition.kind === 'replay') return commit
+    if (transition.kind === 'abandon' || transition.kind === 'replay' || transition.kind === 'repair') return commit
     const purpose =
       transition.kind === 'continue'
         ? inflightPurpose(transition.cycle, transition.page)

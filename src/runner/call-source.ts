@@ -32,6 +32,8 @@ export interface SourceCallOptions {
   /** The store of the tenant's connections; a plan that names one needs it. */
   readonly store?: Store | null
   readonly pacers: Readonly<Record<string, number>>
+  /** The slots that all processes share; by default slots after `pacers` that only this call knows. */
+  readonly takeSlots?: SlotProvider
   readonly pauses: PauseStore
   /** Defaults to none. */
   readonly partitions?: PartitionReader
@@ -86,7 +88,14 @@ interface LastRequest {
 async function callOnce<Result>(
   { ports, secrets, fetch: sendRequest }: SourceRuntime,
   stopping: AbortSignal,
-  { tenant, plan, store = null, pacers, partitions = NO_PARTITIONS }: SourceCallOptions,
+  {
+    tenant,
+    plan,
+    store = null,
+    pacers,
+    takeSlots = createLocalSlots(pacers),
+    partitions = NO_PARTITIONS,
+  }: SourceCallOptions,
   pauses: AccountPauses,
   last: LastRequest,
   call: (context: SyncContext) => Promise<Result>,
@@ -94,7 +103,7 @@ async function callOnce<Result>(
   const ending = new LinkedAbortController(stopping)
   const { signal } = ending
   const connection = plan.connection == null ? undefined : await openConnection({ store, ports }, plan.connection)
-  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots: createLocalSlots(pacers) })
+  const pacer = new Pacer({ ports, signal, plans: plan.pacers, takeSlots })
   await pauses.check(null, signal)
   const late = rejectAfter(
     ports.clock,

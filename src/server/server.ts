@@ -15,7 +15,6 @@ import { systemResolveHost, type ResolveHost } from '../platform/resolve-host.ts
 import { createSender } from '../webhooks/send.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
 import { Authenticator, type Caller } from './authenticator.ts'
-import { serveConsole } from './console/static-files.ts'
 import { connectRoutes } from './connect/routes.ts'
 import { connectSessionRoutes } from './connect/session-routes.ts'
 import { consoleRoutes } from './console/routes.ts'
@@ -40,9 +39,11 @@ import { CursorCiphers } from './cursor-ciphers.ts'
 import { FeedHeadWatcher } from './feed-head-watcher.ts'
 import { required } from '../values/required.ts'
 import { toHttpError } from './to-http-error.ts'
+import { CONSOLE_FOLDER, DOCS_FOLDER, serveStaticFolder } from './static-folder.ts'
 import { connectionRoutes } from './connection-routes.ts'
 import { webhookControlRoutes } from './webhook-control-routes.ts'
 import { inboundWebhookRoutes } from './inbound-webhook-routes.ts'
+import { createValidatorCompiler } from './validator-compiler.ts'
 
 export interface ServerOptions {
   readonly store: Store
@@ -181,10 +182,10 @@ export function createServer({
     genReqId: nextId,
     forceCloseConnections: true,
     return503OnClosing: false,
-    ajv: { customOptions: { coerceTypes: true, removeAdditional: false, strict: false } },
     frameworkErrors: (error, request, reply) => void sendError(toHttpError(error), request, reply as FastifyReply),
     clientErrorHandler: handleClientError,
   })
+  app.setValidatorCompiler(createValidatorCompiler())
   // Callback hooks: a promise per hook would cost as much as the response.
   app.addHook('onRequest', (request, reply, next) => {
     void reply
@@ -232,7 +233,9 @@ export function createServer({
   app.after(() => {
     for (const route of routes) registerRoute(app, route, context, callers, isLoopback(host) && !keysOnly)
     rejectOtherMethods(app, routes)
-    serveConsole(app)
+    app.get('/', (_request, reply) => void reply.redirect('/console/'))
+    serveStaticFolder(app, CONSOLE_FOLDER)
+    serveStaticFolder(app, DOCS_FOLDER)
   })
   return {
     app,

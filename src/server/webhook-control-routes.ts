@@ -1,4 +1,4 @@
-import type { ChangeAction, Webhook, WebhookAllowance, WebhookEdit } from '../contract/index.ts'
+import type { Webhook, WebhookAction, WebhookAllowance, WebhookEdit } from '../contract/index.ts'
 import { parseTime } from '../feed/read-feed-page.ts'
 import type { EditPlan } from '../webhooks/edit-plan.ts'
 import {
@@ -86,7 +86,12 @@ const DATABASES = {
   minItems: 1,
   maxItems: 1_000,
 }
-const ONLY_ACTIONS = { type: ['array', 'null'], items: { ...TEXT, enum: ACTIONS }, minItems: 1, maxItems: 3 }
+const ONLY_ACTIONS = {
+  type: ['array', 'null'],
+  items: { ...TEXT, enum: ACTIONS },
+  minItems: 1,
+  maxItems: ACTIONS.length,
+}
 const ALLOW = {
   type: 'array',
   items: { ...TEXT, enum: ALLOWANCES },
@@ -123,7 +128,11 @@ export const webhookControlRoutes: readonly Route[] = [
       {
         url: URL_TEXT,
         databases: { ...DATABASES, description: 'Only changes of these databases; all if absent.' },
-        actions: { ...ONLY_ACTIONS, description: 'Only these actions; all if absent.' },
+        actions: {
+          ...ONLY_ACTIONS,
+          description:
+            'Only these actions; every change if absent. Events of destinations are sent only if they are named.',
+        },
         allow: ALLOW,
         all: { type: 'boolean', default: false, description: 'Start with the whole log instead of new changes.' },
       },
@@ -168,7 +177,7 @@ export const webhookControlRoutes: readonly Route[] = [
     body: strictBody({
       url: { ...URL_TEXT, description: 'A public https URL. Needs its own `allow`.' },
       databases: { ...DATABASES, description: 'Only changes of these databases; null for all.' },
-      actions: { ...ONLY_ACTIONS, description: 'Only these actions; null for all.' },
+      actions: { ...ONLY_ACTIONS, description: 'Only these actions; null for every change.' },
       allow: ALLOW,
       dryRun: { type: 'boolean', default: false, description: 'Return the plan without applying it.' },
     }),
@@ -330,7 +339,7 @@ export const webhookControlRoutes: readonly Route[] = [
 interface NewWebhookBody {
   readonly url: string
   readonly databases?: readonly string[] | null
-  readonly actions?: readonly ChangeAction[] | null
+  readonly actions?: readonly WebhookAction[] | null
   readonly allow?: readonly WebhookAllowance[]
   readonly all?: boolean
 }

@@ -15,6 +15,9 @@ export type {
   LeaseAcquired,
   AcquireRequest,
   ChangeAction,
+  DestinationEvent,
+  WebhookAction,
+  WebhookMessage,
   ApiKey,
   ApiKeyStore,
   AsOf,
@@ -151,7 +154,15 @@ export {
   writeInflight,
 } from './kit/registry.ts'
 export type { TenantRow, RegistryEntryWithNow } from './kit/registry.ts'
-export { addPageToCycle, matchesCheckpoint, lockBackfill, updateCheckpoint, writeQuarantine } from './kit/checkpoint.ts'
+export {
+  addPageToCycle,
+  isOutsideCycle,
+  matchesCheckpoint,
+  lockBackfill,
+  toLogPage,
+  updateCheckpoint,
+  writeQuarantine,
+} from './kit/checkpoint.ts'
 export { listLoggedRanges, writeCommits } from './kit/commits.ts'
 export type { CommitFacts, LoggedRange } from './kit/commits.ts'
 export { COMPACTION_PLANS } from './kit/compaction.ts'

@@ -9,6 +9,7 @@ import {
 } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { confirmHorizon, type AnsweredState } from './kit/answered-horizon.ts'
 import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './kit/horizon.ts'
 import { requireInstant, msToInstant, subtractMicrosecond } from './kit/instants.ts'
@@ -88,7 +89,7 @@ export interface EventFeedAnswer<Event, Extra = never> extends ServerClock, Extr
 }
 
 /** `cursor` is null while the log has never held an event. It is a valid cursor: every later event is new. */
-export type EventFeedState<Extra = never> = FeedCursorState & ExtraState<Extra>
+export type EventFeedState<Extra = never> = FeedCursorState & AnsweredState & ExtraState<Extra>
 
 export interface EventFeedCursor {
   /** Id of the newest applied event, or of the anchor. */
@@ -155,12 +156,13 @@ export function eventFeed<Event, Extra = never>(
     const safe = unsafe === -1 ? events : events.slice(0, unsafe)
     const end = (count: number): EventPageEnd<Extra> => {
       const last = safe[count - 1]
-      const nextState = { ...(last === undefined ? state : toEventFeedCursor(last)), ...extra.state }
+      const nextState = { ...(last === undefined ? toCursor(state) : toEventFeedCursor(last)), ...extra.state }
       if (count < safe.length) return { hasMore: true, nextState }
+      const hasMore = answer.hasMore && safe.length === events.length && safe.length > 0
       return {
         tidemark: computeTidemark(safe, events, state, untilMs, answer.hasMore),
-        hasMore: answer.hasMore && safe.length === events.length && safe.length > 0,
-        nextState,
+        hasMore,
+        nextState: hasMore || answer.hasMore ? nextState : { ...nextState, answeredMs: untilMs },
       }
     }
     if (options.toPage === undefined) return { changes: toStampedChanges(safe, options), ...end(safe.length) }
@@ -197,6 +199,12 @@ export function eventFeed<Event, Extra = never>(
 }
 
 type FeedCursorState = EventFeedCursor | { readonly cursor: null }
+
+function toCursor(state: FeedCursorState): FeedCursorState {
+  if (state.cursor === null) return { cursor: null }
+  const { cursor, cursorTime, cursorRank } = state
+  return { cursor, cursorTime, ...(cursorRank !== undefined && { cursorRank }) }
+}
 
 /**
  * In a quiet log the source drops the cursor's event although no cycle was missed: the engine has checked that (see
@@ -247,16 +255,21 @@ function isMissing(event: unknown): event is undefined | null {
 function computeTidemark<Event>(
   safe: readonly RankedEvent<Event>[],
   events: readonly RankedEvent<Event>[],
-  state: FeedCursorState,
+  state: FeedCursorState & AnsweredState,
   untilMs: number,
   hasMore: boolean,
 ): string | null {
+  if (events.length === 0 && !hasMore) return confirmHorizon(state, untilMs) ?? toCursorTime(state)
   const left = events.slice(safe.length)
   const isAtEnd = left.length > 0 || !hasMore
-  const last = safe.at(-1)?.instant ?? (state.cursor === null ? null : canonicalizeInstant(state.cursorTime))
+  const last = safe.at(-1)?.instant ?? toCursorTime(state)
   const reached = isAtEnd ? msToInstant(untilMs) : last
   if (reached === null) return null
   return subtractMicrosecond(left.reduce((earliest, { instant }) => (instant < earliest ? instant : earliest), reached))
+}
+
+function toCursorTime(state: FeedCursorState): string | null {
+  return state.cursor === null ? null : canonicalizeInstant(state.cursorTime)
 }
 
 interface RankedEvent<Event> {

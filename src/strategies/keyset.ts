@@ -1,6 +1,7 @@
 import type { Change, SyncContext } from '../contract/index.ts'
 import { canonicalizeInstant, instantToMs } from '../values/instant.ts'
 import type { AnchoredExecute } from './kit/anchored-execute.ts'
+import { confirmHorizon, keepAnswered, type AnsweredState } from './kit/answered-horizon.ts'
 import { carryExtra, type ExtraAnswer, type ExtraState } from './kit/extra.ts'
 import { countEndClaim, type EndClaimCount } from './kit/end-claim.ts'
 import { binaryIds, type CompareIds } from './kit/compare-ids.ts'
@@ -72,7 +73,7 @@ export interface KeysetAnswer<Item, Extra = never> extends ServerClock, ExtraAns
 }
 
 /** Between cycles only the cursor is kept; the other fields belong to one cycle. */
-export interface KeysetState<Extra = never> extends ExtraState<Extra> {
+export interface KeysetState<Extra = never> extends ExtraState<Extra>, AnsweredState {
   /** As the source wrote it; null when nothing has been read yet. */
   readonly cursorTimestamp: string | null
   readonly cursorId: string | null
@@ -189,22 +190,21 @@ export function keyset<Item, Extra = never>(options: KeysetOptions<Item, Extra>)
     const horizonMs = bounded
       ? untilMs
       : lowerHorizon(pinHorizon('keyset', context.cycle, lagMs, undefined), lagMs, answer, tookMs)
+    // Rows with the cursor's own timestamp may still follow it.
+    const reached = last === undefined ? undefined : subtractMicrosecond(requireInstant(last.timestamp, 'The cursor'))
+    // A second answer to the same request was empty too.
+    const isProven = items.length > 0 || !bounded || first !== undefined
     return {
-      // Rows with the cursor's own timestamp may still follow it.
-      tidemark: end
-        ? formatIso(horizonMs)
-        : last === undefined
-          ? undefined
-          : subtractMicrosecond(requireInstant(last.timestamp, 'The cursor')),
+      tidemark: !end ? reached : isProven ? formatIso(horizonMs) : latest(reached, confirmHorizon(state, untilMs)),
       changes: changesOf(safe),
       hasMore: !end,
       ...(answer.left !== undefined && { left: answer.left }),
       nextState: end
-        ? buildEndState(state, laterKeysetCursor(last, frontier, compareIds), bounded)
+        ? buildEndState(laterKeysetCursor(last, frontier, compareIds), bounded ? untilMs : null)
         : {
             cursorTimestamp: last?.timestamp ?? null,
             cursorId: last?.id ?? null,
-            ...(bounded && { untilMs }),
+            ...(bounded && { untilMs, ...(items.length === 0 && keepAnswered(state)) }),
             ...(frontier !== undefined && { frontier }),
             ...(!isAtEnd && items.length === 0 && typeof answer.locator === 'string' && { locator: answer.locator }),
             ...(isClaimed && {
@@ -353,12 +353,13 @@ function laterKeysetCursor(
 }
 
 /** A replace cycle always starts from the beginning, so it leaves no state. */
-function buildEndState(
-  state: KeysetCursorState | undefined,
-  cursor: KeysetCursor | undefined,
-  bounded: boolean,
-): KeysetCursorState | undefined {
-  if (!bounded || (state === undefined && cursor === undefined)) return undefined
+function buildEndState(cursor: KeysetCursor | undefined, untilMs: number | null): KeysetState | undefined {
+  if (untilMs === null) return undefined
   // Written without a cursor too: the horizon and the locator of this cycle must not remain in the state.
-  return { cursorTimestamp: cursor?.timestamp ?? null, cursorId: cursor?.id ?? null }
+  return { cursorTimestamp: cursor?.timestamp ?? null, cursorId: cursor?.id ?? null, answeredMs: untilMs }
+}
+
+function latest(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return requireInstant(a, 'The cursor') > requireInstant(b, 'The horizon') ? a : b
 }

@@ -78,6 +78,11 @@ export interface PartitionedState {
   readonly cycle?: PartitionedCycle
   /** The global cursor: all changes before this time have been read from every partition. */
   readonly since?: string
+  /**
+   * Taken over from another tool: partitions without a state of their own are read from this time on. Absent after the
+   * first complete cycle, so that later partitions are read from their beginning.
+   */
+  readonly imported?: string
 }
 
 /** The progress of one cycle over its partitions. */
@@ -167,7 +172,8 @@ export function partitioned<Value extends JsonValue, State = JsonValue>(
   const execute: Execute<PartitionedState> = async (stored, context) => {
     const state = stored === undefined ? {} : readState(stored)
     const cycle = state.cycle ?? beginCycle(context, lagMs)
-    const run = new PartitionedRun(options, { context, cycle, since: state.since, concurrency, partitionsMax, lagMs })
+    const { since, imported } = state
+    const run = new PartitionedRun(options, { context, cycle, since, imported, concurrency, partitionsMax, lagMs })
     return run.readPage()
   }
   return Object.assign(execute, lagMs > 0 && { lagMs })
@@ -182,6 +188,7 @@ interface RunFacts {
   readonly context: SyncContext
   readonly cycle: PartitionedCycle
   readonly since: string | undefined
+  readonly imported: string | undefined
   readonly concurrency: number
   readonly partitionsMax: number
   readonly lagMs: number
@@ -338,9 +345,10 @@ class PartitionedRun<Value extends JsonValue, State> {
   }
 
   #stateOf({ state, done }: PartitionRecord<Value, State>): State | undefined {
-    const { since } = this.#facts
+    const { since, imported } = this.#facts
     const { globalState } = this.#options
     if (state !== undefined || this.#context.cycle.mode === 'replace') return state
+    if (imported !== undefined && globalState !== undefined) return globalState(imported)
     return done === undefined || since === undefined || globalState === undefined ? undefined : globalState(since)
   }
 
@@ -389,13 +397,14 @@ class PartitionedRun<Value extends JsonValue, State> {
   // ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #toPage(pages: readonly PartitionPage<State>[], hasMore: boolean): Page<PartitionedState> {
-    const { since } = this.#facts
+    const { since, imported } = this.#facts
+    const kept = { ...(since !== undefined && { since }), ...(imported !== undefined && { imported }) }
     const isLog = pages.some((page) => page.isLog === true)
     const tables = mergeTables(pages)
     return {
       changes: pages.flatMap(({ changes }): Change[] => changes),
       hasMore,
-      nextState: hasMore ? { ...(since !== undefined && { since }), cycle: this.#cycle } : this.#finalState(),
+      nextState: hasMore ? { ...kept, cycle: this.#cycle } : this.#finalState(),
       partitions: [...this.#writes].map(([key, state]) => ({ key, state })),
       ...(isLog && { isLog }),
       ...(tables.length > 0 && { tables }),
@@ -473,9 +482,10 @@ function mergeTables(pages: readonly PartitionPage<unknown>[]): TableShape[] {
 }
 
 function readState(state: PartitionedState): PartitionedState {
-  const { cycle, since } = state
-  if (since !== undefined && (typeof since !== 'string' || canonicalizeInstant(since) === null))
-    throw stateRejectedError('partitioned', '`since` is not a time')
+  const { cycle, since, imported } = state
+  for (const [name, time] of Object.entries({ since, imported }))
+    if (time !== undefined && (typeof time !== 'string' || canonicalizeInstant(time) === null))
+      throw stateRejectedError('partitioned', `\`${name}\` is not a time`)
   if (cycle === undefined) return state
   const { id, untilMs, listed, done, open, list, after } = cycle
   if (![id, untilMs, listed, done].every(Number.isSafeInteger))

@@ -10,8 +10,9 @@ export interface SerializedShape {
   /** Parses the text of a record; `parseJson` by default. */
   readonly parse?: (text: string) => JsonObject
   /**
-   * The texts are valid by construction. Without it the engine checks that each text is JSON, and quarantines a record
-   * whose text is not.
+   * Each text is what `stringifyJson` writes, and the columns describe it, by construction. The engine then checks only
+   * the first text of a shape on a page. Without it the engine parses every text, treats a record that its shape does
+   * not describe as an ordinary one, and quarantines a record whose text is not JSON.
    */
   readonly isTrusted?: boolean
 }
@@ -19,14 +20,13 @@ export interface SerializedShape {
 /** A record as the text that is stored: the text that `stringifyJson` writes for it. */
 export interface SerializedRecord {
   readonly text: string
-  /** Share one object between all records of the shape: the engine compares it with the first of them on a page. */
+  /** Share one object between all records of the shape. */
   readonly shape: SerializedShape
 }
 
 /**
  * An upsert from a source that already has the JSON text of the record. The engine stores the text and builds no
- * object. The result is the same as that of an ordinary upsert. If `shape` does not describe the first of its records
- * on a page, the engine parses all of them.
+ * object. The result is the same as that of an ordinary upsert, also for a record that `shape` does not describe.
  *
  * @example
  * ```ts

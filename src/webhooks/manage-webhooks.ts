@@ -5,6 +5,7 @@ import {
   type Delivery,
   type Store,
   type Webhook,
+  type WebhookAction,
   type WebhookAllowance,
   type WebhookEdit,
   type WebhookCursor,
@@ -21,13 +22,20 @@ import { createSignatureHeaders } from './sign.ts'
 
 /** Operations on webhooks, shared by the CLI and the HTTP API. */
 
-export const ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly ChangeAction[]
+export const CHANGE_ACTIONS = ['created', 'updated', 'deleted'] as const satisfies readonly ChangeAction[]
+/** Sent only to webhooks that name them. */
+export const EVENT_ACTIONS = [
+  'destination.failing',
+  'destination.recovered',
+  'destination.loading',
+] as const satisfies readonly WebhookAction[]
+export const ACTIONS: readonly WebhookAction[] = [...CHANGE_ACTIONS, ...EVENT_ACTIONS]
 export const ALLOWANCES = ['http', 'private', 'port'] as const satisfies readonly WebhookAllowance[]
 
 export interface NewWebhook {
   readonly url: string
   readonly databases: readonly string[] | null
-  readonly actions: readonly ChangeAction[] | null
+  readonly actions: readonly WebhookAction[] | null
   readonly allow: readonly WebhookAllowance[]
   /** Start with the whole log instead of new changes. */
   readonly all: boolean

@@ -25,6 +25,7 @@ export interface CompiledSchema {
 }
 
 interface StandardResult {
+  readonly value?: unknown
   readonly issues?: readonly StandardIssue[] | undefined
 }
 

@@ -32,6 +32,7 @@ import { tableShapeOf } from './table-shape.ts'
 import { resolveAnchor, checkTrackSource, type TrackOptions } from './track-options.ts'
 import { checkWebhookOptions, type WebhookOptions } from './webhook-options.ts'
 import type { DeclaredWebhook } from '../webhooks/inbound-webhooks.ts'
+import { checkVerification, type DeclaredVerification, type VerificationOptions } from './verification-options.ts'
 
 /** Options of `new Worker`. */
 export interface WorkerOptions {
@@ -175,7 +176,7 @@ export interface ManifestSync {
 
 /** The interface of a worker. Structural, because two copies of this package may be loaded. */
 export type WorkerLike = Pick<Worker, 'name' | 'manifest' | 'plan' | 'plans'> &
-  Partial<Pick<Worker, 'schemaOf' | 'webhooks' | 'destinations'>>
+  Partial<Pick<Worker, 'schemaOf' | 'webhooks' | 'destinations' | 'verifications'>>
 
 interface DeclaredDatabase {
   readonly handle: DatabaseHandle
@@ -217,6 +218,7 @@ export class Worker {
     Pick<WebhookOptions, 'verify' | 'wants' | 'later' | 'execute'> & { readonly lands: boolean }
   >()
   readonly #destinations = new Map<string, Omit<DeclaredDestination, 'databases'> & { databases: string[] | null }>()
+  readonly #verifications = new Map<string, DeclaredVerification>()
   /** Keyed by lower case, because SQL names are case-insensitive. */
   readonly #names = new Map<string, Map<string, string>>()
 
@@ -380,6 +382,17 @@ export class Worker {
     this.#destinations.set(name, { name, destination, databases, children, ...checked })
     this.#reserveName('destination', name)
     return Object.freeze({ kind: 'destination', name } as const)
+  }
+
+  /** Compares a database with its source on a schedule. See docs/guides/verify.md. */
+  verify(database: DatabaseHandle | string, options: VerificationOptions = {}): void {
+    const name = this.#resolve('database', this.#databases, database, 'verify', 'Worker')
+    this.#verifications.set(name, checkVerification(name, options))
+  }
+
+  /** The declared verifications, for a runner. */
+  verifications(): DeclaredVerification[] {
+    return [...this.#verifications.values()]
   }
 
   /** The declared destinations, for a runner. Without a selection, they receive every database of the worker. */

@@ -7,6 +7,7 @@ import { loadWorker } from '../../src/worker/load-worker.ts'
 import type { WorkerLike } from '../../src/worker/worker.ts'
 import { checkWorker } from '../../src/linter/index.ts'
 import { MINUTE, EngineFixture, SECOND } from '../engine/engine-fixture.ts'
+import { packagePaths } from '../setup/package-paths.ts'
 import { everyFile, everyLeaf, nameOf } from './leaves.ts'
 import { ToyApi } from './toy-api.ts'
 
@@ -35,17 +36,18 @@ test('N85 N86 N87: every leaf of the tree gives a worker that type-checks, all i
         allowImportingTsExtensions: true,
         noUnusedLocals: true,
         noUnusedParameters: true,
-        paths: {
-          tidemark: [join(root, 'src/index.ts')],
-          'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
-        },
+        paths: packagePaths(),
         typeRoots: [join(root, 'node_modules/@types')],
       },
       include: [join(folder, '*.ts')],
       exclude: [],
     }),
   )
-  const { stdout } = spawnSync('npx', ['tsc', '-p', folder, '--listFiles'], { cwd: root, encoding: 'utf8' })
+  const { stdout } = spawnSync(
+    process.execPath,
+    [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder, '--listFiles'],
+    { cwd: root, encoding: 'utf8' },
+  )
   // Only the workers: other files of the program are checked elsewhere, by other rules.
   const lines = stdout.split('\n').filter((line) => line.includes('tidemark-advice'))
   expect(lines.filter((line) => line.includes('error'))).toEqual([])

@@ -1,4 +1,4 @@
-export const CASES_WITHOUT = ['sqlite', 'http', 'fleet']
+export const CASES_WITHOUT = ['sqlite', 'http', 'embed', 'fleet']
 
 export const CASES_WITH_POSTGRES = [
   'postgres',

@@ -73,7 +73,7 @@ worker.sync('faulty', { database: people, mode: 'incremental', schedule: 'manual
 /** Cannot be reached; its state does not move on. */
 worker.sync('unreachable', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async (state, { fetch, secrets }) => fetch('http://127.0.0.1:1/?token=${CANARIES.query}', { headers: { authorization: secrets.get('API_TOKEN') } }) })
 const follow = async (state) => ({ changes: [{ type: 'upsert', key: 'moved', record: { id: 'moved', text: '${CANARIES.record}' } }], hasMore: false, nextState: state ?? {} })
-worker.sync('moved', { database: people, mode: 'incremental', schedule: 'manual', execute: Object.assign(follow, { range: () => follow, importState: { singer: (document) => ({ place: document.place }) } }) })
+worker.sync('moved', { database: people, mode: 'incremental', schedule: 'manual', execute: Object.assign(follow, { range: () => follow, importState: { singer: (document) => ({ state: { place: document.place } }) } }) })
 worker.sync('stuck', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: true, nextState: { place: '${CANARIES.state}' } }) })
 worker.sync('odd', { database: people, mode: 'incremental', schedule: 'manual', limits: { retriesMax: 0 }, execute: async () => ({ changes: [], hasMore: false, nextState: { place: '${CANARIES.state}', at: new Map([['${CANARIES.state}', 1]]) } }) })
 export default worker

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { packagePaths } from '../setup/package-paths.ts'
 import { ROOT } from './package.ts'
 import { installPacked } from './packed.ts'
 import { Project } from './project.ts'
@@ -82,7 +83,7 @@ describe('init creates a project that runs immediately', () => {
       allowImportingTsExtensions: true,
       types: ['node'],
       typeRoots: [join(ROOT, 'node_modules/@types')],
-      paths: { tidemark: [join(ROOT, 'src/index.ts')] },
+      paths: packagePaths(),
     }
     project.write('tsconfig.json', JSON.stringify({ ...settings, compilerOptions }))
     const said = await compile(project.folder)

@@ -9,6 +9,7 @@ import type { Destination, DestinationSession } from '../../src/contract/index.t
 import { duckdb } from '../../src/destinations/duckdb/destination.ts'
 import { DestinationBench } from '../../src/testing/destination-cases/harness.ts'
 import { openDuckdbHarness, queryFile } from './duckdb-harness.ts'
+import { SmallDisk } from './small-disk.ts'
 
 describe('a DuckDB file', () => {
   test('is refused while another process has it open, and continues when it is closed', async () => {
@@ -74,20 +75,13 @@ describe('a DuckDB file', () => {
   })
 
   test('on a full disk keeps its rows, and continues when there is space', async () => {
-    const { bench, harness } = await openBench()
-    const disk = join(harness.folder, 'disk')
-    mkdirSync(disk)
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk], { stdio: 'ignore' })
-    } catch {
-      throw new Error('This test mounts a small tmpfs: run it as root on Linux.')
-    }
-    onTestFinished(() => void execFileSync('umount', [disk]))
-    const file = join(disk, 'copy.duckdb')
+    const { bench } = await openBench()
+    const disk = SmallDisk.mount(2)
+    const file = join(disk.folder, 'copy.duckdb')
     const run = async () => (await bench.run({ destination: duckdb({ file }) })).report?.error ?? null
     await bench.commit(['a', { n: 1 }])
     expect(await run()).toBeNull()
-    const fill = join(disk, 'fill')
+    const fill = join(disk.folder, 'fill')
     writeFileSync(fill, Buffer.alloc(1_000_000))
     for (let part = 0; part < 20; part++)
       await bench.commit([
@@ -97,7 +91,7 @@ describe('a DuckDB file', () => {
     expect(await run()).toMatchObject({ code: 'DESTINATION_FULL' })
     const before = await queryFile(file, 'select _key from things')
     expect(before.length).toBeGreaterThan(0)
-    execFileSync('mount', ['-o', 'remount,size=64m', disk])
+    disk.grow(64)
     expect(await run()).toBeNull()
     expect(
       await queryFile(file, 'select count(*)::integer as n, count(distinct _key)::integer as keys from things'),

@@ -1,10 +1,14 @@
+import { randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { postgres } from '../../src/destinations/postgres/destination.ts'
 import { describeDestination } from '../../src/testing/describe-destination.ts'
 import { DestinationBench } from '../../src/testing/destination-cases/harness.ts'
 import { OPERATOR } from '../../src/testing/store-cases/harness.ts'
+import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
 import { openPostgresHarness } from './postgres-harness.ts'
+import { SmallDisk } from './small-disk.ts'
 
 const server = inject('postgresUrl')
 const suite = server === '' ? describe.skip : describe
@@ -33,6 +37,40 @@ suite('PostgreSQL', () => {
       list: 'jsonb',
       t: 'text',
     })
+    await bench.store.close()
+    await harness.close()
+  })
+
+  test('a full disk is reported, and the load continues when there is space again', async () => {
+    const harness = await openPostgresHarness()
+    const bench = await DestinationBench.open(harness)
+    const [{ folder } = { folder: '' }] = (
+      await harness.client.query<{ folder: string }>("select current_setting('data_directory') as folder")
+    ).rows
+    const disk = SmallDisk.mount(3, statSync(folder))
+    const url = await createDatabase(server)
+    const space = `small_${process.pid}`
+    await harness.client.query(`create tablespace ${space} location '${disk.folder}'`)
+    await harness.client.query(`grant create on tablespace ${space} to public`)
+    await harness.client.query(`alter database ${new URL(url).pathname.slice(1)} set default_tablespace = ${space}`)
+    const destination = postgres({ url })
+    const run = async () => (await bench.run({ destination })).report?.error ?? null
+    await bench.commit(['first', { n: 1 }])
+    expect(await run()).toBeNull()
+    for (let part = 0; part < 40; part++)
+      await bench.commit([`k${part}`, { text: randomBytes(50_000).toString('hex') }])
+    expect(await run()).toMatchObject({ code: 'DESTINATION_FULL' })
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    const count = async () => (await client.query<{ n: number }>('select count(*)::int as n from things')).rows[0]!.n
+    expect(await count()).toBeGreaterThan(1)
+    expect(await count()).toBeLessThan(41)
+    disk.grow(64)
+    expect(await run()).toBeNull()
+    expect(await count()).toBe(41)
+    await client.end()
+    await dropDatabase(server, url)
+    await harness.client.query(`drop tablespace ${space}`)
     await bench.store.close()
     await harness.close()
   })

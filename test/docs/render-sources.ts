@@ -20,9 +20,22 @@ export function renderSources(): string {
     ...SOURCES.map(({ folder, title, deletions, lag, retention }) =>
       row(`[${title}](#${anchorOf(title)})`, `\`tidemark/sources/${folder}\``, deletions, lag, retention),
     ),
+    '',
+    '## Start dates and ranges',
+    '',
+    '`since` limits a source to records from a date on, and `tidemark backfill --from --to` reads a range of times again; see [the',
+    'guide](../guides/ranges-and-order.md). Streams whose records have no times read no ranges.',
+    '',
+    '| source | `since` | ranges |',
+    '|---|---|---|',
+    ...SOURCES.map(({ title, times: { since, range } }) => row(title, describeSupport(since), describeSupport(range))),
     ...SOURCES.flatMap(sectionOf),
     '',
   ].join('\n')
+}
+
+function describeSupport(support: true | string): string {
+  return support === true ? 'yes' : `no: ${support}`
 }
 
 function sectionOf({

@@ -180,6 +180,23 @@ describe('an instance inside a program', () => {
     await store.close()
   })
 
+  test('the rows of a query have the type of its schema, which checks them', async () => {
+    const fixture = new PeopleFixture()
+    fixture.records.set('ada', { name: 'Ada' })
+    const tidemark = openTidemark({ workers: [fixture.worker] })
+    await tidemark.run('people')
+    const typed = await tidemark.query('select name from people', { schema: personSchema })
+    expectTypeOf(typed.rows).toEqualTypeOf<ReadonlyArray<{ name: string }>>()
+    expect(typed.rows).toEqual([{ name: 'Ada' }])
+    await expect(
+      tidemark.query("select name from people union all select 'Bob' order by name", { schema: onlyAda }),
+    ).rejects.toMatchObject({ code: 'SCHEMA_MISMATCH', message: 'Row 2 of the query: not Ada' })
+    const named = await tidemark.query<{ name: string }>('select name from people')
+    expectTypeOf(named.rows).toEqualTypeOf<ReadonlyArray<{ name: string }>>()
+    const untyped = await tidemark.query('select name from people')
+    expectTypeOf(untyped.rows[0]!['name']).toEqualTypeOf<unknown>()
+  })
+
   test('the type of the rows follows from the schema of the database', () => {
     const worker = new Worker()
     const typed = worker.database('typed', { schema: personSchema })
@@ -210,7 +227,7 @@ describe('wrong options', () => {
     const tidemark = openTidemark({ workers: [worker] })
     await expect(tidemark.run('poeple')).rejects.toThrow('Did you mean "people"')
     expect(() => tidemark.database('peopl')).toThrow('Did you mean "people"')
-    await expect(tidemark.runDestination('warehouse')).rejects.toThrow('No worker has the destination')
+    await expect(tidemark.destinations.run('warehouse')).rejects.toThrow('There is no destination "warehouse"')
   })
 })
 
@@ -226,5 +243,14 @@ const personSchema = {
     vendor: 'test',
     validate: (value: unknown) => ({ value }),
     types: undefined as unknown as { readonly input: { name: string }; readonly output: { name: string } } | undefined,
+  },
+} as const
+
+const onlyAda = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value: unknown) =>
+      (value as { name: string }).name === 'Ada' ? { value } : { issues: [{ message: 'not Ada' }] },
   },
 } as const

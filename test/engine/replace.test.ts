@@ -46,6 +46,38 @@ describe('the sweep', () => {
     expect(await scene.keys()).toEqual(['a', 'b'])
   })
 
+  test('invariant 5: a cycle whose source hid a part deletes nothing, also after a failure, until it is complete', async () => {
+    await scene.run(replace(listing(['a', 'b'], ['c'])))
+    const { tidemark } = await scene.run(replace(listing(['a', 'b'], ['c'])))
+    let isBroken = true
+    const hidden = replace(async (state) => {
+      if (state === undefined) return { changes: [upsert('a')], hasMore: true, nextState: 1, isIncomplete: true }
+      if (isBroken) throw new SyncError('AUTH_REJECTED', 'no')
+      return full(['c'])
+    })
+    scene.clock.step(HOUR)
+    expect((await scene.run(hidden)).error).toMatchObject({ code: 'AUTH_REJECTED' })
+    isBroken = false
+    const result = await scene.run(hidden)
+    expect(result).toMatchObject({ resumed: true, stopReason: 'complete', endReason: 'incomplete', tidemark })
+    expect(await scene.keys()).toEqual(['a', 'b', 'c'])
+    expect(await scene.run(replace(listing(['a', 'c'])))).toMatchObject({ endReason: null, counts: { swept: 1 } })
+  })
+
+  test('an operator may allow the sweep of a cycle whose source hid a part', async () => {
+    await scene.run(replace(listing(['a', 'b'])))
+    const hidden = replace(async () => full(['a'], { isIncomplete: true }))
+    expect(await scene.run(hidden, { allowDeletes: true })).toMatchObject({ counts: { swept: 1 } })
+  })
+
+  test('invariant 12: an incremental cycle whose source hid a part does not advance its tidemark', async () => {
+    const page = { nextState: 1, tidemark: '2026-02-01T00:00:00Z' }
+    await scene.run(planOf(createScriptedSource(full(['a'], page))))
+    const later = { nextState: 2, tidemark: '2026-02-02T00:00:00Z' }
+    const result = await scene.run(planOf(createScriptedSource(full(['b'], { ...later, isIncomplete: true }))))
+    expect(result.tidemark).toMatch(/^2026-02-01T00:00:00/)
+  })
+
   test.each([1, 2, 3, 4])(
     'N12 XE1 a cycle that fails on page %i of 5 deletes nothing; the next run resumes it and removes exactly the missing rows',
     async (failing) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Change, Column, JsonObject } from '../../src/contract/index.ts'
 import { PagePreparer } from '../../src/engine/page-preparer.ts'
 import { DEFAULT_LIMITS, type SyncLimits } from '../../src/engine/sync-plan.ts'
-import { stringifyJson } from '../../src/values/json.ts'
+import { parseJson, stringifyJson } from '../../src/values/json.ts'
 import { getSerializedRecord, serializedUpsert, type SerializedShape } from '../../src/values/serialized-upsert.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -37,18 +37,30 @@ describe('records that arrive serialized', () => {
     expect(prepared.quarantined).toMatchObject([{ code: 'KEY_INVALID' }])
   })
 
-  test.each(['{"id":"2",', '["2"]', '"2"', ''])(
-    'a later record of a shape with the text %j is quarantined',
-    async (text) => {
-      const shape = { columns: COLUMNS }
-      const prepared = await preparer().prepare([
-        serializedUpsert('1', { text: '{"id":"1","n":1,"gone":null}', shape }),
-        serializedUpsert('2', { text, shape }),
-      ])
-      expect(prepared.landings).toMatchObject([{ key: '1' }])
-      expect(prepared.quarantined).toMatchObject([{ key: '2' }])
-    },
-  )
+  test.each([
+    ['that is not JSON', '{"id":"2",'],
+    ['that is a list', '["2"]'],
+    ['that is a string', '"2"'],
+    ['that is empty', ''],
+    ['with another field', '{"id":"2","n":1,"gone":null,"more":true}'],
+    ['with another kind', '{"id":"2","n":"1","gone":null}'],
+    ['with a nested value', '{"id":"2","n":{"a":[1]},"gone":null}'],
+    ['nested too deep', `{"id":"2","n":${'['.repeat(80)}${']'.repeat(80)},"gone":null}`],
+    ['with too many fields', `{${Array.from({ length: 60 }, (_, n) => `"f${n}":1`).join()}}`],
+    ['with spaces', '{ "id": "2", "n": 1, "gone": null }'],
+    ['with a number in another form', '{"id":"2","n":1.0,"gone":null}'],
+    ['with a number that no double holds', '{"id":"2","n":1e400,"gone":null}'],
+    ['with a field twice', '{"id":"1","id":"2","n":1,"gone":null}'],
+  ])('a later record of a shape has the result of an ordinary upsert: a text %s', async (_, text) => {
+    const shape = { columns: COLUMNS }
+    const first = serializedUpsert('1', { text: '{"id":"1","n":1,"gone":null}', shape })
+    const prepare = (change: Change) => preparer({ recordMembersMax: 50 }).prepare([first, change])
+    const prepared = await prepare(serializedUpsert('2', { text, shape }))
+    const ordinary = parseOrNull(text)
+    if (ordinary === null) expect(prepared.quarantined).toMatchObject([{ key: '2', code: 'RECORD_INVALID' }])
+    else expect(prepared).toEqual(await prepare({ type: 'upsert', key: '2', record: ordinary }))
+    expect(prepared.landings[0]).toMatchObject({ key: '1' })
+  })
 
   test('a record with the 33rd shape of a page whose text is not JSON is quarantined', async () => {
     const texts = Array.from({ length: 33 }, (_, n) => (n < 32 ? `{"id":"${n}","n":1,"gone":null}` : '{"id":"32",'))
@@ -142,6 +154,14 @@ describe('records that arrive serialized', () => {
     expect(prepared.landings).toMatchObject([{ key: 'm', text: '{"n":1}' }])
   })
 })
+
+function parseOrNull(text: string): JsonObject | null {
+  try {
+    return parseJson(text) as JsonObject
+  } catch {
+    return null
+  }
+}
 
 function kindsOf(columns: readonly Column[] = [], field: string): Column['kinds'] {
   return columns.find(({ name }) => name === field)?.kinds ?? []

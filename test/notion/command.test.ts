@@ -10,6 +10,9 @@ import { Api } from './api.ts'
 vi.setConfig({ testTimeout: 180_000 })
 const WORKERS = join(import.meta.dirname, 'workers')
 
+/** They only read the store, so a process of their own would show nothing more. */
+const IN_PROCESS: ReadonlySet<string> = new Set(['query', 'state', 'why'])
+
 /** The command line on one of the workers, with a store of its own. */
 class Stand {
   readonly project = new Project()
@@ -31,7 +34,9 @@ class Stand {
 
   /** Every line of the answer must be JSON: the last one is the document. */
   async json(...args: string[]): Promise<Record<string, any>> {
-    const { stdout } = await this.text(...args, '--json')
+    const { stdout } = IN_PROCESS.has(args[0]!)
+      ? await this.project.ask(...args, '--json', '--file', this.#file, { env: this.#env })
+      : await this.text(...args, '--json')
     const lines = stdout
       .trim()
       .split('\n')

@@ -16,6 +16,7 @@ import { join, relative, resolve } from 'node:path'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listTemplateFiles } from '../../src/cli/kit/project-files.ts'
+import { buildPackage } from '../cli/package.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
@@ -133,13 +134,16 @@ describe('Z45 the tarball', () => {
     .toSorted()
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'tidemark-pack-'))
-    one = pack('one', ['templates/worker', 'templates/sources/stripe', 'examples/harbour', 'src', '.'])
-    two = pack('two', [])
+    one = pack('one', ['templates/worker', 'templates/sources/stripe', 'examples/harbour', 'src', '.'], compile)
+    // Compiled once for all tests, in another folder.
+    two = pack('two', [], (checkout) =>
+      cpSync(join(buildPackage(), 'dist'), join(checkout, 'dist'), { recursive: true }),
+    )
   }, 600_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   /** A fresh clone, built and packed. Each of the folders has a store and its key, as a run in it leaves them. */
-  function pack(name: string, usedFolders: readonly string[]): Packed {
+  function pack(name: string, usedFolders: readonly string[], makeDist: (checkout: string) => void): Packed {
     const checkout = join(folder, name)
     for (const file of listRepositoryFiles()) cpSync(join(root, file), join(checkout, file))
     symlinkSync(join(root, 'node_modules'), join(checkout, 'node_modules'))
@@ -148,10 +152,7 @@ describe('Z45 the tarball', () => {
       writeFileSync(join(checkout, used, '.tidemark/tidemark.db'), 'a store')
       writeFileSync(join(checkout, used, '.tidemark/key'), 'a key')
     }
-    execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
-      cwd: checkout,
-      stdio: 'pipe',
-    })
+    makeDist(checkout)
     execFileSync(process.execPath, ['scripts/make-executable.mjs'], { cwd: checkout, stdio: 'pipe' })
     const [{ filename, files }] = JSON.parse(npm(checkout, 'pack', '--ignore-scripts', '--json')) as [
       { filename: string; files: Array<{ path: string }> },
@@ -163,6 +164,13 @@ describe('Z45 the tarball', () => {
       hash: createHash('sha256').update(readFileSync(tarball)).digest('hex'),
       files: files.map(({ path }) => path),
     }
+  }
+
+  function compile(checkout: string): void {
+    execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
+      cwd: checkout,
+      stdio: 'pipe',
+    })
   }
 
   test('Z44 Z45 a used and a fresh checkout give the same bytes: the files that are meant to be published and no others', () => {

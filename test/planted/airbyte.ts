@@ -31,6 +31,13 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       STREAMS,
       'from the future',
     ],
+    [
+      'an ignored window moves the cursor',
+      'if (isSkipped === true)',
+      'if (false)',
+      STREAMS,
+      'that is ignored is read again',
+    ],
     ['an empty window is taken at once', 'state?.isRepeated !== true) {', 'false) {', STREAMS, 'empty window twice'],
   ]),
   ...inFile('src/sources/airbyte/open-stream.ts', STREAMS, [
@@ -41,6 +48,43 @@ export const AIRBYTE_BUGS: readonly PlantedBug[] = [
       STREAMS,
       'refused without a primary key',
     ],
+  ]),
+  ...inFile('src/sources/airbyte/manifest/support.ts', STREAMS, [
+    [
+      'other names of tokens are overlooked',
+      "if (type === 'OAuthAuthenticator')",
+      'if (false)',
+      STREAMS,
+      'does not authenticate',
+    ],
+  ]),
+  ...inFile(
+    'src/sources/airbyte/import-state.ts',
+    ['test/sources/airbyte/import-state.test.ts'],
+    [
+      [
+        'a later range is taken as read',
+        '(a.start < b.start ? -1 : a.start > b.start ? 1 : 0)',
+        '(a.start < b.start ? 1 : -1)',
+      ],
+      ['the lookback is forgotten', '- readLookback(facts, lookback, `${place}.lookback_window`)', ''],
+      ['a time is shown', "it is not a time in the format ${formats[0] ?? ''}", 'it is not a time: ${text}'],
+    ],
+  ),
+  ...inFile(
+    'src/strategies/partitioned.ts',
+    ['test/sources/airbyte/import-state.test.ts'],
+    [
+      [
+        'a global cursor of another tool is ignored',
+        'if (imported !== undefined && globalState !== undefined)',
+        'if (false)',
+      ],
+    ],
+  ),
+  ...inFile('src/sources/airbyte/read-page.ts', STREAMS, [
+    ['an ignored answer is an empty list', 'markIncomplete(run.context)\n', '\n', STREAMS, 'delete no rows'],
+    ['a parent that is gone keeps its children', '&& !isGone', '', STREAMS, 'unless the parent is gone'],
   ]),
   ...inFile('src/sources/airbyte/partitions/list-partitions.ts', STREAMS, [
     [

@@ -3,6 +3,9 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const MANIFEST = ['test/config/manifest.test.ts']
 const REJECTED = ['test/destinations/rejected-batch.test.ts']
 const RUNNER = ['test/destinations/runner.test.ts']
+const EVENTS = ['test/destinations/events.test.ts']
+const MESSAGES = [...EVENTS, 'test/stores/sqlite.test.ts']
+const MESSAGE_RULE = 'a message is queued|events that it names'
 const ROUTES = ['test/server/destination-routes.test.ts']
 const ADD = ['test/config/add-destination.test.ts']
 const ADD_VERB = ['test/cli/destinations-add.pg.test.ts']
@@ -59,10 +62,38 @@ export const DESTINATION_SERVICE_BUGS: readonly PlantedBug[] = [
     [
       ['a full disk is retried at once', " && failure.code !== 'DESTINATION_FULL'", ''],
       ['a database that failed is tried in every run', 'if (waiting.has(database)) continue', ''],
-      ['a temporary error counts as a rejected record', "isTemporary ? 'waiting' : 'failed'", "'failed'"],
+      ['a temporary error counts as a rejected record', "isWaiting ? 'waiting' : 'failed'", "'failed'"],
       ['the wait of a failed database is forgotten', 'hasWaiting ? { failures, error, retryAt } : ', ''],
     ],
   ),
+  ...inFile('src/destinations/loop/run-destination.ts', EVENTS, [
+    ['a failure is reported by every run', ' && !reported.has(one.database)', ''],
+    ['a later failure of another database is not reported', 'failing.length === 0 && error !== null', 'error !== null'],
+    ['a recovery is reported by every run', 'return error === null && failingBefore.length === 0 ? null :', 'return'],
+    ['an event of a run that lost its claim is reported', '|| event === null) return', '&& event === null) return'],
+    ['a stopped run reports a failure', 'if (failure !== null && this.#signal.aborted) return null\n', ''],
+    ['the event names the key of a record', 'this.#errors.set(database, error)', ''],
+    ['two messages of a run have one id', '_${++this.#eventCount}`', '`'],
+  ]),
+  ...inFile('src/stores/kit/roles/webhooks.ts', MESSAGES, [
+    [
+      'every webhook receives every event',
+      'messages.filter(({ action }) => wanted.has(action))',
+      '[...messages]',
+      MESSAGES,
+      MESSAGE_RULE,
+    ],
+    [
+      'a message takes the number of a pending one',
+      'sequence: (last ?? FIRST_MESSAGE - 1) + 1 + at,',
+      'sequence: FIRST_MESSAGE + at,',
+      MESSAGES,
+      MESSAGE_RULE,
+    ],
+  ]),
+  ...inFile('src/stores/kit/roles/destinations.ts', MESSAGES, [
+    ['the messages of a report are lost', 'yield* addMessages(sql, messages ?? [])', '', MESSAGES, MESSAGE_RULE],
+  ]),
   ...inFile(
     'src/destinations/loop/destination-due.ts',
     [...REJECTED, ...RUNNER],
@@ -73,6 +104,19 @@ export const DESTINATION_SERVICE_BUGS: readonly PlantedBug[] = [
         'failed.size >= 0',
       ],
       ['a failed database without a wait is never tried', 'return retryAt === null\n', 'return false\n'],
+    ],
+  ),
+  ...inFile(
+    'src/destinations/loop/decide-start.ts',
+    ['test/destinations/memory.test.ts'],
+    [
+      [
+        'an interrupted load begins again',
+        "return { kind: 'resume', token: loading }",
+        "return { kind: 'load', reason: 'new', replaces: loading }",
+        ['test/destinations/memory.test.ts'],
+        'another process began',
+      ],
     ],
   ),
   ...inFile('src/destinations/loop/sync-database.ts', RUNNER, [

@@ -29,12 +29,16 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['test/engine/serialized-upserts.test.ts'],
     [
       [
-        'only the first text of a shape must be JSON',
-        ' && (shape.isTrusted === true || isJsonObject(serialized.text))',
-        '',
+        'only the first text of a shape is checked',
+        'isFitting === false || (isFitting === true && shape.isTrusted === true)',
+        'isFitting !== undefined',
       ],
-      ['shapes beyond the limit are not checked', ' || shape.isTrusted !== true)', ')'],
-      ['a text may be a list', "return text.startsWith('{')", 'return true'],
+      [
+        'shapes beyond the limit are not checked',
+        'isFitting === undefined && shape.isTrusted === true && known.size >= TRUSTED_SHAPES_CHECKED_MAX',
+        'isFitting === undefined && known.size >= TRUSTED_SHAPES_CHECKED_MAX',
+      ],
+      ['a text with spaces is stored as it is', ' && serializeRecord(record) === serialized.text', ''],
     ],
   ),
   ...inFile(
@@ -144,7 +148,11 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
     ['only the sample of absent keys is asked for', ', ...keys.filter((_, at) => at % step !== 0)]', ']'],
   ]),
   ...inFile('src/engine/cycle-tidemark.ts', TIDEMARK, [
-    ['a listing moves the tidemark page by page', "if (mode === 'replace') return this\n", ''],
+    [
+      'a listing moves the tidemark page by page',
+      "if (mode === 'replace' || this.isIncomplete)",
+      'if (this.isIncomplete)',
+    ],
     [
       'the tidemark of a listing goes beyond its start',
       'earlier(msToInstant(instantToMs(page.stated) - aheadMs), since)',
@@ -218,6 +226,22 @@ export const ENGINE_BUGS: readonly PlantedBug[] = [
       ['test/engine/repair.test.ts'],
     ],
   ]),
+  ...inFile(
+    'src/engine/page-transition.ts',
+    ['test/engine/replace.test.ts'],
+    [
+      [
+        'an incomplete cycle sweeps',
+        'const isSweepable = !open.applyAnswers(read).isIncomplete || context.options.allowDeletes === true',
+        'open.applyAnswers(read)\n  const isSweepable = true',
+      ],
+    ],
+  ),
+  ...inFile(
+    'src/engine/open-cycle.ts',
+    ['test/engine/replace.test.ts'],
+    [['an incomplete page is not remembered', 'checked.isIncomplete ? read.markIncomplete() : read', 'read']],
+  ),
   ...inFile('src/engine/page-transition.ts', CYCLE, [
     [
       'the state of a listing is committed',

@@ -1,4 +1,5 @@
 import { AIRBYTE_BUGS } from './airbyte.ts'
+import { CONNECT_BUGS } from './connect.ts'
 import { COLUMN_BUGS } from './columns.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
@@ -25,6 +26,7 @@ import { STORE_BUGS } from './stores.ts'
 import { STREAM_BUGS } from './streams.ts'
 import { TABLE_BUGS } from './tables.ts'
 import { VENDOR_BUGS } from './vendors.ts'
+import { VERIFY_BUGS } from './verify.ts'
 
 /** Run by `npm run campaign:bugs`; see CONTRIBUTING.md. */
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -48,10 +50,12 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
+  ...CONNECT_BUGS,
   ...VENDOR_BUGS,
   ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,
   ...RANGE_BUGS,
   ...COLUMN_BUGS,
   ...SIMULATION_BUGS,
+  ...VERIFY_BUGS,
 ]

@@ -64,29 +64,24 @@ export const PAGED_VENDOR_BUGS: readonly PlantedBug[] = [
   ...inFile('src/strategies/kit/time-window.ts', LINEAR, [
     [
       'only the first page of a window is doubted',
-      '!isEndConfirmed(state?.claimed, mark)',
-      'state?.token === undefined && !isEndConfirmed(state?.claimed, mark)',
+      'isUnproven && !isConfirmed',
+      'state?.token === undefined && isUnproven && !isConfirmed',
     ],
     [
       'an earlier answer ends a window',
-      '!isEndConfirmed(state?.claimed, mark)',
-      'changes.length !== 1 && !isEndConfirmed(state?.claimed, mark)',
+      'isUnproven && !isConfirmed',
+      'changes.length !== 1 && isUnproven && !isConfirmed',
     ],
   ]),
   ...inFile('src/strategies/kit/timestamp-paging.ts', GITHUB, [
     [
       'a page that does not begin at the cursor is believed at once',
-      'hasMoved ? isAtCursor(ordered[0], since) : bounded',
-      'hasMoved ? true : bounded',
-    ],
-    [
-      'a delta without a cursor keeps the horizon of its first page',
-      'bounded && (cursor !== null || state !== undefined)',
-      'bounded && cursor !== null',
+      'hasMoved ? isAtCursor(ordered[0], since) : bounded && !(isEmptyAnswer && !hasAnswered(state))',
+      'hasMoved ? true : bounded && !(isEmptyAnswer && !hasAnswered(state))',
     ],
     [
       'the end of a complete list is believed at once',
-      'hasMoved ? isAtCursor(ordered[0], since) : bounded',
+      'hasMoved ? isAtCursor(ordered[0], since) : bounded && !(isEmptyAnswer && !hasAnswered(state))',
       'hasMoved ? isAtCursor(ordered[0], since) : true',
     ],
   ]),

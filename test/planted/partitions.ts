@@ -159,7 +159,7 @@ export const PARTITION_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile(
     'src/sources/sql/key-ranges.ts',
-    ['test/sources/sql/sqlite.test.ts'],
+    ['test/sources/sql/key-ranges.test.ts'],
     [
       ['the last range is closed', 'index + 1 < partitions ? await', 'index < partitions ? await'],
       ['a boundary is in no range', "bound: '>' as const", "bound: '>=' as const"],

@@ -3,9 +3,49 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const POSTGRES = ['test/stores/postgres.pg.test.ts']
 const LOOKUPS = ['test/stores/tables/lookups.pg.test.ts']
 const ROWS_PG = ['test/stores/tables/rows.pg.test.ts']
+const TRANSCODER = ['test/stores/tables/transcode-record.test.ts']
 
 /** Mistakes in the functions of a commit, and in the comparison of a page with the stored rows. */
 export const POSTGRES_COMMIT_BUGS: readonly PlantedBug[] = [
+  ...inFile('src/stores/postgres/transcode-record.ts', TRANSCODER, [
+    [
+      'an absent field becomes null',
+      "if (start === ABSENT) return column.none === 'absent' &&",
+      'if (start === ABSENT) return',
+      TRANSCODER,
+      'or is left to the parser|lack some',
+    ],
+    [
+      'a null becomes an absent field',
+      "if (first === LETTER_N) return column.none === 'null' &&",
+      'if (first === LETTER_N) return',
+      TRANSCODER,
+      'or is left to the parser|lack some',
+    ],
+    [
+      'a number of many digits is rounded',
+      'if (++digits > DIGITS_MAX) return Number.NaN',
+      'digits++',
+      TRANSCODER,
+      'as bigint|as double|or is left',
+    ],
+    ['-0 becomes 0', '|| (isNegative && number === 0)', '', TRANSCODER, 'as bigint|as double'],
+    ['a nested number keeps its zeros', '(hasPoint && SCRATCH[at - 1] === DIGIT_0)', 'false', TRANSCODER, 'as json'],
+    [
+      'a field without a column is lost',
+      'if (index === -1) return false',
+      'if (index === -1) return true',
+      TRANSCODER,
+      'or is left to the parser|lack some',
+    ],
+    [
+      'a refused row leaves bytes behind',
+      '      writer.rewind(length)\n',
+      '',
+      TRANSCODER,
+      'or is left to the parser|as bigint|lack some',
+    ],
+  ]),
   ...inFile('src/stores/postgres/migrations/0023-commit-functions.ts', POSTGRES, [
     [
       'two commits of a tenant get the same sequences',

@@ -9,8 +9,8 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/page-transition.ts', RANGES, [
     [
       'a range read sweeps the rows outside it',
-      'sweep: replace && context.plan.range === undefined ? buildSweep',
-      'sweep: replace ? buildSweep',
+      'replace && context.plan.range === undefined && isSweepable',
+      'replace && isSweepable',
     ],
     ['a range read claims a tidemark', 'if (range !== undefined) return null', ''],
   ]),
@@ -149,5 +149,108 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
         'bookmarks',
       ],
     ],
+  ),
+  ...inFile(
+    'src/strategies/kit/timestamp-paging.ts',
+    ['test/sources/github-repository.test.ts'],
+    [
+      ['a full second stops the sync', 'if (options.readNumbered !== undefined) {', 'if (false) {'],
+      [
+        'one pass over a full second is enough',
+        'const again = decideNextPass(read, null)',
+        'const again = null as ListPass | null',
+      ],
+      [
+        'a full second is read again in every cycle',
+        'bounded ? { cursor: formatIso(horizonMs) } : undefined',
+        'bounded ? { cursor: since } : undefined',
+      ],
+    ],
+    'one second|leaves the second',
+  ),
+  ...inFile(
+    'src/sources/evm/block-times.ts',
+    ['test/sources/evm/indexers.test.ts'],
+    [
+      ['a block before the start date is read', '< fromMs) low = middle + 1', '< fromMs) low = middle'],
+      ['a range of blocks has no end', '< toMs ? { ...page, items }', '< Infinity ? { ...page, items }'],
+      ['a transfer at the end of the range is read', 'timeMs < toMs)', 'timeMs <= toMs)'],
+    ],
+    'times from',
+  ),
+  ...inFile(
+    'src/sources/evm/source.ts',
+    ['test/sources/evm/indexers.test.ts'],
+    [['a range reads blocks that may be replaced', 'confirmationsMin: isRange ? depth : 0', 'confirmationsMin: 0']],
+    'times from',
+  ),
+  ...inFile(
+    'src/sources/github-stars/source.ts',
+    ['test/sources/github-stars.test.ts'],
+    [
+      ['a list is read beyond the start date', 'isBefore(next?.starredAt, range.from) ||', ''],
+      ['an older star on the last page is copied', '!isBefore(starredAt, range.from) &&', ''],
+      ['a range of stars has no end', '&& isBefore(starredAt, range.to, true)', ''],
+      [
+        'a start date of stars does not change the scope',
+        'withSinceScope(list, since)',
+        '((...call) => list(...call)) as typeof list',
+      ],
+    ],
+    'times',
+  ),
+  ...inFile(
+    'src/sources/bookmarks/source.ts',
+    ['test/sources/bookmarks.test.ts'],
+    [
+      [
+        'a post from before the start date is copied',
+        "(from === undefined || instant >= requireInstant(from, '`from`'))",
+        'true',
+      ],
+      [
+        'a range needs the complete list of bookmarks',
+        "if (sweeps && context.cycle.mode === 'replace') checkReachable",
+        "if (context.cycle.mode === 'replace') checkReachable",
+      ],
+    ],
+    'times',
+  ),
+  ...inFile(
+    'src/sources/airtable/source.ts',
+    ['test/sources/airtable.test.ts'],
+    [['a start date of a table selects nothing', 'filterByFormula: buildTimeFormula(range),', '']],
+    'start date',
+  ),
+  ...inFile(
+    'src/sources/kraken/source.ts',
+    ['test/sources/kraken.test.ts'],
+    [
+      ['an entry at the end of the range is read', '&& timeMs < toMs)', ')'],
+      [
+        'a range of entries begins anywhere',
+        'asIncremental(read(definition, limitRange(range, since)))',
+        'asIncremental(read(definition, {}))',
+      ],
+    ],
+    'a range',
+  ),
+  ...inFile(
+    'src/sources/files/source.ts',
+    ['test/sources/files/files.test.ts'],
+    [
+      ['a file from after the range is read', 'version.changedAtMs < toMs &&', ''],
+      ['a range reads files whose rows have no order', 'key === undefined || updatedAt !== undefined', 'true'],
+    ],
+    'a range',
+  ),
+  ...inFile(
+    'src/sources/kafka/source.ts',
+    ['test/sources/kafka/simulated.test.ts'],
+    [
+      ['a range of a topic ends before a later message of its keys', 'if (range.to !== undefined)', 'if (false)'],
+      ['a range begins before the start date of the topic', 'limitRange(range, since).from)', 'range.from)'],
+    ],
+    'a range|to the end of the topic',
   ),
 ]

@@ -3,6 +3,8 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const REQUESTS = ['test/sources/rest/requests.test.ts']
 const PARTITIONS = ['test/sources/rest/partitions.test.ts']
 const EXPORT = ['test/sources/rest/export.test.ts']
+const EMPTY_ANSWERS = ['test/strategies/empty-answers.test.ts']
+const OPENAPI = ['test/sources/rest/openapi.test.ts']
 const PROMISE = ['test/sources/promise/rest.test.ts']
 const MANIFESTS = ['test/config/mutated-manifests.test.ts']
 
@@ -35,8 +37,17 @@ export const REST_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/rest/response-format.ts', REQUESTS, [
     ['a short row of a CSV is read', 'row.length !== names.length', 'row.length > names.length'],
   ]),
-  ...inFile('src/sources/rest/xml-document.ts', REQUESTS, [['a truncated document is read', 'open.length > 1 ||', '']]),
+  ...inFile(
+    'src/sources/kit/xml.ts',
+    ['test/sources/kit/xml.test.ts'],
+    [
+      ['a truncated document is read', 'open.length > 1 ||', ''],
+      ['a document type is read', "if (xml[start + 1] === '!')", 'if (false)'],
+      ['text after a document is ignored', "`${text}${xml.slice(at)}`.trim() !== ''", 'false'],
+    ],
+  ),
   ...inFile('src/sources/rest/partitions.ts', PARTITIONS, [
+    ['an ignored page of parents counts as complete', 'isMarkedIncomplete(asList)', 'false'],
     ['windows do not overlap at their start', 'new Date(startMs - unitMs)', 'new Date(startMs)'],
     [
       'the children of one page of parents are read',
@@ -44,8 +55,35 @@ export const REST_BUGS: readonly PlantedBug[] = [
       '...{}',
     ],
   ]),
+  ...inFile('src/strategies/kit/answered-horizon.ts', EMPTY_ANSWERS, [
+    ['an empty answer moves the tidemark', 'formatIso(Math.min(state.answeredMs, untilMs))', 'formatIso(untilMs)'],
+  ]),
+  ...inFile('src/strategies/kit/time-window.ts', EMPTY_ANSWERS, [
+    [
+      'an empty window moves the tidemark',
+      'isConfirmed ? formatIso(untilMs) : confirmHorizon(state, untilMs)',
+      'formatIso(untilMs)',
+    ],
+  ]),
+  ...inFile('src/strategies/kit/timestamp-paging.ts', EMPTY_ANSWERS, [
+    [
+      'an empty page moves the tidemark',
+      'isEmptyAnswer ? confirmHorizon(state, untilMs) : formatIso(horizonMs)',
+      'formatIso(horizonMs)',
+    ],
+  ]),
+  ...inFile('src/strategies/keyset.ts', EMPTY_ANSWERS, [
+    [
+      'an empty end moves the tidemark',
+      'const isProven = items.length > 0 || !bounded || first !== undefined',
+      'const isProven = true',
+    ],
+  ]),
+  ...inFile('src/strategies/event-feed.ts', EMPTY_ANSWERS, [
+    ['an empty log moves the tidemark', 'if (events.length === 0 && !hasMore)', 'if (false)'],
+  ]),
   ...inFile('src/strategies/kit/time-window.ts', PROMISE, [
-    ['the end of a window is believed at once', '!isEndConfirmed(state?.claimed, mark)', 'false'],
+    ['the end of a window is believed at once', 'isUnproven && !isConfirmed', 'false'],
   ]),
   ...inFile('src/sources/rest/export-job.ts', EXPORT, [
     ['an empty export is believed at once', 'records === 0 && state.isEmpty !== true', 'false'],
@@ -56,6 +94,30 @@ export const REST_BUGS: readonly PlantedBug[] = [
   ...inFile('src/config/manifest/manifest-document.ts', MANIFESTS, [
     ['a warning is overlooked', '...this.#document.errors, ...this.#document.warnings', '...this.#document.errors'],
     ['a misspelt required field has no suggestion', "keyword === 'required' ? findMisspelt", 'false ? findMisspelt'],
+  ]),
+  ...inFile('src/sources/rest/manifest-schema.ts', OPENAPI, [
+    ['a kind of two words is not converted', 'schemas.toReversed()', 'schemas'],
+  ]),
+  ...inFile('src/sources/rest/openapi/document.ts', OPENAPI, [
+    ['a cycle of references is followed for ever', 'seen.has(reference) || seen.size > REFERENCES_MAX', 'false'],
+    ['a reference leaves the document', "if (!reference.startsWith('#'))", 'if (false)'],
+  ]),
+  ...inFile('src/sources/rest/openapi/paging.ts', OPENAPI, [
+    [
+      'a page size without a next page is a complete list',
+      'if (size !== undefined) return `it has',
+      'if (false) return `it has',
+    ],
+  ]),
+  ...inFile('src/sources/rest/openapi/plan.ts', OPENAPI, [
+    ['numbered pages are followed', "!['none', 'token', 'link'].includes(String(page.kind))", 'false'],
+    ['unknown deletions are ignored', "deletes: 'sweep'", "deletes: 'ignore'"],
+  ]),
+  ...inFile('src/sources/rest/openapi/schema.ts', OPENAPI, [
+    ['one record is a list', "if (members.has('id') || members.has('uuid'))", 'if (false)'],
+  ]),
+  ...inFile('src/cli/kit/openapi-project.ts', OPENAPI, [
+    ['a text of the document ends a comment', "line.replaceAll(/\\p{Cc}+/gu, ' ')", 'line'],
   ]),
   ...inFile('src/sources/rest/manifest-schema.ts', MANIFESTS, [
     ['names in camelCase are accepted', 'isProperties ? toSnakeCase(name) : name,', 'name,'],

@@ -450,13 +450,13 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
     [
       [
         'withheld bookmarks are swept',
-        "if (context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw",
-        "if (context.cycle.mode === 'replace' && !Array.isArray(errors)) throw",
+        "if (sweeps && context.cycle.mode === 'replace' && !(Array.isArray(errors) && errors.length === 0)) throw",
+        "if (sweeps && context.cycle.mode === 'replace' && !Array.isArray(errors)) throw",
       ],
       [
         'bookmarks beyond the limit of the list are swept',
-        "token === null && page >= PAGES_LISTED_MAX && cycle.mode === 'replace'",
-        "token === null && page > PAGES_LISTED_MAX * 2 && cycle.mode === 'replace'",
+        'token === null && page >= PAGES_LISTED_MAX',
+        'token === null && page > PAGES_LISTED_MAX * 2',
       ],
     ],
   ),
@@ -565,8 +565,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ['an empty window is left', 'isFound || (since !== undefined &&', 'true || (since !== undefined &&'],
       [
         'an empty last page is believed at once',
-        '!isEndConfirmed(state?.claimed, mark)',
-        'changes.length > 0 && !isEndConfirmed(state?.claimed, mark)',
+        'isUnproven && !isConfirmed',
+        'changes.length > 0 && isUnproven && !isConfirmed',
       ],
     ],
   ),
@@ -634,8 +634,8 @@ export const SOURCE_BUGS: readonly PlantedBug[] = [
       ['rows with the value of the bound are skipped', 'next === undefined ? bound : strict', 'strict'],
       [
         'the upper bound is missing',
-        'if (upper !== null) conditions.push',
-        'if (upper !== null && limit < 0) conditions.push',
+        'const conditions = between({ lower, upper })',
+        'const conditions = between({ lower, upper: null })',
       ],
     ],
   ),

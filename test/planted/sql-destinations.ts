@@ -120,4 +120,11 @@ export const SQL_DESTINATION_BUGS: readonly PlantedBug[] = [
     ['a decimal with another scale is exact', '=== format)', "!== '')", MARIADB, 'every type'],
     ['wide rows do not fit', 'rowBytesMax: 6_500', 'rowBytesMax: 60_500', MARIADB, '1,000 columns'],
   ]),
+  ...inFile('src/destinations/postgres/client.ts', POSTGRES, [
+    ['a full disk of PostgreSQL is only unavailable', "  '53100': 'DESTINATION_FULL',\n", '', POSTGRES, 'full disk'],
+  ]),
+  ...inFile('src/destinations/mariadb/client.ts', MARIADB, [
+    ['a full table of MariaDB is a rejected record', "  1114: 'DESTINATION_FULL',\n", '', MARIADB, 'full disk'],
+    ['a full disk of MariaDB is a rejected record', "  1021: 'DESTINATION_FULL',\n", '', MARIADB, 'full disk'],
+  ]),
 ]

@@ -439,8 +439,8 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       ],
       [
         'a row that comes back keeps its tombstone',
-        'transaction.copy(copySql(table), writer.end())\n  if (returned.length === 0) return',
-        'transaction.copy(copySql(table), writer.end())\n  if (returned.length >= 0) return',
+        'rows.end()\n  }\n  transaction.send(\n    `delete from tidemark.tombstones',
+        'rows.end()\n  }\n  if (returned.length === 0) transaction.send(\n    `delete from tidemark.tombstones',
       ],
     ],
     'XD24|invariant 8|invariant 6|unchanged|older',

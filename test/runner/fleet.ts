@@ -32,17 +32,20 @@ export interface Line {
 export class Fleet {
   readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'))
   readonly log = join(this.folder, 'requests.log')
+  readonly #program: string
   readonly #members: ChildProcess[] = []
   #errors = ''
 
-  constructor() {
+  /** `program` is the file that each process runs. */
+  constructor(program = MEMBER) {
+    this.#program = program
     writeFileSync(this.log, '')
   }
 
-  async start(count: number, options: MemberOptions): Promise<void> {
+  async start(count: number, options: MemberOptions | Readonly<Record<string, unknown>>): Promise<void> {
     const dist = join(buildPackage(), 'dist')
     for (let i = 0; i < count; i++) {
-      const member = spawn(process.execPath, [MEMBER, JSON.stringify({ ...options, dist, log: this.log })], {
+      const member = spawn(process.execPath, [this.#program, JSON.stringify({ ...options, dist, log: this.log })], {
         stdio: ['ignore', 'ignore', 'pipe'],
       })
       member.stderr!.on('data', (chunk: Buffer) => (this.#errors += chunk.toString()))

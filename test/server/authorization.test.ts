@@ -6,7 +6,7 @@ import { openHarness } from '../stores/sqlite-harness.ts'
 import { addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
-const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'admin']
+const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'connections:write', 'admin']
 const CANARY = 'canary'
 
 class World {
@@ -100,7 +100,19 @@ describe('Z43 every route', () => {
       ROUTES.filter(({ access }) => access.kind === 'public')
         .map(({ id }) => id)
         .toSorted(),
-    ).toEqual(['getHealth', 'getReadiness', 'receiveWebhook', 'receiveWebhookOfTenant'])
+    ).toEqual([
+      'getHealth',
+      'getReadiness',
+      'openConnectPage',
+      'readConnectDoneScript',
+      'readConnectResult',
+      'readConnectScript',
+      'readConnectStyle',
+      'receiveConnectCallback',
+      'receiveWebhook',
+      'receiveWebhookOfTenant',
+      'submitConnectPage',
+    ])
     expect(ROUTES.filter(({ access }) => access.kind === 'open').map(({ id }) => id)).toEqual(['getOpenApi'])
     for (const { id, body } of ROUTES) if (body?.['required'] !== undefined) expect(BODIES, id).toHaveProperty(id)
   })

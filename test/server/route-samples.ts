@@ -64,6 +64,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   editWebhook: { actions: ['deleted'], dryRun: true },
   addWebhook: { url: 'https://hooks.example.com/x' },
   consoleManifest: { source: 'stripe', config: { api_key: '${STRIPE_KEY}' }, stream: { id: 'customers' } },
+  createConnectSession: { provider: 'kraken' },
   consoleCreateKey: { name: 'x', scopes: ['*:read'] },
 }
 
@@ -77,5 +78,7 @@ export function pathOf({ path }: Route): string {
     .replace(':destination', 'copy')
     .replace(':webhook', WEBHOOK.id)
     .replace(':name', 'none')
+    .replace(':token', 'none')
+    .replace(':provider', 'kraken')
     .replace(':apiKey', API_KEY.id)
 }

@@ -2,6 +2,9 @@ import { onTestFinished } from 'vitest'
 import type { Ports, Store } from '../../src/contract/index.ts'
 import { systemClock } from '../../src/platform/clock.ts'
 import { systemRandom } from '../../src/platform/random.ts'
+import { ConnectFlow } from '../../src/connections/connect/connect-flow.ts'
+import { checkConnectOptions } from '../../src/connections/connect/connect-options.ts'
+import { VendorContexts } from '../../src/connections/connect/vendor-context.ts'
 import { createApiKey } from '../../src/server/api-key.ts'
 import { createServer, type Server, type ServerOptions } from '../../src/server/server.ts'
 import { SyncDriver, type StoreHarness } from '../../src/testing/store-cases/harness.ts'
@@ -41,7 +44,19 @@ export class ServerFixture {
       random: systemRandom,
       log: { debug: () => {}, info: note, warn: note, error: note },
     }
-    const server = createServer({ store: harness.store, ports, version: '0.0.0', ...options })
+    const server = createServer({
+      store: harness.store,
+      ports,
+      version: '0.0.0',
+      connect: new ConnectFlow({
+        ...checkConnectOptions({ publicUrl: 'https://app.example.com', providers: { kraken: {} } }),
+        store: harness.store,
+        ports,
+        vendors: new VendorContexts(ports),
+        onConnected: () => {},
+      }),
+      ...options,
+    })
     const url = await server.listen(0)
     onTestFinished(async () => {
       await server.close()

@@ -85,12 +85,17 @@ const SECONDS: Readonly<Record<string, number>> = {
   'client/killed': 3,
 }
 
+/**
+ * A shared worker ends when the next file in the queue needs a worker of its own: the files of shared workers stay
+ * together, at the end, where the short ones keep every core busy.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const secondsOf = ({ moduleId }: TestSpecification): number => {
       const found = Object.entries(SECONDS).filter(([name]) => moduleId.includes(`/test/${name}`))
       return Math.max(0, ...found.map(([, seconds]) => seconds))
     }
-    return (await super.sort(files)).toSorted((a, b) => secondsOf(b) - secondsOf(a))
+    const isShared = ({ project }: TestSpecification): number => (project.config.isolate ? 0 : 1)
+    return (await super.sort(files)).toSorted((a, b) => isShared(a) - isShared(b) || secondsOf(b) - secondsOf(a))
   }
 }

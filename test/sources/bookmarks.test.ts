@@ -174,3 +174,38 @@ describe('X bookmarks', () => {
     expect(await stage.rows()).toEqual(truth())
   })
 })
+
+describe('times', () => {
+  const posted = (from: string, to = '9999'): string[] =>
+    vendor
+      .truth('bookmark')
+      .filter(({ created_at: at }) => String(at) >= from && String(at) < to)
+      .map(({ id }) => String(id))
+      .toSorted()
+  const keys = async (): Promise<string[]> => Object.keys(await stage.rows()).toSorted()
+  const day = (n: number): string => new Date(Date.UTC(2026, 0, n)).toISOString()
+  /** Bookmarked in another order than they were written. */
+  const fillDays = (): void => {
+    for (let n = 0; n < 200; n++) vendor.create('bookmark', { created_at: day(1 + ((n * 7) % 28)) })
+  }
+
+  test('a start date leaves out the posts written before it, and a range reads those between its times', async () => {
+    fillDays()
+    stage.track(bookmarks({ userId: vendor.user.id, token: 'X_TOKEN', since: day(10) }))
+    await stage.delta()
+    expect(await keys()).toEqual(posted(day(10)))
+    await stage.backfill()
+    expect(await keys()).toEqual(posted(day(10)))
+    await reopen({})
+    fillDays()
+    expect(await stage.range({ from: day(5), to: day(8) })).toMatchObject({ stopReason: 'complete' })
+    expect(await keys()).toEqual(posted(day(5), day(8)))
+    expect(() => bookmarks({ userId: '1', token: 'T', since: day(1), fields: ['text'] })).toThrow('needs "created_at"')
+  })
+
+  test('a range is read also from a list that X truncates, because it deletes nothing', async () => {
+    for (let n = 0; n < 900; n++) vendor.create('bookmark', { created_at: day(1 + (n % 28)) })
+    expect((await stage.backfill()).error).toMatchObject({ code: 'SYNC_INVALID' })
+    expect(await stage.range({ from: day(5) })).toMatchObject({ stopReason: 'complete' })
+  })
+})

@@ -74,10 +74,46 @@ describe('issues', () => {
     expect(await stage.rows()).toEqual(truth('issue'))
   })
 
-  test('more issues of one second than a page holds stop the sync with an error', async () => {
-    create('issue', 120, 0)
+  test('more issues of one second than a page holds are read by page number', async () => {
+    create('issue', 30)
+    const ids = create('issue', 320, 0)
+    create('issue', 20)
     stage.track(source().issues)
-    expect((await stage.backfill()).error).toMatchObject({ code: 'SOURCE_INVALID' })
+    await stage.backfill()
+    expect(await stage.rows()).toEqual(truth('issue'))
+    await stage.delta()
+    stage.pass(MINUTE)
+    for (const id of ids) vendor.update('issue', id, { title: 'changed' })
+    await stage.delta({ afterMs: MINUTE })
+    expect(await stage.rows()).toEqual(truth('issue'))
+    stage.asked()
+    stage.pass(MINUTE)
+    await stage.delta()
+    // The next cycle begins after the second that was read completely.
+    expect(stage.asked().length).toBeLessThanOrEqual(2)
+  })
+
+  test('an issue that leaves the second while its pages are read hides no other', async () => {
+    const ids = create('issue', 320, 0)
+    stage.track(source().issues)
+    await stage.backfill({
+      onRequest: (request) => request === 5 && vendor.update('issue', ids[3]!, { title: 'changed' }),
+    })
+    expect(await stage.rows()).toEqual(truth('issue'))
+    const again = create('issue', 320, 0)
+    await stage.delta({
+      afterMs: MINUTE,
+      onRequest: (request) => request === 4 && vendor.remove('issue', again[3]!),
+    })
+    expect(Object.keys(await stage.rows())).toEqual(expect.arrayContaining(Object.keys(truth('issue'))))
+  })
+
+  test('a page of another request does not end the issues of one second', async () => {
+    create('issue', 320, 0)
+    stage.track(source().issues)
+    vendor.faults.plan({ kind: 'duplicate-page' }, { times: 1, on: (request) => request.url.includes('&page=3') })
+    await stage.backfill()
+    expect(await stage.rows()).toEqual(truth('issue'))
   })
 })
 

@@ -219,3 +219,57 @@ test('a window overlaps if it contains the last star, a newer one, or the top of
   expect(shows()).toBe(false)
   expect(overlapsCursor([], { page: 1, perPage: 100, start: 1 }, place)).toBe(true)
 })
+
+describe('times', () => {
+  const at = (): string => new Date(stage.scene.clock.now()).toISOString()
+  const keysSince = (from: string, to = '9999'): string[] =>
+    vendor
+      .truth('star')
+      .filter(
+        ({ starred_at: starredAt }) => String(starredAt) >= from.slice(0, 19) && String(starredAt) < to.slice(0, 19),
+      )
+      .map(({ repo }) => String((repo as { id: number }).id))
+      .toSorted()
+
+  test('a start date ends the list at the first older star, and later passes copy only newer ones', async () => {
+    fill(150)
+    stage.pass(MINUTE)
+    const since = at()
+    fill(120)
+    stage.track(githubStars({ token: 'GITHUB_TOKEN', since }))
+    expect(await stage.delta()).toMatchObject({ stopReason: 'complete' })
+    expect(await keys()).toEqual(keysSince(since))
+    expect(stage.asked().length).toBeLessThanOrEqual(3)
+    fill(5)
+    await stage.delta()
+    await stage.backfill()
+    expect(await keys()).toEqual(keysSince(since))
+    expect((await keys()).length).toBe(125)
+  })
+
+  test('a later start date deletes the older stars only after a confirmation', async () => {
+    fill(20)
+    stage.pass(MINUTE)
+    const since = at()
+    fill(20)
+    await stage.backfill()
+    stage.track(githubStars({ token: 'GITHUB_TOKEN', since }))
+    expect((await stage.backfill()).error).toMatchObject({ code: 'SCOPE_CHANGED' })
+    expect(await keys()).toEqual(truth())
+    await stage.backfill({ allowDeletes: true })
+    expect(await keys()).toEqual(keysSince(since))
+  })
+
+  test('a range reads the stars between its times and deletes none', async () => {
+    fill(150)
+    const from = at()
+    fill(60)
+    const to = at()
+    fill(150)
+    expect(await stage.range({ from, to })).toMatchObject({ stopReason: 'complete' })
+    expect(await keys()).toEqual(keysSince(from, to))
+    await stage.backfill()
+    await stage.range({ from, to })
+    expect(await keys()).toEqual(truth())
+  })
+})

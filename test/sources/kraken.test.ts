@@ -51,6 +51,24 @@ describe('a start date', () => {
     expect(await rows()).toEqual(truth().filter((id) => !before.includes(id)))
   })
 
+  test('a range reads the entries between its times, from its start up to, not at, its end', async () => {
+    const vendor = await open()
+    fill(vendor, 70)
+    const from = new Date(stage.scene.clock.now()).toISOString()
+    const before = truth()
+    fill(vendor, 70)
+    const to = new Date(stage.scene.clock.now()).toISOString()
+    const between = truth().filter((id) => !before.includes(id))
+    fill(vendor, 70)
+    expect(await stage.range({ from, to })).toMatchObject({ stopReason: 'complete' })
+    expect(await rows()).toEqual(between)
+    await stage.backfill()
+    const state = JSON.stringify(await stage.state())
+    await stage.range({ from })
+    expect(JSON.stringify(await stage.state())).toBe(state)
+    expect(await rows()).toEqual(truth())
+  })
+
   test('a date that is none is refused', () => {
     expect(() => kraken({ ...SECRETS, since: 'soon' })).toThrow('`since` is "soon"')
   })

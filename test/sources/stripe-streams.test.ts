@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { StripeSimulator } from '../../simulators/src/index.ts'
+import { createSimulatorFetch, StripeSimulator } from '../../simulators/src/index.ts'
 import { LISTED_STREAMS, TRACKED_STREAMS, type StripeResource } from '../../src/sources/stripe/resources.ts'
 import { stripe, type StripeOptions } from '../../src/sources/stripe/source.ts'
 import { SECOND } from '../engine/engine-fixture.ts'
+import { contextOf } from './sql/cases.ts'
 import { VendorFixture } from './vendor-fixture.ts'
 
 let stage: VendorFixture<StripeSimulator>
@@ -153,6 +154,19 @@ describe('a start date', () => {
     await stage.backfill({ allowDeletes: true })
     expect(await shown()).toEqual([3, 4])
     expect(ids).toHaveLength(4)
+  })
+
+  test('a lookup of an older object finds nothing, as it is not listed', async () => {
+    const { ids, since } = await fill('customer')
+    const { lookup } = source({ since }).customers
+    const context = {
+      ...contextOf(),
+      clock: stage.scene.clock,
+      fetch: createSimulatorFetch(vendor),
+      secrets: { get: () => 'key' },
+    }
+    expect(await lookup(ids[0]!, context)).toBeNull()
+    expect(await lookup(ids[2]!, context)).toMatchObject({ key: ids[2] })
   })
 })
 

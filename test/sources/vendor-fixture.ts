@@ -78,7 +78,7 @@ export class VendorFixture<Vendor extends VendorWithTruth> {
 
   /** Reads a range of times again. */
   range(range: TimeRange, choices: RunOverrides = {}): Promise<CycleResult> {
-    return this.#run(toRangePlan(this.#plans!.backfill, range), choices)
+    return this.#run(toRangePlan(this.#list ?? this.#plans!.backfill, range), choices)
   }
 
   delta(choices: RunOverrides = {}): Promise<CycleResult> {

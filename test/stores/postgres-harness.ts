@@ -1,17 +1,13 @@
 import pg from 'pg'
-import { afterAll, inject } from 'vitest'
+import { inject } from 'vitest'
 import type { Commit, CommitOutcome, Store } from '../../src/contract/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/store.ts'
 import type { StoreHarness } from '../../src/testing/store-cases/harness.ts'
-import { createDatabase, dropDatabase } from '../setup/postgres-server.ts'
+import { createDatabase } from '../setup/postgres-server.ts'
 
-/** Databases that were used and emptied: creating a new one takes a second on a busy machine. */
+/** Databases that were used and emptied, for the next case: creating a new one takes a second on a busy machine. */
 const emptied: string[] = []
 const server = inject('postgresUrl')
-
-afterAll(async () => {
-  for (const url of emptied) await dropDatabase(server, url)
-})
 
 export async function openHarness(): Promise<StoreHarness> {
   const url = emptied.pop() ?? (await createDatabase(server))
@@ -53,7 +49,7 @@ async function empty(url: string): Promise<void> {
       ...tables.map(({ name }) => `delete from ${name}`),
     ]
     // The triggers of the audit log refuse to empty it, so they are disabled.
-    await client.query(['set session_replication_role = replica', ...statements].join(';'))
+    await client.query(['begin', 'set local session_replication_role = replica', ...statements, 'commit'].join(';'))
   })
 }
 
@@ -62,15 +58,23 @@ export async function query<Row extends object = Record<string, unknown>>(url: s
   return await withClient(url, async (client) => (await client.query<Row>(sql)).rows)
 }
 
-async function withClient<T>(url: string, body: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: Object.assign(new URL(server), { pathname: new URL(url).pathname }).href,
-  })
-  await client.connect()
+/** One connection per database, also for the next case: the first query of a new one takes 50 ms. */
+const pools = new Map<string, pg.Pool>()
+
+async function withClient<T>(url: string, body: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const { pathname } = new URL(url)
+  let pool = pools.get(pathname)
+  if (pool === undefined) {
+    const connectionString = Object.assign(new URL(server), { pathname }).href
+    pools.set(pathname, (pool = new pg.Pool({ connectionString, max: 1, allowExitOnIdle: true })))
+    // A test that stops the server ends the idle connection.
+    pool.on('error', () => {})
+  }
+  const client = await pool.connect()
   try {
     return await body(client)
   } finally {
-    await client.end()
+    client.release()
   }
 }
 

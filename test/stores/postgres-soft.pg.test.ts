@@ -1,6 +1,6 @@
 import { describe, inject, test } from 'vitest'
 import { openHarness } from './postgres-harness.ts'
-import { describeSoftStore, type TombstonesOf } from './soft-harness.ts'
+import { DELETING_CASES, describeSoftStore, SOFT_CASES, type TombstonesOf } from './soft-harness.ts'
 
 const tombstonesOf: TombstonesOf = async ({ supports }) => {
   const [databases, tombstones] = [
@@ -19,6 +19,10 @@ const tombstonesOf: TombstonesOf = async ({ supports }) => {
   )
 }
 
+// A case on PostgreSQL takes a fifth of a second. sqlite-soft.test.ts runs all of them, and `npm run campaign:process`
+// runs all of them here.
+const cases = process.env['TIDEMARK_LONG'] === '1' ? SOFT_CASES : DELETING_CASES
+
 describe.skipIf(inject('postgresUrl') === '')('on PostgreSQL', () => {
-  describeSoftStore('postgres', openHarness, tombstonesOf, { describe, test })
+  describeSoftStore('postgres', openHarness, tombstonesOf, { describe, test }, cases)
 })

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { buildPackage } from '../cli/package.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const strategies = [
@@ -20,9 +21,10 @@ test('every strategy has an example, and it compiles as it stands', () => {
     expect(example, file).toBeDefined()
     writeFileSync(join(folder, file.replace('/', '-')), example!.replaceAll(/^ \* ?/gm, ''))
   }
+  const declarations = join(buildPackage(), 'dist')
   writeFileSync(
     join(folder, 'tidemark.ts'),
-    `export * from '${root}/src/strategies/index.ts'\nexport type { Change, SyncContext } from '${root}/src/contract/index.ts'\n`,
+    `export * from '${declarations}/strategies/index.js'\nexport type { Change, SyncContext } from '${declarations}/contract/index.js'\n`,
   )
   writeFileSync(
     join(folder, 'tsconfig.json'),
@@ -39,7 +41,11 @@ test('every strategy has an example, and it compiles as it stands', () => {
       exclude: [],
     }),
   )
-  const { stdout, status } = spawnSync('npx', ['tsc', '-p', folder], { cwd: root, encoding: 'utf8' })
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder],
+    { cwd: root, encoding: 'utf8' },
+  )
   expect(stdout).toBe('')
   expect(status).toBe(0)
 })

@@ -25,7 +25,13 @@ afterEach(() => scene.close())
 
 const cycle = (execute: Execute<any>, choices: Parameters<typeof runOn>[2] = {}): Promise<CycleResult> =>
   runOn(scene, execute, choices)
-const state = (): Promise<KeysetState | null> => stateOn(scene)
+/** Without the horizon of the cycle's answers, which `empty-answers.test.ts` checks. */
+const state = async (): Promise<Omit<KeysetState, 'answeredMs'> | null> => {
+  const stored: KeysetState | null = await stateOn(scene)
+  if (stored === null) return null
+  const { answeredMs: _, ...rest } = stored
+  return rest
+}
 
 /** n rows stamped a second apart, the last of them a minute ago. */
 function fill(n: number): void {
@@ -459,9 +465,9 @@ describe('an empty page', () => {
     expect(await run(wronglyEmpty)).toEqual(['r0000', 'r0001'])
   })
 
-  test('of an empty table leaves the sync without state', async () => {
+  test('of an empty table leaves the sync without a cursor', async () => {
     await cycle(keysetOf(table))
-    expect(await state()).toBeNull()
+    expect(await state()).toEqual({ cursorTimestamp: null, cursorId: null })
   })
 
   test('D1 scenario 2: that is not the end fails, and moves nothing', async () => {

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { packagePaths } from '../setup/package-paths.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -24,26 +25,18 @@ test('every TypeScript snippet of the README and the docs compiles', () => {
         rootDir: root,
         rewriteRelativeImportExtensions: false,
         allowImportingTsExtensions: true,
-        paths: {
-          tidemark: [join(root, 'src/index.ts')],
-          'tidemark/client': [join(root, 'src/client/index.ts')],
-          'tidemark/client/node': [join(root, 'src/client/node/index.ts')],
-          'tidemark/connector': [join(root, 'src/connector/index.ts')],
-          'tidemark/store': [join(root, 'src/stores/index.ts')],
-          'tidemark/testing': [join(root, 'src/testing/index.ts')],
-          'tidemark/testing/vendors': [join(root, 'src/testing/simulation/vendors/index.ts')],
-          '@tidemark/simulators': [join(root, 'simulators/src/index.ts')],
-          'tidemark/sources/*': [join(root, 'src/sources/*/source.ts')],
-          'tidemark/destinations/http/receiver': [join(root, 'src/destinations/http/receiver.ts')],
-          'tidemark/destinations/*': [join(root, 'src/destinations/*/destination.ts')],
-        },
+        paths: packagePaths(),
         typeRoots: [join(root, 'node_modules/@types')],
       },
       include: [folder],
       exclude: [],
     }),
   )
-  const { stdout, status } = spawnSync('npx', ['tsc', '-p', folder], { cwd: root, encoding: 'utf8' })
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder],
+    { cwd: root, encoding: 'utf8' },
+  )
   expect(stdout).toBe('')
   expect(status).toBe(0)
 })

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { ChangeAction } from '../../../src/contract/index.ts'
+import type { WebhookAction } from '../../../src/contract/index.ts'
 import type { EditPlanDocument, WebhookDocument } from '../../../src/server/console/documents.ts'
 import { patch, path, post } from '../api.ts'
 import { Command } from '../components/command.tsx'
@@ -9,7 +9,14 @@ import { MessageText } from '../components/query-states.tsx'
 import { formatCount } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 
-const ACTIONS: readonly ChangeAction[] = ['created', 'updated', 'deleted']
+const ACTIONS: readonly WebhookAction[] = [
+  'created',
+  'updated',
+  'deleted',
+  'destination.failing',
+  'destination.recovered',
+  'destination.loading',
+]
 
 /** No selection means all. */
 function CheckboxGroup<Option extends string>({
@@ -55,7 +62,7 @@ export function NewWebhookDialog({ onClose }: { onClose: () => void }) {
   const client = useQueryClient()
   const [url, setUrl] = useState('')
   const [databases, setDatabases] = useState<readonly string[]>([])
-  const [actions, setActions] = useState<readonly ChangeAction[]>([])
+  const [actions, setActions] = useState<readonly WebhookAction[]>([])
   const [all, setAll] = useState(false)
   const known = useDatabases()
   const add = useMutation({
@@ -112,7 +119,7 @@ export function NewWebhookDialog({ onClose }: { onClose: () => void }) {
           chosen={databases}
           onChange={setDatabases}
         />
-        <CheckboxGroup title="Actions" none="all actions" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <CheckboxGroup title="Actions" none="all changes" options={ACTIONS} chosen={actions} onChange={setActions} />
         <label className="choice">
           <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} /> Start with the
           whole log instead of new changes
@@ -133,7 +140,7 @@ export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocume
   const [typed, setTyped] = useState('')
   const url = useDebounced(typed.trim())
   const [databases, setDatabases] = useState<readonly string[]>(webhook.databases ?? [])
-  const [actions, setActions] = useState<readonly ChangeAction[]>(webhook.actions ?? [])
+  const [actions, setActions] = useState<readonly WebhookAction[]>(webhook.actions ?? [])
   const known = useDatabases()
   const options = [
     ...new Set([...(known.data?.data.map(({ name }) => name) ?? []), ...(webhook.databases ?? [])]),
@@ -189,7 +196,7 @@ export function EditWebhookDialog({ webhook, onClose }: { webhook: WebhookDocume
           chosen={databases}
           onChange={setDatabases}
         />
-        <CheckboxGroup title="Actions" none="all actions" options={ACTIONS} chosen={actions} onChange={setActions} />
+        <CheckboxGroup title="Actions" none="all changes" options={ACTIONS} chosen={actions} onChange={setActions} />
         <label htmlFor="edit-url">New URL</label>
         <input
           id="edit-url"

@@ -197,8 +197,10 @@ export class AirtableSimulator extends VendorSimulator {
     if (offset === undefined) {
       id = `itr${randomText(this.random, 14)}`
       from = 0
-      const accepted = asked.recordIds
-      const ids = this.#order(table, asked.sort).filter((record) => accepted === undefined || accepted.has(record))
+      const { accepts } = asked
+      const ids = this.#order(table, asked.sort).filter((record) =>
+        accepts(required(this.records.find(table, record), 'a listed record')),
+      )
       this.#iterators.set(id, {
         table,
         ids,
@@ -282,8 +284,8 @@ interface ListQuery {
   readonly maxRecords: number
   readonly offset: string | undefined
   readonly fields: readonly string[]
-  /** The records of a formula `OR(RECORD_ID()='rec…', …)`, the only kind that is simulated. */
-  readonly recordIds: ReadonlySet<string> | undefined
+  /** The condition of `filterByFormula`. */
+  readonly accepts: (version: RecordVersion) => boolean
   readonly sort: ReadonlyArray<{ readonly field: string; readonly descending: boolean }>
 }
 
@@ -299,16 +301,25 @@ function parseQuery(query: URLSearchParams): ListQuery {
     maxRecords: Number(query.get('maxRecords') ?? Infinity),
     offset: query.get('offset') ?? undefined,
     fields: [...query].filter(([name]) => /^fields\[\d*\]$/.test(name)).map(([, value]) => value),
-    recordIds: parseFormula(query.get('filterByFormula') ?? undefined),
+    accepts: parseFormula(query.get('filterByFormula') ?? undefined),
     sort,
   }
 }
 
-function parseFormula(formula: string | undefined): ReadonlySet<string> | undefined {
-  return formula === undefined
-    ? undefined
-    : new Set([...formula.matchAll(/RECORD_ID\(\)\s*=\s*'(rec\w+)'/g)].map(([, id]) => required(id, 'an id')))
+/** Two kinds of formulas are simulated: `OR(RECORD_ID()='rec…', …)`, and bounds of the time of the last change. */
+function parseFormula(formula: string | undefined): ListQuery['accepts'] {
+  if (formula === undefined) return () => true
+  const bounds = [...formula.matchAll(TIME_BOUND)].map(([, not, time]) => ({
+    isLower: not !== undefined,
+    ms: Date.parse(required(time, 'a time')),
+  }))
+  const ids = new Set([...formula.matchAll(/RECORD_ID\(\)\s*=\s*'(rec\w+)'/g)].map(([, id]) => required(id, 'an id')))
+  return ({ id, modifiedAtMs }) =>
+    bounds.every(({ isLower, ms }) => modifiedAtMs < ms !== isLower) && (bounds.length > 0 || ids.has(id))
 }
+
+const TIME_BOUND =
+  /(NOT\()?IS_BEFORE\(IF\(LAST_MODIFIED_TIME\(\), LAST_MODIFIED_TIME\(\), CREATED_TIME\(\)\), DATETIME_PARSE\('([^']+)'\)\)/g
 
 function formatTableId(at: number): string {
   return `tbl${String(at).padStart(14, '0')}`
@@ -328,7 +339,7 @@ function parseBody(body: string): ListQuery {
     maxRecords: given.maxRecords ?? Infinity,
     offset: given.offset,
     fields: given.fields ?? [],
-    recordIds: parseFormula(given.filterByFormula),
+    accepts: parseFormula(given.filterByFormula),
     sort: (given.sort ?? []).map(({ field, direction }) => ({ field, descending: direction === 'desc' })),
   }
 }

@@ -1,8 +1,8 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { stringify } from 'yaml'
-import { addToEnvFile } from '../../config/env-file.ts'
 import { SyncError } from '../../contract/index.ts'
+import { toVariable, writeEnvironment } from './project-environment.ts'
 import type { ConnectorDescription, ConnectorField } from '../../sources/airbyte/describe-connector.ts'
 
 /** Asks for a value. Returns undefined if the user leaves it out. */
@@ -35,13 +35,13 @@ export async function writeAirbyteProject(
       'ARGUMENT_INVALID',
       `None of the streams of ${manifest} is supported. ${listReasons(connector)}`,
     )
-  const prefix = toVariable(basename(folder === '.' ? resolve(folder) : folder))
+  const prefix = toVariable(basename(folder === '.' ? resolve(folder) : folder), 'AIRBYTE')
   const secrets: Record<string, string> = {}
   const settings: Record<string, unknown> = {}
   for (const field of connector.fields) {
     const value = options.given[field.name] ?? (await options.ask?.(field))
     if (field.isSecret && (value !== undefined || field.isRequired)) {
-      const name = `${prefix}_${toVariable(field.name)}`
+      const name = `${prefix}_${toVariable(field.name, 'AIRBYTE')}`
       secrets[name] = value ?? ''
       settings[field.name] = `\${${name}}`
     } else if (value !== undefined) settings[field.name] = convert(value, field)
@@ -66,27 +66,6 @@ export async function writeAirbyteProject(
   const written = ['tidemark.yaml', ...(isInside ? [] : [path]), ...writeEnvironment(folder, secrets)]
   const missing = Object.entries(secrets).flatMap(([name, value]) => (value === '' ? [name] : []))
   return { written, streams: connector.streams, unsupported: connector.unsupported, missing }
-}
-
-function writeEnvironment(folder: string, secrets: Readonly<Record<string, string>>): string[] {
-  if (Object.keys(secrets).length === 0) return []
-  const file = join(folder, '.env')
-  const before = existsSync(file) ? readFileSync(file, 'utf8') : ''
-  writeFileSync(file, addToEnvFile(before, secrets), { mode: 0o600 })
-  const ignore = join(folder, '.gitignore')
-  const ignored = existsSync(ignore) ? readFileSync(ignore, 'utf8') : ''
-  if (ignored.split('\n').includes('.env')) return ['.env']
-  writeFileSync(ignore, `${ignored}${ignored === '' || ignored.endsWith('\n') ? '' : '\n'}.env\n.tidemark/\n`)
-  return ['.env', '.gitignore']
-}
-
-function toVariable(text: string): string {
-  const name = text
-    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
-    .replace(/[^A-Za-z0-9]+/g, '_')
-    .replace(/^_+|_+$/g, '')
-    .toUpperCase()
-  return /^[A-Z]/.test(name) ? name : `AIRBYTE_${name}`.replace(/_$/, '')
 }
 
 function convert(value: string, { type }: ConnectorField): unknown {

@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { SyncError, type JsonValue, type SyncRef } from '../../contract/index.ts'
+import {
+  SyncError,
+  type ImportedState,
+  type JsonValue,
+  type PartitionChange,
+  type SyncRef,
+} from '../../contract/index.ts'
 import { serializeState } from '../../engine/check-page.ts'
 import { DEFAULT_LIMITS, type SyncPlan } from '../../engine/sync-plan.ts'
 import { parseJson } from '../../values/json.ts'
@@ -49,8 +55,19 @@ function readText(path: string, file: string): string {
 }
 
 /** As a page would store it. */
-export function serializeImportedState({ sync }: SyncRef, state: unknown, plan: SyncPlan | null): string {
-  return serializeState(sync, state, (plan?.limits ?? DEFAULT_LIMITS).stateBytesMax)
+export function serializeImportedState(
+  { sync }: SyncRef,
+  { state, partitions = [] }: ImportedState,
+  plan: SyncPlan | null,
+): { readonly state: string; readonly partitions: readonly PartitionChange[] } {
+  const { stateBytesMax } = plan?.limits ?? DEFAULT_LIMITS
+  return {
+    state: serializeState(sync, state, stateBytesMax),
+    partitions: partitions.map(({ key, state: own }, index) => ({
+      key,
+      state: own === null ? null : serializeState(sync, own, stateBytesMax, `partitions[${index}]`),
+    })),
+  }
 }
 
 export async function readStandardInput(): Promise<string> {

@@ -22,7 +22,8 @@ import { createDisplay } from '../kit/progress.ts'
 import { readTemplate } from '../kit/project-files.ts'
 import { DEFAULT_PORT } from '../../embed/serve-api.ts'
 import { openService } from '../../embed/service.ts'
-import { waitForAbort, createEventPrinter } from './start.ts'
+import { waitForAbort } from '../kit/wait-for-abort.ts'
+import { createEventPrinter } from './start.ts'
 import { openTargetStore, loadWorkerTarget, type WorkerTarget } from '../kit/target.ts'
 
 interface DemoFlags {

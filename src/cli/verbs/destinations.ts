@@ -1,9 +1,14 @@
 import { Command } from 'commander'
-import { SyncError, type DestinationSignal, type DestinationStatus, type Store } from '../../contract/index.ts'
+import { SyncError, type DestinationSignal, type Store } from '../../contract/index.ts'
 import { toDestinationDocument } from '../../destinations/loop/destination-document.ts'
 import { readDestinationOverviews } from '../../destinations/loop/destination-overview.ts'
+import {
+  checkDestinationName,
+  dropDestinationRows,
+  findDeclaredDestination,
+  listResyncDatabases,
+} from '../../destinations/loop/manage-destinations.ts'
 import { systemClock } from '../../platform/clock.ts'
-import { didYouMean } from '../../values/did-you-mean.ts'
 import type { DeclaredDestination } from '../../worker/destination-options.ts'
 import type { Cli, VerbAction } from '../cli.ts'
 import { actorName } from '../kit/actor.ts'
@@ -83,7 +88,7 @@ export const destinationsList: VerbAction<[TargetFlags]> = (cli, flags) =>
 
 export const destinationsRun: VerbAction<[string[], TargetFlags]> = (cli, names, flags) =>
   withDestinations(cli, flags, async ({ target, store, declared }) => {
-    for (const name of names) findDeclared(declared, name)
+    for (const name of names) findDeclaredDestination(declared, name)
     const { ports } = await createRuntime(cli, target)
     const chosen = names.length === 0 ? undefined : names
     const results = await runDestinations(cli, target, store, ports, cli.listenForStop(), chosen)
@@ -111,14 +116,8 @@ export const destinationsResume: VerbAction<[string, TargetFlags]> = (cli, name,
 
 export const destinationsResync: VerbAction<[string, string[], ConfirmFlags]> = (cli, name, databases, flags) =>
   withDestinations(cli, flags, async ({ target, store, declared }) => {
-    const plan = findDeclared(declared, name)
-    const unknown = databases.find((database) => !plan.databases.includes(database))
-    if (unknown !== undefined)
-      throw new SyncError(
-        'DATABASE_UNKNOWN',
-        `Destination ${name} has no database ${JSON.stringify(unknown)}.${didYouMean(unknown, plan.databases)}`,
-      )
-    const chosen = databases.length === 0 ? plan.databases : databases
+    const plan = findDeclaredDestination(declared, name)
+    const chosen = listResyncDatabases(plan, databases)
     if (flags.yes !== true)
       throw new RefusedError(
         'CONFIRMATION_NEEDED',
@@ -134,9 +133,9 @@ export const destinationsResync: VerbAction<[string, string[], ConfirmFlags]> = 
   })
 
 export const destinationsRemove: VerbAction<[string, RemoveFlags]> = (cli, name, flags) =>
-  withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
+  withDestinations(cli, flags, async ({ target, store, declared }) => {
+    await checkDestinationName(store, declared, name)
     const plan = declared.find((one) => one.name === name)
-    if (plan === undefined && !statuses.some((one) => one.name === name)) throw createUnknownError(declared, name)
     if (flags.drop === true && plan === undefined)
       throw new SyncError('DESTINATION_UNKNOWN', `The worker does not declare ${name}, so its rows cannot be deleted.`)
     const drops = flags.drop === true ? (plan?.databases ?? []) : []
@@ -146,14 +145,7 @@ export const destinationsRemove: VerbAction<[string, RemoveFlags]> = (cli, name,
         `This removes ${name}${drops.length === 0 ? '; its rows stay' : ` and deletes ${drops.join(', ')} in ${plan?.destination.location ?? ''}`}.`,
         { destination: name, drops },
       )
-    if (plan !== undefined && drops.length > 0) {
-      const session = await plan.destination.open({ tenant: store.tenant, signal: cli.listenForStop() })
-      try {
-        for (const database of drops) await session.remove(database)
-      } finally {
-        await session.close()
-      }
-    }
+    if (plan !== undefined && drops.length > 0) await dropDestinationRows(store, plan, cli.listenForStop())
     const removed = await store.removeDestination(name, currentActor())
     if (cli.terminal.json)
       return cli.terminal.printDocument({ ...targetDocument(target), destination: name, removed, drops })
@@ -164,7 +156,6 @@ interface DestinationsContext {
   readonly target: WorkerTarget
   readonly store: Store
   readonly declared: readonly DeclaredDestination[]
-  readonly statuses: readonly DestinationStatus[]
 }
 
 async function withDestinations<T>(
@@ -177,7 +168,7 @@ async function withDestinations<T>(
   const store = await openTargetStore(target)
   try {
     const declared = target.worker.destinations?.() ?? []
-    return await body({ target, store, declared, statuses: await store.destinations() })
+    return await body({ target, store, declared })
   } finally {
     await store.close()
   }
@@ -190,27 +181,13 @@ async function signal(
   given: DestinationSignal,
   message: string,
 ): Promise<void> {
-  await withDestinations(cli, flags, async ({ target, store, declared, statuses }) => {
-    if (!statuses.some((one) => one.name === name)) findDeclared(declared, name)
+  await withDestinations(cli, flags, async ({ target, store, declared }) => {
+    await checkDestinationName(store, declared, name)
     await store.signalDestination(name, given, currentActor())
     if (cli.terminal.json)
       return cli.terminal.printDocument({ ...targetDocument(target), destination: name, signal: given.kind })
     cli.terminal.print(message)
   })
-}
-
-function findDeclared(declared: readonly DeclaredDestination[], name: string): DeclaredDestination {
-  const found = declared.find((one) => one.name === name)
-  if (found === undefined) throw createUnknownError(declared, name)
-  return found
-}
-
-function createUnknownError(declared: readonly DeclaredDestination[], name: string): SyncError {
-  const hint = didYouMean(
-    name,
-    declared.map((one) => one.name),
-  )
-  return new SyncError('DESTINATION_UNKNOWN', `There is no destination ${JSON.stringify(name)}.${hint}`)
 }
 
 function currentActor(): { actor: string; at: number } {

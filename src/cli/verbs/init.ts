@@ -9,6 +9,7 @@ import { resolveManifest, writeAirbyteProject } from '../kit/airbyte-project.ts'
 import { SIMULATORS_PACKAGE } from '../kit/import-simulators.ts'
 import { INIT_SOURCES, type InitSource, type InitSourceName } from '../kit/init-sources.ts'
 import { isoTime } from '../kit/json-document.ts'
+import { writeOpenApiProject } from '../kit/openapi-project.ts'
 import { findPackage, linkPackage } from '../kit/own-package.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { readTemplate, usesSimulators, writeProject } from '../kit/project-files.ts'
@@ -18,6 +19,7 @@ interface InitFlags {
   readonly yes?: boolean
   readonly force?: boolean
   readonly airbyte?: string
+  readonly openapi?: string
   readonly set?: readonly string[]
 }
 
@@ -29,9 +31,17 @@ export function initVerb(): Command {
     )
     .argument('[dir]', 'the folder to create it in', '.')
     .addOption(new Option('--source <name>', 'the source to read from').choices(Object.keys(INIT_SOURCES)))
-    .option('--airbyte <manifest>', 'write tidemark.yaml for an Airbyte manifest')
     .addOption(
-      new Option('--set <field=value>', 'a setting of the manifest (repeatable)').argParser(
+      new Option('--airbyte <manifest>', 'write tidemark.yaml for an Airbyte manifest').conflicts([
+        'openapi',
+        'source',
+      ]),
+    )
+    .addOption(
+      new Option('--openapi <file>', 'write tidemark.yaml for an OpenAPI document').conflicts(['airbyte', 'source']),
+    )
+    .addOption(
+      new Option('--set <field=value>', 'a setting or parameter of the manifest (repeatable)').argParser(
         (value: string, before: readonly string[] | undefined) => [...(before ?? []), value],
       ),
     )
@@ -43,6 +53,7 @@ export function initVerb(): Command {
 export const init: VerbAction<[string, InitFlags]> = async (cli, dir, flags) => {
   const folder = resolve(cli.folder, dir)
   if (flags.airbyte !== undefined) return initAirbyte(cli, folder, flags.airbyte, flags)
+  if (flags.openapi !== undefined) return initOpenApi(cli, folder, flags.openapi, flags)
   const name =
     flags.source ??
     (flags.yes !== true && process.stdin.isTTY && cli.terminal.isInteractive ? await promptForSource() : 'harbour')
@@ -86,17 +97,41 @@ async function initAirbyte(cli: Cli, folder: string, file: string, flags: InitFl
     terminal.printDocument({ folder, source: 'airbyte', ...project })
     return
   }
-  const cd = relative(cli.folder, folder)
   terminal.print(
     `Created ${project.written.join(', ')} for ${project.streams.length} streams.`,
     ...project.unsupported.map(({ reason }) => toPrintable(reason)),
     '',
-    ...[
-      ...(cd === '' ? [] : [`cd ${cd}`]),
-      ...(project.missing.length === 0 ? [] : [`set ${project.missing.join(', ')} in .env`]),
-      'npx tidemark run',
-    ].map((line) => `  ${line}`),
+    ...formatNextSteps(relative(cli.folder, folder), project.missing),
   )
+}
+
+async function initOpenApi(cli: Cli, folder: string, file: string, flags: InitFlags): Promise<void> {
+  const project = await writeOpenApiProject(folder, resolve(cli.folder, file), {
+    given: readSettings(flags.set ?? []),
+    force: flags.force === true,
+  })
+  const { terminal } = cli
+  if (terminal.json) {
+    terminal.printDocument({ folder, source: 'rest', ...project })
+    return
+  }
+  const unknown = [
+    ...project.notes,
+    ...project.streams.flatMap(({ id, notes }) => notes.map((note) => `${id}: ${note}`)),
+    ...project.leftOut.map(({ operation, reason }) => `left out ${operation}: ${reason}`),
+  ]
+  terminal.print(`Created ${project.written.join(', ')} for ${project.streams.length} streams.`)
+  if (unknown.length > 0)
+    terminal.print('', 'The document does not state everything:', ...unknown.map((line) => `  ${toPrintable(line)}`))
+  terminal.print('', ...formatNextSteps(relative(cli.folder, folder), project.missing))
+}
+
+function formatNextSteps(cd: string, missing: readonly string[]): string[] {
+  return [
+    ...(cd === '' ? [] : [`cd ${cd}`]),
+    ...(missing.length === 0 ? [] : [`set ${missing.join(', ')} in .env`]),
+    'npx tidemark run',
+  ].map((line) => `  ${line}`)
 }
 
 function readSettings(pairs: readonly string[]): Record<string, string> {

@@ -48,7 +48,7 @@ export function keysVerbs(): {
     create: verb('create')
       .summary('create an API key')
       .description(
-        'Creates an API key for this tenant. The key is shown once; only its hash is stored. Scopes: changes:read, <database>:read, *:read, sync:read, sync:write, admin.',
+        'Creates an API key for this tenant. The key is shown once; only its hash is stored. Scopes: changes:read, <database>:read, *:read, sync:read, sync:write, connections:write, admin.',
       )
       .argument('<name>', 'a name that says what the key is for')
       .option('--scopes <list>', 'comma-separated scopes', parseScopes, ['*:read'])
@@ -352,7 +352,7 @@ function parseScopes(text: string): string[] {
   const wrong = scopes.find((scope) => !isScope(scope))
   if (wrong !== undefined)
     throw new InvalidArgumentError(
-      `${JSON.stringify(wrong)} is not a scope. The scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`,
+      `${JSON.stringify(wrong)} is not a scope. The scopes are changes:read, <database>:read, *:read, sync:read, sync:write, connections:write and admin.`,
     )
   return scopes
 }

@@ -8,7 +8,8 @@ import { required } from '../../values/required.ts'
 import { parseCountOrZero, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { DEFAULT_PORT } from '../../embed/serve-api.ts'
-import { waitForAbort, serveWorker } from './start.ts'
+import { waitForAbort } from '../kit/wait-for-abort.ts'
+import { serveWorker } from './start.ts'
 import { withStoreFlags, loadWorkerTarget, type TargetFlags, type WorkerTarget } from '../kit/target.ts'
 
 interface UpFlags extends TargetFlags {

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
-import type { Store, SyncError } from '../../contract/index.ts'
+import { SyncError, type Store } from '../../contract/index.ts'
+import { describeValue } from '../../config/names.ts'
 import { classifyError } from '../../engine/classify-error.ts'
 import { runCycle } from '../../engine/cycle.ts'
 import type { CycleOptions, CycleResult, CycleProgress } from '../../engine/cycle-options.ts'
@@ -18,6 +19,8 @@ import { createRuntime } from '../kit/create-runtime.ts'
 import { createDisplay, resultDocument } from '../kit/progress.ts'
 import { exitCodeOfDestinations, runDestinations, toDestinationResultDocument } from '../kit/run-destinations.ts'
 import { formatQueryCommand } from '../kit/query-command.ts'
+import { matchesPattern } from '../kit/matches-pattern.ts'
+import { formatRunSummary } from '../kit/run-summary.ts'
 import {
   printTarget,
   openTargetStore,
@@ -45,7 +48,7 @@ export function runVerb(): Command {
     .description(
       'Runs one cycle of each named sync, or of all syncs and then every destination once. Ctrl-C is always safe: committed pages stay, and the next run continues after them.',
     )
-    .argument('[sync...]', 'the syncs to run (default: all)')
+    .argument('[sync...]', 'the syncs to run, also patterns: stripe-* (default: all)')
     .option('--backfill', 'run the backfill of a tracked pair instead of the delta')
     .option('--fresh', 'abandon an unfinished cycle and start a new one')
     .option('--allow-deletes', 'allow a sweep that exceeds the delete limit')
@@ -58,7 +61,7 @@ export function runVerb(): Command {
 export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) => {
   const signal = cli.listenForStop()
   const target = await loadWorkerTarget(cli, flags)
-  const chosen = [...new Set(names)].map((name) => resolvePlan(target, name, flags))
+  const chosen = selectSyncs(target, names).map((name) => resolvePlan(target, name, flags))
   printTarget(cli, target)
 
   const store = await openTargetStore(target)
@@ -124,8 +127,10 @@ export const run: VerbAction<[string[], RunFlags]> = async (cli, names, flags) =
     display.close()
     if (names.length === 0 && !signal.aborted)
       destinations = await runDestinations(cli, target, store, runtime.ports, signal)
-    if (!cli.terminal.json && results.every(({ error }) => error === null))
-      await showQueryHint(cli, target, store, plans)
+    if (!cli.terminal.json) {
+      if (plans.length > 1) cli.terminal.print(...formatRunSummary(cli, results, plans.length))
+      if (results.every(({ error }) => error === null)) await showQueryHint(cli, target, store, plans)
+    }
   } finally {
     display.close()
     for (const guard of guards) guard.remove()
@@ -197,6 +202,22 @@ async function runInParallel<T, R>(
     }),
   )
   return results.filter((result) => result !== undefined)
+}
+
+/** The named syncs. A name with `*` stands for every sync that it matches; a backfill only if it is named itself. */
+function selectSyncs({ worker, name: workerName }: WorkerTarget, names: readonly string[]): string[] {
+  const all = worker.plans().filter(({ pair }) => pair?.role !== 'backfill')
+  const selected = names.flatMap((name) => {
+    if (!name.includes('*')) return [name]
+    const found = all.filter(({ sync }) => matchesPattern(sync, name)).map(({ sync }) => sync)
+    if (found.length > 0) return found
+    const known = all.slice(0, 10).map(({ sync }) => sync)
+    throw new SyncError(
+      'SYNC_UNKNOWN',
+      `No sync of worker "${workerName}" matches ${describeValue(name)}. It has ${known.join(', ') || 'none'}.`,
+    )
+  })
+  return [...new Set(selected)]
 }
 
 /** `run people --backfill` is `run people-backfill`. */

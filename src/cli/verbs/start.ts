@@ -6,15 +6,18 @@ import { areCoreDumpsEnabled } from '../../platform/core-dumps.ts'
 import { DEFAULT_PORT } from '../../embed/serve-api.ts'
 import { openService, type Service, type ServiceOptions } from '../../embed/service.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
+import type { TenantDestinationEvent } from '../../destinations/loop/destination-runner.ts'
 import type { RunnerEvent } from '../../runner/runner-options.ts'
 import { required } from '../../values/required.ts'
 import { parseCount, parseCountOrZero, parseList, parseUrl } from '../kit/arguments.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { createRuntime } from '../kit/create-runtime.ts'
+import { isoTime } from '../kit/json-document.ts'
 import { resultDocument } from '../kit/progress.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { describeSchedule } from '../kit/sync-status.ts'
 import { formatTable } from '../kit/table.ts'
+import { waitForAbort } from '../kit/wait-for-abort.ts'
 import {
   printTarget,
   openTargetStore,
@@ -155,6 +158,8 @@ export async function serveWorker(
       keepLogMs: flags.keepLog === undefined ? undefined : flags.keepLog * 86_400_000,
       restate,
       onEvent: cli.terminal.json ? createEventPrinter(cli) : createEventLogger(runtime.ports.log),
+      // A destination logs its events itself.
+      ...(cli.terminal.json && { onDestinationEvent: createDestinationEventPrinter(cli) }),
     })
     try {
       if (store.isReplica === true) showReplica(cli, target, service)
@@ -175,13 +180,6 @@ function parseTenants({ tenant }: StartFlags): string[] {
   const names = tenant?.split(',') ?? []
   for (const name of names) checkName('tenant', name)
   return [...new Set(names)]
-}
-
-export function waitForAbort(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 /** A service logs at level info unless TIDEMARK_LOG is set. */
@@ -248,6 +246,16 @@ export function createEventPrinter({ terminal }: Cli): (event: RunnerEvent) => v
       ...facts,
       ...('tidemark' in facts ? { tidemark: redactTidemark(facts.tidemark, false) } : {}),
       ...('result' in facts ? { result: resultDocument(facts.result, false) } : {}),
+    })
+}
+
+function createDestinationEventPrinter({ terminal }: Cli): (event: TenantDestinationEvent) => void {
+  return ({ kind, at, ...facts }) =>
+    terminal.printDocument({
+      event: kind,
+      at: isoTime(at),
+      ...facts,
+      ...('retryAt' in facts ? { retryAt: facts.retryAt === null ? null : isoTime(facts.retryAt) } : {}),
     })
 }
 

@@ -100,9 +100,9 @@ export const stateImport: VerbAction<[string, ImportFlags]> = async (cli, name, 
         'ARGUMENT_INVALID',
         `${ref.sync}: its source cannot take over the state of ${title}. Set a state with \`tidemark state set\`, or let the sync read everything.`,
       )
-    const state = convert(await readStateFile(cli.folder, file), stream)
+    const imported = convert(await readStateFile(cli.folder, file), stream)
     return {
-      state: serializeImportedState(ref, state, plan),
+      ...serializeImportedState(ref, imported, plan),
       reason: flags.reason ?? `imported from the state of ${title}`,
       next: `continues where ${title} stopped`,
     }

@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander'
 import {
   SyncError,
-  type ChangeAction,
   type Store,
   type Webhook,
+  type WebhookAction,
   type WebhookAllowance,
   type WebhookEdit,
 } from '../../contract/index.ts'
@@ -39,7 +39,7 @@ import { withExistingStore, withStore } from '../kit/with-store.ts'
 
 interface AddFlags extends TargetFlags {
   readonly databases?: readonly string[]
-  readonly actions?: readonly ChangeAction[]
+  readonly actions?: readonly WebhookAction[]
   readonly allow: readonly WebhookAllowance[]
   readonly all?: boolean
 }
@@ -47,7 +47,7 @@ interface AddFlags extends TargetFlags {
 interface EditFlags extends TargetFlags {
   readonly url?: string
   readonly databases?: readonly string[] | 'all'
-  readonly actions?: readonly ChangeAction[] | 'all'
+  readonly actions?: readonly WebhookAction[] | 'all'
   readonly allow?: readonly WebhookAllowance[]
   readonly dryRun?: boolean
 }
@@ -85,11 +85,11 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
     add: verb('add')
       .summary('add a webhook')
       .description(
-        'Adds a webhook: new changes are sent to a URL, signed as in Standard Webhooks. The secret is shown once. `tidemark start` delivers. --allow permits http, private (non-public addresses) and port (other than 80 and 443).',
+        'Adds a webhook: new changes are sent to a URL, signed as in Standard Webhooks. The secret is shown once. `tidemark start` delivers. --actions takes created, updated and deleted, and the events destination.failing, destination.recovered and destination.loading. --allow permits http, private (non-public addresses) and port (other than 80 and 443).',
       )
       .argument('<url>', 'the public https URL that receives changes')
       .option('--databases <list>', 'send only these databases (default: all)', parseNames)
-      .option('--actions <list>', 'send only these: created, updated, deleted (default: all)', parseNamesOf(ACTIONS))
+      .option('--actions <list>', 'send only these changes or events (default: all changes)', parseNamesOf(ACTIONS))
       .option('--allow <list>', 'allow a restricted URL: http, private, port', parseNamesOf(ALLOWANCES), [])
       .option('--all', 'start with the whole change log, not with new changes'),
     list: verb('list')
@@ -104,7 +104,7 @@ export function webhooksVerbs(): Record<WebhookVerb, Command> {
       .option('--databases <list>', 'send only these databases, or all', parseOrAll(parseNames))
       .option(
         '--actions <list>',
-        'send only these: created, updated, deleted; or all',
+        'send only these changes or events; or all changes: all',
         parseOrAll(parseNamesOf(ACTIONS)),
       )
       .option('--url <url>', 'the public https URL that receives changes')

@@ -3,6 +3,7 @@ import { didYouMean } from '../../values/did-you-mean.ts'
 import { describeValue } from '../../config/names.ts'
 import { SyncError, type LogEntry, type Store } from '../../contract/index.ts'
 import { listChangedMembers } from '../../values/changed-members.ts'
+import { getVerification } from '../../values/get-verification.ts'
 import { parseJson } from '../../values/json.ts'
 import type { VerbAction } from '../cli.ts'
 import { RawJson, isoTime } from '../kit/json-document.ts'
@@ -18,7 +19,9 @@ interface WhyFlags extends TargetFlags {
 export function whyVerb(): Command {
   return withStoreFlags(new Command('why'))
     .summary('show the change history of a row')
-    .description('Shows every change of a row with the sync, the cycle and the page that wrote it.')
+    .description(
+      'Shows every change of a row with the sync, the cycle and the page that wrote it, or the verification that repaired it.',
+    )
     .argument('<database>', 'the database')
     .argument('<key>', 'the key of the row')
     .option('--reveal', 'also show the records and cursors')
@@ -53,6 +56,7 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
           sync,
           cycle,
           page,
+          verification: getVerification(entry),
           upstreamAt,
           committedAt: isoTime(committedAt),
           changed: new RawJson(listChangedMembers(entries[at - 1], entry)),
@@ -75,8 +79,7 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
           isoTime(entry.committedAt),
           entry.action,
           `${entry.worker}/${entry.sync}`,
-          String(entry.cycle),
-          String(entry.page),
+          ...toOrigin(entry),
           entry.upstreamAt ?? '-',
           reveal ? toPrintable(entry.text ?? '') : toPrintable(listChangedMembers(entries[at - 1], entry).join(', ')),
         ]),
@@ -85,6 +88,14 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
     if (first.action !== 'created')
       cli.terminal.remark(cli.terminal.colors.dim('Earlier changes are older than the log retention and were deleted.'))
   }
+}
+
+/** The cycle and the page of an entry; a repair has none. */
+function toOrigin(entry: LogEntry): [cycle: string, page: string] {
+  const verification = getVerification(entry)
+  return verification === null
+    ? [String(entry.cycle), String(entry.page)]
+    : [`repaired by verification ${verification}`, '-']
 }
 
 async function readHistory(

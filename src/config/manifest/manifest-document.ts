@@ -1,5 +1,5 @@
 import { required } from '../../values/required.ts'
-import type { ErrorObject } from 'ajv'
+import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv } from 'ajv'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -17,12 +17,17 @@ import { MANIFEST_SCHEMA } from './schema.ts'
 
 type ManifestPath = readonly (string | number)[]
 
-const validateManifest = new Ajv({
-  strict: false,
-  verbose: true,
-  allowUnionTypes: true,
-  allErrors: true,
-}).compile<ManifestFile>(MANIFEST_SCHEMA)
+/** Compiled when the first manifest is read: it takes most of a second, and a server imports this file. */
+function manifestValidator(): ValidateFunction<ManifestFile> {
+  return (validateManifest ??= new Ajv({
+    strict: false,
+    verbose: true,
+    allowUnionTypes: true,
+    allErrors: true,
+  }).compile<ManifestFile>(MANIFEST_SCHEMA))
+}
+
+let validateManifest: ValidateFunction<ManifestFile> | undefined
 
 /** Prefers an unknown field over a missing one: it is usually the missing one, misspelt. */
 function pickClearestError(errors: readonly ErrorObject[]): ErrorObject {
@@ -67,7 +72,8 @@ export class ManifestDocument {
     const [broken] = [...this.#document.errors, ...this.#document.warnings]
     if (broken !== undefined) throw this.#errorAt(broken.pos[0], broken.message, 'MANIFEST_INVALID')
     const value = this.#toValue()
-    if (!validateManifest(value)) throw this.#toManifestError(pickClearestError(validateManifest.errors ?? []))
+    const validate = manifestValidator()
+    if (!validate(value)) throw this.#toManifestError(pickClearestError(validate.errors ?? []))
     const { streams = [], destinations = [] } = value as Partial<ManifestFile>
     this.#checkNames(
       ['streams', 'id', 'stream id'],

@@ -103,7 +103,7 @@ export interface ConnectFormView {
   readonly steps: readonly string[]
   readonly documentation: string
   readonly inputs: Readonly<Record<string, ProviderInput>>
-  /** What was entered, without secrets. */
+  /** The entered values, without secrets. */
   readonly entered: Readonly<Record<string, string>>
   readonly errors: InputErrors
   readonly failure: string | null
@@ -118,16 +118,16 @@ export interface ConnectFormView {
 
 /** The state of a session, for the program that opened it. */
 export interface ConnectResult {
-  readonly status: ConnectSessionStatus
-  readonly connection: string
-  readonly provider: string
+  readonly status: ConnectSessionStatus | 'expired'
+  readonly connection: string | null
+  readonly provider: string | null
 }
 
-/** Why a browser may not use a link. */
+/** The reason why a browser may not use a link. */
 export type ConnectRefusal = 'unknown' | 'other-browser' | 'used' | 'form-token' | 'state'
 
 export interface ConnectFlowOptions extends CheckedConnectOptions {
-  /** Of any tenant. */
+  /** A store of any tenant. */
   readonly store: Store
   readonly ports: Ports
   readonly vendors: VendorContexts
@@ -222,10 +222,10 @@ export class ConnectFlow {
     return this.#viewForm(loaded, { isPopup })
   }
 
-  /** The state of a link, for `connect.js`. */
-  async result(token: string, readCookie: ReadCookie): Promise<ConnectResult | null> {
+  /** The state of a link, for `connect.js`. A link of another browser looks expired. */
+  async result(token: string, readCookie: ReadCookie): Promise<ConnectResult> {
     const loaded = await this.#load(token, readCookie)
-    return 'kind' in loaded ? null : toResult(loaded)
+    return 'kind' in loaded ? { status: 'expired', connection: null, provider: null } : toResult(loaded)
   }
 
   /** The form of the page: continues to the vendor, or connects with the entered credentials. */

@@ -1,13 +1,27 @@
-import type { Store } from '../../contract/index.ts'
+import type { DestinationEvent, DestinationStatus, Store } from '../../contract/index.ts'
 import type { Schedule } from '../../config/schedule.ts'
 import { isDestinationDue } from './destination-due.ts'
 import { runDestination, type DestinationPlan, type RunDestinationOptions } from './run-destination.ts'
 
-export interface DestinationRunnerOptions extends Omit<RunDestinationOptions, 'signal' | 'isAutomatic'> {
+export interface DestinationRunnerOptions extends Omit<RunDestinationOptions, 'signal' | 'isAutomatic' | 'onEvent'> {
   readonly destinations: ReadonlyArray<DestinationPlan & { readonly schedule: Schedule }>
   /** Interval at which the store is polled for due destinations; defaults to one second. */
   readonly pollMs?: number
+  readonly onEvent?: (event: TenantDestinationEvent) => void
 }
+
+/** An event of a destination of one tenant, or the end of a run. */
+export type TenantDestinationEvent = { readonly tenant: string } & (
+  | DestinationEvent
+  | {
+      readonly kind: 'destination.ended'
+      readonly destination: string
+      readonly at: number
+      /** Changes that were applied in this run. */
+      readonly changes: number
+      readonly error: DestinationStatus['error']
+    }
+)
 
 /** Runs destinations on their schedules, for one or many tenants. Any number of processes may share a store. */
 export class DestinationRunner {
@@ -63,7 +77,8 @@ export class DestinationRunner {
   }
 
   async #startDue(store: Store): Promise<void> {
-    const { ports, destinations } = this.#options
+    const { ports, destinations, onEvent } = this.#options
+    const { tenant } = store
     const statuses = new Map((await store.destinations()).map((status) => [status.name, status]))
     const headSequence = await store.headSequence()
     for (const { schedule, ...plan } of destinations) {
@@ -75,11 +90,23 @@ export class DestinationRunner {
         store,
         signal: this.#stopping.signal,
         isAutomatic: true,
+        onEvent: (event) => onEvent?.({ tenant, ...event }),
       }).then(
-        () => {},
+        ({ report, changes }) => {
+          if (report === null) return
+          const { endedAt, error } = report
+          onEvent?.({
+            kind: 'destination.ended',
+            tenant,
+            destination: plan.name,
+            at: endedAt ?? ports.clock.now(),
+            changes,
+            error,
+          })
+        },
         (error: unknown) =>
           ports.log.warn('destination could not run', {
-            tenant: store.tenant,
+            tenant,
             destination: plan.name,
             reason: error instanceof Error ? error.message : String(error),
           }),

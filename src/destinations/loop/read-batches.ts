@@ -17,7 +17,7 @@ export interface BatchLimits {
   readonly bytesMax: number
 }
 
-export const DEFAULT_LIMITS: BatchLimits = { rowsMax: 50_000, bytesMax: 8_000_000 }
+export const DEFAULT_LIMITS: BatchLimits = { rowsMax: 50_000, bytesMax: 4_000_000 }
 
 const SCAN_MAX = 1_000_000
 const PAGE_ROWS = 5_000

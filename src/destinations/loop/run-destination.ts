@@ -3,6 +3,7 @@ import {
   SyncError,
   type Destination,
   type DestinationClaim,
+  type DestinationEvent,
   type DestinationMode,
   type DestinationProgress,
   type DestinationReport,
@@ -15,6 +16,7 @@ import {
 import { cycleDelayMs, isRetryable, pageDelayMs } from '../../engine/retry.ts'
 import { maskSecrets } from '../../redaction/known-secrets.ts'
 import { createChildLog } from '../../telemetry/child-log.ts'
+import { toWebhookMessage } from './destination-event.ts'
 import { DEFAULT_LIMITS, type BatchLimits } from './read-batches.ts'
 import { RejectedBatchSearch, type RejectedBatch } from './rejected-batch.ts'
 import { syncDatabase } from './sync-database.ts'
@@ -43,6 +45,8 @@ export interface RunDestinationOptions {
   /** A schedule made the request. */
   readonly isAutomatic?: boolean
   readonly attemptsMax?: number
+  /** Called once the event is recorded, and its messages are queued for the webhooks that receive it. */
+  readonly onEvent?: (event: DestinationEvent) => void
 }
 
 export interface DestinationResult {
@@ -102,6 +106,10 @@ class DestinationRun {
   #isClaimLost = false
   #search: RejectedBatchSearch
   #rejected: RejectedBatch | null = null
+  #storeId = ''
+  #eventCount = 0
+  /** By database: its error in this run, without the key of a record. */
+  readonly #errors = new Map<string, SyncError>()
 
   constructor(
     plan: DestinationPlan,
@@ -126,6 +134,7 @@ class DestinationRun {
     const waiting = this.#findWaiting()
     try {
       const storeId = await store.storeId(newStoreId())
+      this.#storeId = storeId
       for (const database of this.#plan.databases) {
         if (waiting.has(database)) continue
         try {
@@ -143,7 +152,7 @@ class DestinationRun {
     }
     const endedAt = ports.clock.now()
     const report = this.#report({ endedAt, ...this.#conclude(failure, endedAt, waiting.size > 0) })
-    await store.recordDestination(this.claim, report)
+    await this.#record(report, this.#findTransition(report, failure))
     return { name: this.#plan.name, report, changes: this.#changes }
   }
 
@@ -167,6 +176,41 @@ class DestinationRun {
     const { code, message } = failure
     const delayMs = cycleDelayMs(failure, failures + 1, this.#options.ports.random)
     return { failures: failures + 1, error: { code, message }, retryAt: now + delayMs }
+  }
+
+  /** Compares the end of the run with its beginning, which the claim returned: each state is reported once. */
+  #findTransition(report: DestinationReport, failure: SyncError | null): DestinationEvent | null {
+    if (failure !== null && this.#signal.aborted) return null
+    const { error, databases: before } = this.#status
+    const failingBefore = before.filter((one) => one.failure != null).map(({ database }) => database)
+    const of = { destination: this.#plan.name, at: report.endedAt ?? 0 }
+    if (report.error === null)
+      return error === null && failingBefore.length === 0 ? null : { kind: 'destination.recovered', ...of }
+    if (failure === null) return null
+    // Without an error of the last run, it was stopped before it reported its failures.
+    const reported = new Set(error === null ? [] : failingBefore)
+    const failing = report.databases.filter((one) => one.failure != null && !reported.has(one.database))
+    if (failing.length === 0 && error !== null) return null
+    const first = this.#errors.get(failing[0]?.database ?? '') ?? failure
+    return {
+      kind: 'destination.failing',
+      ...of,
+      databases: failing.map(({ database }) => database),
+      code: first.code,
+      message: first.message,
+      isTemporary: isTemporary(first),
+      retryAt: report.retryAt,
+    }
+  }
+
+  /** A status that another process has overwritten by now is not reported. */
+  async #record(report: DestinationReport, event: DestinationEvent | null): Promise<void> {
+    const { store, onEvent } = this.#options
+    const id = `msg_${this.#storeId}_${this.#plan.name}_${this.claim.epoch}_${++this.#eventCount}`
+    const messages = event === null ? [] : [toWebhookMessage(event, id)]
+    if (!(await store.recordDestination(this.claim, { ...report, messages })) || event === null) return
+    if (event.kind === 'destination.recovered') this.#log.info('destination recovered')
+    onEvent?.(event)
   }
 
   /** After an error the position is read again: it shows whether the batch was applied. */
@@ -202,18 +246,19 @@ class DestinationRun {
   #recordFailure(database: string, error: SyncError): SyncError {
     const { ports } = this.#options
     const batch = this.#rejected
-    const isTemporary = isRetryable(error) || error.code === 'COMMIT_UNKNOWN'
-    const failure = batch === null || isTemporary ? error : nameBatch(error, database, batch)
+    const isWaiting = isTemporary(error)
+    this.#errors.set(database, error)
+    const failure = batch === null || isWaiting ? error : nameBatch(error, database, batch)
     const { code, message } = failure
     this.#update(database, {
-      state: isTemporary ? 'waiting' : 'failed',
+      state: isWaiting ? 'waiting' : 'failed',
       failure: {
         code,
         message,
         at: ports.clock.now(),
         firstSequence: batch?.firstSequence ?? null,
         lastSequence: batch?.lastSequence ?? null,
-        key: isTemporary ? null : (batch?.key ?? null),
+        key: isWaiting ? null : (batch?.key ?? null),
       },
     })
     ports.meter?.record('destinationFailures', 1, { 'tidemark.destination': this.#plan.name, 'error.type': code })
@@ -263,7 +308,13 @@ class DestinationRun {
       onLoad: async (reason) => {
         this.#log[reason === 'new' ? 'info' : 'warn']('database is loaded from the tables', { database, reason })
         this.#update(database, { state: 'loading', loadReason: reason, failure: null })
-        await store.recordDestination(this.claim, this.#report({}))
+        await this.#record(this.#report({}), {
+          kind: 'destination.loading',
+          destination: this.#plan.name,
+          at: ports.clock.now(),
+          database,
+          reason,
+        })
       },
       onApplied: async ({ token, state, changes }) => {
         const now = ports.clock.now()
@@ -344,6 +395,11 @@ class DestinationRun {
     this.#session = null
     await session?.close().catch(() => {})
   }
+}
+
+/** Errors that end by themselves. */
+function isTemporary(error: SyncError): boolean {
+  return isRetryable(error) || error.code === 'COMMIT_UNKNOWN'
 }
 
 /** Errors of a destination have a code; anything else is a defect of it. Invariant 10: secrets are masked. */

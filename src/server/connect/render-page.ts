@@ -12,7 +12,7 @@ export function renderConnectPage(view: Exclude<ConnectView, { kind: 'redirect' 
         `${title} is connected`,
         '<p>You can close this window.</p>',
         path,
-        ` data-origin="${escape(openerOrigin)}" data-status="${escape(result.status)}" data-connection="${escape(result.connection)}" data-provider="${escape(result.provider)}"`,
+        ` data-origin="${escape(openerOrigin)}" data-status="${escape(result.status)}" data-connection="${escape(result.connection ?? '')}" data-provider="${escape(result.provider ?? '')}"`,
         `<script src="${escape(path)}/done.js"></script>`,
       )
     }

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { ConnectFlow, ConnectView } from '../../connections/connect/connect-flow.ts'
 import { HttpError } from '../http-error.ts'
-import { createRequestLog, pathParam, sendJson, type Route, type RouteRequest } from '../route.ts'
+import { createRequestLog, pathParam, sendData, type Route, type RouteRequest } from '../route.ts'
 import { objectSchema } from '../schemas.ts'
 import { CONNECT_SCRIPT, DONE_SCRIPT } from './scripts.ts'
 import { renderConnectPage, renderErrorPage } from './render-page.ts'
@@ -69,23 +69,24 @@ export const connectRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
-    path: '/connect/:token/result',
+    path: '/connect/result/:token',
     id: 'readConnectResult',
     access: { kind: 'public' },
     params: objectSchema({ token: TOKEN }),
     response: objectSchema({
       data: objectSchema({
-        status: { type: 'string', enum: ['open', 'authorizing', 'finishing', 'connected'] },
-        connection: { type: 'string' },
-        provider: { type: 'string' },
+        status: { type: 'string', enum: ['open', 'authorizing', 'finishing', 'connected', 'expired'] },
+        connection: { type: ['string', 'null'] },
+        provider: { type: ['string', 'null'] },
       }),
     }),
     summary: 'The state of a connect link, for the browser that has its cookie.',
     handle: async (routeRequest) => {
       const flow = requireFlow(routeRequest)
-      const result = await flow.result(pathParam(routeRequest, 'token'), cookieReader(routeRequest))
-      if (result === null) throw new HttpError('NOT_FOUND', 'The link is unknown, expired, or of another browser.')
-      return sendJson(routeRequest.reply, JSON.stringify({ data: result }))
+      return sendData(
+        routeRequest.reply,
+        await flow.result(pathParam(routeRequest, 'token'), cookieReader(routeRequest)),
+      )
     },
   },
   ...(
@@ -127,7 +128,8 @@ async function respond(
     return reply.code(500).headers(headersFor([])).type(HTML).send(renderErrorPage(flow.path))
   }
   if (view.kind === 'redirect') return reply.headers(headersFor([])).redirect(view.url, 303)
-  const status = view.kind === 'refused' ? 403 : view.kind === 'form' && hasProblem(view) ? 422 : 200
+  // A form that is answered with a form was not accepted.
+  const status = view.kind === 'refused' ? 403 : routeRequest.request.method === 'POST' ? 422 : 200
   return sendPage(reply.code(status), view, flow.path)
 }
 
@@ -136,10 +138,6 @@ function sendPage(reply: FastifyReply, view: Exclude<ConnectView, { kind: 'redir
     .headers(headersFor(view.kind === 'form' ? view.formOrigins : []))
     .type(HTML)
     .send(renderConnectPage(view, path))
-}
-
-function hasProblem({ errors, failure, entered }: Extract<ConnectView, { kind: 'form' }>): boolean {
-  return Object.keys(errors).length > 0 || (failure !== null && Object.keys(entered).length > 0)
 }
 
 /**

@@ -10,7 +10,7 @@ export const CONNECT_SCRIPT = `(() => {
       const url = new URL(link, location.href)
       if (url.origin !== base.origin || !url.pathname.startsWith(base.pathname))
         return reject(new Error('The link is not below ' + base.href))
-      const results = url.href + '/result'
+      const results = base.href + 'result/' + url.pathname.split('/').pop()
       url.searchParams.set('popup', '1')
       const popup = window.open(url.href, '_blank', 'popup,width=520,height=720')
       if (!popup) return reject(new Error('The pop-up was blocked. Open it in the handler of a click.'))
@@ -25,10 +25,9 @@ export const CONNECT_SCRIPT = `(() => {
       const look = async () => {
         if (!popup.closed) return
         const response = await fetch(results).catch(() => null)
-        if (response === null || !response.ok) return end({ status: 'closed' })
-        const { data } = await response.json()
+        const data = response?.ok ? (await response.json()).data : {}
         if (data.status === 'connected') end(data)
-        else if (data.status === 'open') end({ ...data, status: 'closed' })
+        else if (data.status !== 'authorizing' && data.status !== 'finishing') end({ status: 'closed' })
       }
       const timer = setInterval(look, 1000)
       addEventListener('message', receive)

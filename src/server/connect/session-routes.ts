@@ -57,7 +57,7 @@ export const connectSessionRoutes: readonly Route[] = [
           tenant: caller.store.tenant,
           ...(connection !== undefined && { name: connection }),
         })
-        return sendData(reply.code(201), link)
+        return sendData(reply, link)
       } catch (error) {
         if (isSyncError(error) && error.code === 'CONNECTION_INVALID')
           throw new HttpError('INVALID_REQUEST', error.message, { details: { reason: 'parameter_invalid' } })

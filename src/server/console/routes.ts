@@ -458,7 +458,7 @@ async function createKey({ caller, context, request }: RouteRequest): Promise<{ 
   if (wrong !== undefined)
     throw new HttpError(
       'INVALID_REQUEST',
-      `Unknown scope ${JSON.stringify(wrong.slice(0, 80))}. Valid scopes are changes:read, <database>:read, *:read, sync:read, sync:write and admin.`,
+      `Unknown scope ${JSON.stringify(wrong.slice(0, 80))}. Valid scopes are changes:read, <database>:read, *:read, sync:read, sync:write, connections:write and admin.`,
       { details: { reason: 'parameter_invalid' } },
     )
   const { text, key } = createApiKey({

@@ -1,6 +1,7 @@
 import { LATE_SECRETS, objectSchema, TEXT_SCHEMA } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'
 import type { AirbyteSettings } from './stream-options.ts'
 
@@ -8,6 +9,10 @@ import type { AirbyteSettings } from './stream-options.ts'
 export default defineSource({
   name: 'airbyte',
   title: 'Airbyte manifests',
+  times: {
+    since: 'the settings of the manifest have the start date',
+    range: 'the manifest declares how its streams are read',
+  },
   packages: ['node:crypto', 'node:fs', 'node:path', 'node:zlib', '@huggingface/jinja', 'ajv', 'csv-parse/sync', 'yaml'],
   config: objectSchema(
     {
@@ -25,6 +30,7 @@ export default defineSource({
     options: objectSchema({
       stream: { ...TEXT_SCHEMA, description: 'the name in the manifest, if it is not the id' },
       lag_ms: { type: 'integer', minimum: 0, description: 'time until a change is visible in the source' },
+      since: SINCE_SCHEMA,
       concurrency: { type: 'integer', minimum: 1, maximum: 32, description: 'partitions that are read at once' },
     }),
     fields: {
@@ -40,8 +46,11 @@ export default defineSource({
   },
   stream(source, declaration) {
     const { key, mode, options = {} } = declaration
-    const { lag_ms: lagMs, concurrency } = options
-    return source.stream(resolveStreamName(declaration, 'stream'), omitUndefined({ key, mode, lagMs, concurrency }))
+    const { lag_ms: lagMs, concurrency, since } = options
+    return source.stream(
+      resolveStreamName(declaration, 'stream'),
+      omitUndefined({ key, mode, lagMs, concurrency, since }),
+    )
   },
   discover: async (source) => source.discover(),
   template: {

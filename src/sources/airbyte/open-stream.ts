@@ -6,17 +6,22 @@ import {
   type JsonObject,
   type JsonValue,
   type SyncContext,
+  type TimeRange,
 } from '../../contract/index.ts'
 import { partitioned } from '../../strategies/partitioned.ts'
 import { token } from '../../strategies/token.ts'
 import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { instantToMs } from '../../values/instant.ts'
 import type { SingleStream } from '../kit/define-source.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
+import { limitRange, parseSince } from '../kit/since.ts'
+import { importConnectionState } from './import-state.ts'
 import { isComponent, texts, type Component } from './manifest/component.ts'
 import { canonical, isPartitioned, listPartitions, type PartitionValue } from './partitions/list-partitions.ts'
 import { readChanges, toInstant, type ChangesState } from './read-changes.ts'
 import { paginatorOf } from './requests/paginate.ts'
-import { readSlice, wholeRange, type Position } from './read-slice.ts'
+import { readSlice, toMicros, wholeRange, type Position } from './read-slice.ts'
+import { cursorOf } from './read-page.ts'
 import { getAt } from './records/extract.ts'
 import { WHOLE_STREAM, type Run, type Slice } from './requests/run.ts'
 import type { Session } from './requests/send.ts'
@@ -52,11 +57,31 @@ export function openStream(facts: StreamFacts, options: AirbyteStreamOptions): S
     )
   const limits = { stateBytesMax: STATE_BYTES_MAX }
   const { lagMs = DEFAULT_LAG_MS } = options
-  const reader = isListed
-    ? createListReader(facts, keyPaths, options)
-    : createChangesReader(facts, keyPaths ?? [], lagMs, options)
-  if (isListed) return { mode: 'replace', execute: withLaggedTidemark(reader, lagMs), limits }
-  return { mode: 'incremental', execute: Object.assign(reader, { lagMs }), limits }
+  const since = parseSince(options.since)
+  if (since !== undefined && isListed)
+    throw new SyncError(
+      'SYNC_INVALID',
+      `Stream "${name}" is read completely in every cycle, so it cannot start at a time. Leave out \`since\`.`,
+    )
+  if (isListed) {
+    const reader = reportIncomplete(withLaggedTidemark(createListReader(facts, keyPaths, options), lagMs))
+    const importState = { airbyte: () => refuseState(name) }
+    return { mode: 'replace', execute: Object.assign(reader, { importState }), limits }
+  }
+  const reader = reportIncomplete(createChangesReader(facts, keyPaths ?? [], { ...options, lagMs, since }))
+  const range = (selected: TimeRange): Execute<any> =>
+    reportIncomplete(createListReader(facts, keyPaths, options, limitRange(selected, since)))
+  const importState = {
+    airbyte: (document: JsonValue, stream?: string) => importConnectionState(document, { name, component }, stream),
+  }
+  return { mode: 'incremental', execute: Object.assign(reader, { lagMs, importState, range }), limits }
+}
+
+function refuseState(stream: string): never {
+  throw new SyncError(
+    'ARGUMENT_INVALID',
+    `Stream "${stream}" is read completely in every cycle, so it needs no state. Import the states of the other streams.`,
+  )
 }
 
 /** Whether a request depends on the window of the cursor. */
@@ -69,18 +94,23 @@ function createListReader(
   { component, session, createRun }: StreamFacts,
   keyPaths: readonly (readonly string[])[] | null,
   { concurrency }: AirbyteStreamOptions,
+  range?: TimeRange,
 ): Execute<any> {
-  const toChange = (record: JsonObject): Change => ({ type: 'upsert', key: buildKey(record, keyPaths), record })
+  const toUpsert = createConversion(component, keyPaths)
   const list = (slice: Slice): Execute<any> =>
     token({
       confirms: paginatorOf(component.retriever as Component) !== null,
       read: async ({ token: position }, context) => {
         const run = createRun(context)
         const at = position === undefined ? undefined : (JSON.parse(position) as Position)
-        const step = await readSlice(component, slice, at, wholeRange(component, run), run, session)
+        const step = await readSlice(component, slice, at, wholeRange(component, run, range), run, session)
         if (step.isReset) throw restartError(run)
+        const cursor = range === undefined ? null : cursorOf(component, run)
         return {
-          changes: step.records.map(toChange),
+          changes: step.records.flatMap((record) => {
+            const time = cursor === null ? null : cursor.timeOf(record)
+            return isWithin(time, range) ? [toUpsert(record, time)] : []
+          }),
           next: step.next === undefined ? null : JSON.stringify(step.next),
         }
       },
@@ -100,22 +130,11 @@ function restartError({ stream }: Run): SyncError {
 function createChangesReader(
   { component, session, createRun }: StreamFacts,
   keyPaths: readonly (readonly string[])[],
-  lagMs: number,
-  { concurrency }: AirbyteStreamOptions,
+  { concurrency, lagMs, since }: ChangesOptions,
 ): Execute<any> {
   const cursor = component.incremental_sync as Component
-  const followsUpdates = namesUpdates(cursor)
-  const reader = {
-    stream: component,
-    lagMs,
-    followsUpdates,
-    toChange: (record: JsonObject, time: bigint | null): Change => ({
-      type: 'upsert',
-      key: buildKey(record, keyPaths),
-      record,
-      ...(followsUpdates && time !== null && { upstreamUpdatedAt: toInstant(time) }),
-    }),
-  }
+  const toChange = createConversion(component, keyPaths)
+  const reader = { stream: component, lagMs, since, followsUpdates: namesUpdates(cursor), toChange }
   if (!isPartitioned(component))
     return (state: ChangesState | undefined, context) =>
       readChanges(reader, WHOLE_STREAM, state, createRun(context), session)
@@ -127,6 +146,31 @@ function createChangesReader(
     ...(concurrency !== undefined && { concurrency }),
     lagMs,
   })
+}
+
+type ChangesOptions = Pick<AirbyteStreamOptions, 'concurrency'> & {
+  readonly lagMs: number
+  /** Canonical. */
+  readonly since: string | undefined
+}
+
+/** Converts records; the time of the cursor is that of the last change if it follows changes. */
+function createConversion(
+  { incremental_sync: cursor }: Component,
+  keyPaths: readonly (readonly string[])[] | null,
+): (record: JsonObject, time: bigint | null) => Change {
+  const followsUpdates = isComponent(cursor) && namesUpdates(cursor)
+  return (record, time) => ({
+    type: 'upsert',
+    key: buildKey(record, keyPaths),
+    record,
+    ...(followsUpdates && time !== null && { upstreamUpdatedAt: toInstant(time) }),
+  })
+}
+
+/** A record without a time of the cursor may belong to the range. */
+function isWithin(time: bigint | null, { from, to }: TimeRange = {}): boolean {
+  return time === null || ((from === undefined || time >= toMicros(from)) && (to === undefined || time < toMicros(to)))
 }
 
 /** A cursor on the time of creation does not see changes. */

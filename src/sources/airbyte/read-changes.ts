@@ -4,7 +4,7 @@ import { stateRejectedError } from '../../strategies/kit/strategy-errors.ts'
 import type { DatetimeCursor } from './cursor/datetime-cursor.ts'
 import type { Component } from './manifest/component.ts'
 import { cursorOf } from './read-page.ts'
-import { readSlice, type Position } from './read-slice.ts'
+import { readSlice, toMicros, type Position } from './read-slice.ts'
 import type { Run, Slice } from './requests/run.ts'
 import type { Session } from './requests/send.ts'
 import { PyDateTime } from './jinja/datetime.ts'
@@ -21,11 +21,15 @@ export interface ChangesState extends JsonObject {
   isEmpty?: true
   /** The window was empty once, and is requested again. */
   isRepeated?: true
+  /** An answer of this cycle was ignored, so the cursor stays. */
+  isSkipped?: true
 }
 
 export interface ChangesReader {
   readonly stream: Component
   readonly lagMs: number
+  /** Canonical; see AirbyteStreamOptions. */
+  readonly since: string | undefined
   toChange(record: JsonObject, time: bigint | null, context: SyncContext): Change
   /** Whether the cursor moves with every change of a record. Only then can a tidemark be stated. */
   readonly followsUpdates: boolean
@@ -37,7 +41,7 @@ export interface ChangesReader {
  * is requested twice: a wrong empty answer would skip it.
  */
 export async function readChanges(
-  { stream, lagMs, toChange, followsUpdates }: ChangesReader,
+  { stream, lagMs, since, toChange, followsUpdates }: ChangesReader,
   slice: Slice,
   state: ChangesState | undefined,
   run: Run,
@@ -49,7 +53,8 @@ export async function readChanges(
   if (cursor === null) throw stateRejectedError('airbyte', 'the stream has no cursor')
   const pinnedMs = pinHorizon('airbyte', context.cycle, lagMs, state?.untilMs)
   const end = cursor.end(BigInt(context.cycle.startedAt) * 1_000n)
-  const start = state?.since === undefined ? cursor.start : cursor.startAfter(BigInt(state.since))
+  const first = since !== undefined && toMicros(since) > cursor.start ? toMicros(since) : cursor.start
+  const start = state?.since === undefined ? first : cursor.startAfter(BigInt(state.since))
   const { answer, tookMs } = await measureRequest(context, () =>
     readSlice(stream, slice, state?.position, { start, end }, run, session),
   )
@@ -64,6 +69,7 @@ export async function readChanges(
     ...(state?.since !== undefined && { since: state.since }),
     untilMs,
     ...(newest !== null && { newest: String(newest) }),
+    ...((state?.isSkipped === true || answer.isIgnored) && { isSkipped: true as const }),
   }
   if (answer.isReset) return { changes, hasMore: true, nextState: restart(kept, cursor, start, newest) }
   const isEmpty = (state?.position?.token === undefined || state.isEmpty === true) && changes.length === 0
@@ -83,13 +89,16 @@ export async function readChanges(
 }
 
 function finish(
-  { since }: ChangesState,
+  { since, isSkipped }: ChangesState,
   changes: Change[],
   cursor: DatetimeCursor,
   facts: { end: bigint; newest: bigint | null; untilMs: number; followsUpdates: boolean },
 ): Page<ChangesState> {
   const horizon = BigInt(facts.untilMs) * 1_000n
   const reached = facts.newest === null ? null : facts.newest < horizon ? facts.newest : horizon
+  // A newer record does not show that the ignored window before it had none.
+  if (isSkipped === true)
+    return { changes, hasMore: false, nextState: since === undefined ? {} : { since }, tidemark: null }
   const before = since === undefined ? null : BigInt(since)
   const next = reached === null || (before !== null && before > reached) ? before : reached
   const covered = cursor.covered(facts.end)

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '../../contract/index.ts'
 import { DatetimeCursor } from './cursor/datetime-cursor.ts'
 import { isTrue } from './jinja/operators.ts'
 import { toPython, type Names } from './jinja/interpolation.ts'
+import { GONE_STATUSES, markIncomplete } from '../kit/incomplete-answers.ts'
 import { components, isComponent, type Component } from './manifest/component.ts'
 import { selectRecords } from './records/select.ts'
 import { decodeBody } from './requests/decode.ts'
@@ -19,6 +20,8 @@ export interface SlicePage {
   readonly extracted: number
   /** The source asked to start the slice again. */
   readonly isReset: boolean
+  /** The records of the page are unknown, because its answer was ignored. */
+  readonly isIgnored: boolean
   readonly serverTime: number | null
 }
 
@@ -48,7 +51,16 @@ export async function readPage(
     },
   })
   const empty = { records: [], next: undefined, extracted: 0, serverTime: answer.serverTime }
-  if (answer.kind !== 'ok') return { ...empty, isReset: answer.kind === 'reset' }
+  const isGone = isPartition(slice) && GONE_STATUSES.includes(answer.response.status)
+  const isIgnored = answer.kind === 'ignored' && !isGone
+  if (isIgnored) {
+    markIncomplete(run.context)
+    run.context.log.warn('an answer was ignored, so its records are unknown', {
+      request: answer.label,
+      status: answer.response.status,
+    })
+  }
+  if (answer.kind !== 'ok') return { ...empty, isReset: answer.kind === 'reset', isIgnored }
   const decoder = isComponent(retriever.decoder) ? retriever.decoder : null
   const bodies = decodeBody(answer.bytes, decoder, `${answer.label} answered ${answer.response.status}`)
   const { records, extracted } = selectRecords(
@@ -63,7 +75,12 @@ export async function readPage(
     run,
     names,
   )
-  return { records, extracted, next, isReset: false, serverTime: answer.serverTime }
+  return { records, extracted, next, isReset: false, isIgnored: false, serverTime: answer.serverTime }
+}
+
+/** The children of one parent: the source says that there are none. */
+function isPartition({ partition }: Slice): boolean {
+  return Object.keys(partition).length > 0
 }
 
 /** Adds the values of the partition and of the window where the components say. */

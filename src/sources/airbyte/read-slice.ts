@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from '../../contract/index.ts'
+import type { JsonObject, JsonValue, TimeRange } from '../../contract/index.ts'
+import { instantToMs } from '../../values/instant.ts'
 import type { DatetimeCursor } from './cursor/datetime-cursor.ts'
 import type { Component } from './manifest/component.ts'
 import { cursorOf, readPage } from './read-page.ts'
@@ -24,6 +25,7 @@ export interface SliceStep {
   /** Whether the page ends a window. */
   readonly endsWindow: boolean
   readonly isReset: boolean
+  readonly isIgnored: boolean
   readonly serverTime: number | null
 }
 
@@ -44,7 +46,8 @@ export async function readSlice(
   }
   const from = position?.from === undefined ? bounds.start : BigInt(position.from)
   const to = cursor.windowEnd(from, bounds.end)
-  if (from > bounds.end) return { records: [], next: undefined, endsWindow: true, isReset: false, serverTime: null }
+  if (from > bounds.end)
+    return { records: [], next: undefined, endsWindow: true, isReset: false, isIgnored: false, serverTime: null }
   const window = cursor.window(from, cursor.shownEnd(to, bounds.end))
   const page = await readPage(stream, { ...slice, window }, position?.token, run, session)
   const isOver = cursor.isDataFeed && isOlder(page.records.at(-1), from, cursor)
@@ -58,9 +61,15 @@ function isOlder(record: JsonObject | undefined, from: bigint, cursor: DatetimeC
   return time !== null && time < from
 }
 
-/** The whole range of a stream's cursor; null if it has none. */
-export function wholeRange(stream: Component, run: Run): Bounds | null {
+/** The range of a stream's cursor, or the part of it between two times; null if it has no cursor. */
+export function wholeRange(stream: Component, run: Run, { from, to }: TimeRange = {}): Bounds | null {
   const cursor = cursorOf(stream, run)
   if (cursor === null) return null
-  return { start: cursor.start, end: cursor.end(BigInt(run.context.cycle.startedAt) * 1_000n) }
+  const [start, end] = [cursor.start, cursor.end(BigInt(run.context.cycle.startedAt) * 1_000n)]
+  const [first, last] = [from === undefined ? start : toMicros(from), to === undefined ? end : toMicros(to)]
+  return { start: first > start ? first : start, end: last < end ? last : end }
+}
+
+export function toMicros(canonical: string): bigint {
+  return BigInt(instantToMs(canonical)) * 1_000n
 }

@@ -31,6 +31,10 @@ export default {
         key: ['the primary key of the manifest', 'Fields that identify a record.'],
         mode: ['as the manifest declares', '`full_refresh` reads the complete list in every cycle.'],
         lagMs: ['60000', 'Milliseconds until a change is visible.'],
+        since: [
+          'as the manifest declares',
+          'Records from this time on. Only for streams with a `DatetimeBasedCursor`.',
+        ],
         concurrency: ['1', 'Partitions that are read at the same time.'],
       },
     },

@@ -1,3 +1,4 @@
+import { withoutRange } from '../kit/since.ts'
 import { resolve } from 'node:path'
 import { SyncError, type JsonObject } from '../../contract/index.ts'
 import { didYouMean } from '../../values/did-you-mean.ts'
@@ -88,7 +89,9 @@ export function openManifest(
         )
       const createRun = (context: ConstructorParameters<typeof Run>[2]): Run =>
         new Run(name, fillSecrets(settings, context), context)
-      return openStream({ name, component: stream.component, session, createRun }, options)
+      const opened = openStream({ name, component: stream.component, session, createRun }, options)
+      withoutRange(opened.execute, 'the manifest declares how its streams are read')
+      return opened
     },
   }
 }

@@ -8,6 +8,8 @@ export interface AirbyteStreamOptions {
   readonly mode?: 'incremental' | 'full_refresh'
   /** Time until a change is visible in the source, in ms. The cursor stays that far behind. Default 60,000. */
   readonly lagMs?: number
+  /** Records from this time on, such as 2024-01-31, if the start of the manifest is earlier. */
+  readonly since?: string
   /** Partitions that are read at the same time. Default 1. */
   readonly concurrency?: number
 }

@@ -8,6 +8,7 @@ import {
 import { defineSource, type SourceStream } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { applyMode, resolveStreamName, selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 
 interface AirtableStreams extends NamedStreams {
   tracked(tableId: string, webhookId: string): SourceStream
@@ -22,16 +23,24 @@ const NAMED_STREAMS = selectNamedStreams('table', {
 export default defineSource({
   name: 'airtable',
   title: 'Airtable',
+  times: { since: true, range: true },
   config: requireOneOf(
-    objectSchema({ base_id: TEXT_SCHEMA, token: SECRET_SCHEMA, connection: CONNECTION_SCHEMA, base_url: TEXT_SCHEMA }, [
-      'base_id',
-    ]),
+    objectSchema(
+      {
+        base_id: TEXT_SCHEMA,
+        token: SECRET_SCHEMA,
+        connection: CONNECTION_SCHEMA,
+        base_url: TEXT_SCHEMA,
+        since: SINCE_SCHEMA,
+      },
+      ['base_id'],
+    ),
     ['token'],
     ['connection'],
   ),
-  async open({ base_id: baseId, token, connection, base_url: baseUrl }): Promise<AirtableStreams> {
+  async open({ base_id: baseId, token, connection, base_url: baseUrl, since }): Promise<AirtableStreams> {
     const { airtable } = await import('./source.ts')
-    const source = airtable({ baseId, ...omitUndefined({ token, connection, baseUrl }) })
+    const source = airtable({ baseId, ...omitUndefined({ token, connection, baseUrl, since }) })
     return {
       stream: (name) => source.table(name),
       tracked: (name, webhook) => source.tracked(name, webhook),

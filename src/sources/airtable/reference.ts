@@ -26,6 +26,10 @@ export default {
         token: secretOption('A personal access token'),
         auth: AUTH_OPTION,
         baseUrl: ['`https://api.airtable.com/v0`', 'Base URL of the API.'],
+        since: [
+          'everything',
+          'A date or RFC 3339: records that last changed before it are not read. Changes of computed fields do not count.',
+        ],
       },
     },
   ],

@@ -6,14 +6,18 @@ import {
   type Lookup,
   type SyncContext,
   type TableShape,
+  type TimeRange,
 } from '../../contract/index.ts'
 import { token as byToken, type TokenState } from '../../strategies/index.ts'
 import type { AnchoredExecute } from '../../strategies/kit/anchored-execute.ts'
+import { formatIso } from '../../strategies/kit/instants.ts'
+import { instantToMs } from '../../values/instant.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { followPayloads } from './payloads.ts'
 
 /** Options of `airtable`. */
@@ -24,6 +28,8 @@ export interface AirtableOptions extends ConnectionOption {
   /** Replaces `token`. */
   readonly auth?: Auth
   readonly baseUrl?: string
+  /** The start date: records that last changed before it are not read. Changes of computed fields do not count. */
+  readonly since?: string
 }
 
 /** One table whose changes a webhook reports, deletions included. Pass it to `worker.track`. */
@@ -69,6 +75,7 @@ function createAirtable({
   auth,
   connection,
   baseUrl = 'https://api.airtable.com/v0',
+  since: given,
 }: AirtableOptions): AirtableSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(
@@ -83,6 +90,26 @@ function createAirtable({
     classifyResponse: ({ status }) =>
       status === 429 ? { code: 'RATE_LIMITED', reason: 'a request limit', retryAfterMs: RATE_LIMIT_WAIT_MS } : null,
   })
+  const since = parseSince(given)
+  const listTable = (idOrName: string, range: TimeRange): Execute<TokenState> =>
+    attachTableShape(
+      byToken({
+        limit: PAGE_SIZE,
+        confirms: true,
+        read: async ({ token: offset }, context) => {
+          // An offset expires after a while; the list then starts over.
+          const { body } = await client.get(
+            path`/${baseId}/${idOrName}`,
+            { pageSize: PAGE_SIZE, filterByFormula: buildTimeFormula(range), offset },
+            context,
+            offset === undefined ? {} : { cursorRefusals: [422] },
+          )
+          if (!isObject(body) || !Array.isArray(body.records))
+            throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
+          return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
+        },
+      }),
+    )
   const table: AirtableSource['table'] = (idOrName) => ({
     mode: 'replace',
     lookup: async (key, context) => {
@@ -92,24 +119,9 @@ function createAirtable({
       })
       return status >= 400 ? null : toUpsert(body)
     },
-    execute: attachTableShape(
-      byToken({
-        limit: PAGE_SIZE,
-        confirms: true,
-        read: async ({ token: offset }, context) => {
-          // An offset expires after a while; the list then starts over.
-          const { body } = await client.get(
-            path`/${baseId}/${idOrName}`,
-            { pageSize: PAGE_SIZE, offset },
-            context,
-            offset === undefined ? {} : { cursorRefusals: [422] },
-          )
-          if (!isObject(body) || !Array.isArray(body.records))
-            throw new SyncError('SOURCE_INVALID', 'Airtable returned a response without records.')
-          return { changes: body.records.map(toUpsert), next: typeof body.offset === 'string' ? body.offset : null }
-        },
-      }),
-    ),
+    execute: Object.assign(withSinceScope(listTable(idOrName, since === undefined ? {} : { from: since }), since), {
+      range: (range: TimeRange) => listTable(idOrName, limitRange(range, since)),
+    }),
   })
   return {
     table,
@@ -141,6 +153,21 @@ function createAirtable({
       }))
     },
   }
+}
+
+/** A record that never changed has no time of a change. */
+const CHANGED_AT = 'IF(LAST_MODIFIED_TIME(), LAST_MODIFIED_TIME(), CREATED_TIME())'
+
+function buildTimeFormula({ from, to }: TimeRange): string | undefined {
+  const conditions = [
+    ...(from === undefined ? [] : [`NOT(IS_BEFORE(${CHANGED_AT}, ${toFormulaTime(from)}))`]),
+    ...(to === undefined ? [] : [`IS_BEFORE(${CHANGED_AT}, ${toFormulaTime(to)})`]),
+  ]
+  return conditions.length > 1 ? `AND(${conditions.join(', ')})` : conditions[0]
+}
+
+function toFormulaTime(instant: string): string {
+  return `DATETIME_PARSE('${formatIso(instantToMs(instant))}')`
 }
 
 function toUpsert(record: JsonValue): Change {

@@ -22,6 +22,10 @@ export default {
           'author_id, created_at, conversation_id, lang, entities, referenced_tweets',
           'Fields of each post. Counts such as `public_metrics` change all the time and make every cycle a change.',
         ],
+        since: [
+          'everything',
+          'A date or RFC 3339: posts that were written before it are not copied. X does not return when a post was bookmarked.',
+        ],
       },
     },
   ],

@@ -10,6 +10,7 @@ import {
   type ChainProviderFactory,
   type ChainProviderOptions,
 } from './chain-provider.ts'
+import { limitToTimes } from './block-times.ts'
 import { JsonRpcClient, type NodeUrl } from './json-rpc.ts'
 import {
   parseAddress,
@@ -35,14 +36,15 @@ export interface AlchemyOptions {
 /** Reads from a node with an account index: `alchemy_getAssetTransfers`, paged by page key. */
 export function alchemy(options: AlchemyOptions): ChainProviderFactory {
   return (reader) => {
-    const { name, url, auth, confirmations = reader.confirmations, countMax = 1_000 } = options
+    const { name, url, auth, confirmations: own = reader.confirmations, countMax = 1_000 } = options
+    const confirmations = Math.max(own, reader.confirmationsMin)
     const index = new TransferIndex(new JsonRpcClient(url, auth), { ...reader, name, confirmations }, countMax)
     return {
       ...pagedProvider<Transfer>({
         name,
         supports: ['pageToken', 'blockNumber'],
         prefers: 'blockNumber',
-        fetchPage: (request, context) => index.readPage(request, context),
+        fetchPage: limitToTimes((request, context) => index.readPage(request, context), index.rpc, reader),
       }),
       getBlockHash: async (block, context) => (await index.rpc.readBlock(block, context))?.hash ?? null,
     }

@@ -1,6 +1,7 @@
 import { SyncError, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { ComparableCursor, Provider } from '../../strategies/index.ts'
+import type { BlockTimes } from './block-times.ts'
 import type { Transfer } from './transfer.ts'
 
 /** A provider that also returns block hashes. */
@@ -17,10 +18,13 @@ export interface ChainProviderOptions {
   readonly startBlock: number
   /** The number of newest blocks that are not read. */
   readonly confirmations: number
+  /** A lower bound for `confirmations`, also if the provider declares its own. */
+  readonly confirmationsMin: number
   /** The number of newest blocks that a reorganisation may replace. */
   readonly reorgDepth: number
   /** The id of the chain. Without it any chain is accepted. */
   readonly chainId?: number
+  readonly times: BlockTimes
 }
 
 /** Creates a provider for an account. */

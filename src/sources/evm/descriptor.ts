@@ -11,6 +11,7 @@ import {
 } from '../../values/config-schema.ts'
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { SINCE_SCHEMA } from '../kit/since.ts'
 import type { ChainProviderFactory } from './source.ts'
 
 const BLOCKS_SCHEMA = { type: 'integer', minimum: 0 } as const
@@ -39,12 +40,14 @@ const PROVIDER_SCHEMA = {
 export default defineSource({
   name: 'evm',
   title: 'EVM chains',
+  times: { since: true, range: true },
   config: objectSchema(
     {
       providers: { type: 'array', minItems: 1, items: PROVIDER_SCHEMA },
       preferred: TEXT_SCHEMA,
       chain_id: COUNT_SCHEMA,
-      start_block: BLOCKS_SCHEMA,
+      start_block: { ...BLOCKS_SCHEMA, description: 'the first block; a time is `since`' },
+      since: SINCE_SCHEMA,
       confirmations: BLOCKS_SCHEMA,
       depth: COUNT_SCHEMA,
     },
@@ -77,13 +80,13 @@ export default defineSource({
       },
     },
   },
-  async open({ providers, preferred, chain_id: chainId, start_block: startBlock, confirmations, depth }) {
+  async open({ providers, preferred, chain_id: chainId, start_block: startBlock, since, confirmations, depth }) {
     const { evm, ...kinds } = await import('./source.ts')
     const readers = providers.map((provider) => createReader(provider, kinds))
     return {
       evm,
       startBlock,
-      shared: { providers: readers, ...omitUndefined({ preferred, chainId, confirmations, depth }) },
+      shared: { providers: readers, ...omitUndefined({ preferred, chainId, since, confirmations, depth }) },
     }
   },
   stream({ evm, startBlock, shared }, { options }) {

@@ -11,7 +11,8 @@ import {
   type ChainProviderFactory,
   type ChainProviderOptions,
 } from './chain-provider.ts'
-import { parseBlockHeader } from './json-rpc.ts'
+import { limitToTimes } from './block-times.ts'
+import { parseBlockHeader, type BlockHeader } from './json-rpc.ts'
 import {
   parseAddress,
   parseAmount,
@@ -46,13 +47,14 @@ export function etherscan(options: EtherscanOptions): ChainProviderFactory {
   return (reader) => {
     const {
       name,
-      confirmations = reader.confirmations,
+      confirmations: own = reader.confirmations,
       offset = 1_000,
       apiKey,
       baseUrl = 'https://api.etherscan.io/v2/api',
       chainId = reader.chainId ?? 1,
       operations,
     } = options
+    const confirmations = Math.max(own, reader.confirmationsMin)
     // The API has a single URL without a trailing slash.
     const [, base = '', endpoint = ''] = /^(.*)\/([^/]+)\/?$/.exec(baseUrl) ?? []
     const client = createHttpClient({
@@ -71,9 +73,9 @@ export function etherscan(options: EtherscanOptions): ChainProviderFactory {
         supports: ['blockNumber'],
         prefers: 'blockNumber',
         ...(operations !== undefined && { operations }),
-        fetchPage: (request, context) => explorer.readPage(request, context),
+        fetchPage: limitToTimes((request, context) => explorer.readPage(request, context), explorer, reader),
       }),
-      getBlockHash: (block, context) => explorer.getBlockHash(block, context),
+      getBlockHash: async (block, context) => (await explorer.readBlock(block, context))?.hash ?? null,
     }
   }
 }
@@ -95,14 +97,13 @@ class ExplorerApi {
 
   async readPage({ operation, cursor }: FetchRequest, context: SyncContext): Promise<ProviderPage<Transfer>> {
     const { startBlock, confirmations, reorgDepth: depth } = this.#options
-    const head =
-      parseNumber(await this.#callProxy({ action: 'eth_blockNumber' }, context), 'block number') - confirmations
+    const head = (await this.readHeadBlock(context)) - confirmations
     // The overlap window of another provider may start before `startBlock`.
     const from = Math.max(startBlock, cursor === undefined ? 0 : Number(cursor.value))
     if (from > head) return { items: [], through: toBlockCursor(Math.max(0, head + 1)), end: true }
     const { value: rows, hashes } = await readConsistently(
       { from, to: head, head, reorgDepth: depth },
-      (block) => this.getBlockHash(block, context),
+      async (block) => (await this.readBlock(block, context))?.hash ?? null,
       () => this.#readTransfers(operation, from, head, context),
     )
     const known = new Map(hashes)
@@ -120,12 +121,16 @@ class ExplorerApi {
     }
   }
 
-  async getBlockHash(block: number, context: SyncContext): Promise<string | null> {
+  async readHeadBlock(context: SyncContext): Promise<number> {
+    return parseNumber(await this.#callProxy({ action: 'eth_blockNumber' }, context), 'block number')
+  }
+
+  async readBlock(block: number, context: SyncContext): Promise<BlockHeader | null> {
     const found = await this.#callProxy(
       { action: 'eth_getBlockByNumber', tag: toHex(block), boolean: 'false' },
       context,
     )
-    return found === null ? null : parseBlockHeader(found, block).hash
+    return found === null ? null : parseBlockHeader(found, block)
   }
 
   /** Token transfers are listed by sender and by recipient separately. The result ends where the shorter list ends. */

@@ -12,6 +12,7 @@ import {
   type BlockHashes,
   type ChainProviderOptions,
 } from './chain-provider.ts'
+import { limitToTimes } from './block-times.ts'
 import { JsonRpcClient, ResultTooLargeError, type BlockHeader, type NodeUrl } from './json-rpc.ts'
 import {
   parseAddress,
@@ -41,7 +42,15 @@ export interface RpcOptions {
 /** Reads from any node of the chain: token transfers from logs, native transfers from complete blocks. */
 export function rpc(options: RpcOptions): ChainProviderFactory {
   return (reader) => {
-    const { name, url, auth, logBlocksMax = 2_000, wholeBlocksMax = 25, confirmations = reader.confirmations } = options
+    const {
+      name,
+      url,
+      auth,
+      logBlocksMax = 2_000,
+      wholeBlocksMax = 25,
+      confirmations: own = reader.confirmations,
+    } = options
+    const confirmations = Math.max(own, reader.confirmationsMin)
     const node = new RpcNode(new JsonRpcClient(url, auth), { ...reader, name, confirmations })
     const spans = { token: logBlocksMax, native: wholeBlocksMax }
     return {
@@ -49,8 +58,11 @@ export function rpc(options: RpcOptions): ChainProviderFactory {
         name,
         supports: ['blockNumber'],
         prefers: 'blockNumber',
-        fetchPage: (request, context) =>
-          node.readPage(request, spans[request.operation as keyof typeof spans], context),
+        fetchPage: limitToTimes(
+          (request, context) => node.readPage(request, spans[request.operation as keyof typeof spans], context),
+          node.rpc,
+          reader,
+        ),
       }),
       getBlockHash: async (block, context) => (await node.rpc.readBlock(block, context))?.hash ?? null,
     }

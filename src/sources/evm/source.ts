@@ -1,6 +1,10 @@
-import { SyncError } from '../../contract/index.ts'
+import { SyncError, type Execute, type TimeRange } from '../../contract/index.ts'
 import { failover, type Failover } from '../../strategies/index.ts'
 import type { ChainProviderFactory } from './chain-provider.ts'
+import { asIncremental } from '../../strategies/kit/as-incremental.ts'
+import { instantToMs } from '../../values/instant.ts'
+import { limitRange, parseSince } from '../kit/since.ts'
+import { ALL_BLOCKS } from './block-times.ts'
 import { createReorgRepair } from './reorg-repair.ts'
 import { transferOperation, OPERATIONS, type EvmOperation, type Transfer } from './transfer.ts'
 
@@ -21,7 +25,10 @@ export interface EvmOptions {
   readonly preferred?: string
   /** The id of the chain. Providers of another chain are rejected. */
   readonly chainId?: number
+  /** The first block; with `since`, the later of both. */
   readonly startBlock?: number
+  /** The start date: reading begins at the first block with this time or a later one. */
+  readonly since?: string
   /** The number of newest blocks that are not read. 0 reads to the head and repairs reorganisations. */
   readonly confirmations?: number
   /** The number of newest blocks that a reorganisation may replace. */
@@ -33,7 +40,7 @@ export interface EvmOptions {
 /** The transfers of one account. Pass it to `worker.sync`. */
 export interface EvmStream {
   readonly mode: 'incremental'
-  readonly execute: Failover<Transfer>
+  readonly execute: Failover<Transfer> & Pick<Execute, 'range'>
 }
 
 /**
@@ -50,24 +57,37 @@ export function evm({
   chainId,
   preferred,
   deadlineMs,
+  since: given,
 }: EvmOptions): { readonly transfers: EvmStream } {
   if (!/^0x[\da-f]{40}$/i.test(address))
     throw new SyncError('SYNC_INVALID', 'evm: `address` is not a valid address. Write 0x and 40 hexadecimal digits.')
-  const providers = factories.map((createProvider) =>
-    createProvider({
-      address: address.toLowerCase(),
-      startBlock,
-      confirmations,
-      reorgDepth: depth,
-      ...(chainId !== undefined && { chainId }),
-    }),
-  )
-  const execute = failover<Transfer>({
-    providers,
-    operations: Object.fromEntries(operations.map((name) => [name, transferOperation])),
-    repair: createReorgRepair(providers, depth),
-    ...(preferred !== undefined && { preferred }),
-    ...(deadlineMs !== undefined && { deadlineMs }),
+  const since = parseSince(given)
+  const read = ({ from, to }: TimeRange, isRange: boolean): Failover<Transfer> => {
+    const providers = factories.map((createProvider) =>
+      createProvider({
+        address: address.toLowerCase(),
+        startBlock,
+        confirmations,
+        // A range reads final blocks only, because the sync repairs those that are replaced.
+        confirmationsMin: isRange ? depth : 0,
+        reorgDepth: depth,
+        times: {
+          fromMs: from === undefined ? ALL_BLOCKS.fromMs : instantToMs(from),
+          toMs: to === undefined ? ALL_BLOCKS.toMs : instantToMs(to),
+        },
+        ...(chainId !== undefined && { chainId }),
+      }),
+    )
+    return failover<Transfer>({
+      providers,
+      operations: Object.fromEntries(operations.map((name) => [name, transferOperation])),
+      ...(!isRange && { repair: createReorgRepair(providers, depth) }),
+      ...(preferred !== undefined && { preferred }),
+      ...(deadlineMs !== undefined && { deadlineMs }),
+    })
+  }
+  const execute = Object.assign(read(since === undefined ? {} : { from: since }, false), {
+    range: (range: TimeRange) => asIncremental(read(limitRange(range, since), true)),
   })
   return { transfers: { mode: 'incremental', execute } }
 }

@@ -34,6 +34,7 @@ const CONFIG_SCHEMA = requireOneOf(
 export default defineSource({
   name: 'files',
   title: 'Files',
+  times: { since: true, range: true },
   packages: [
     'node:crypto',
     'node:fs',

@@ -8,12 +8,13 @@ import {
   type Page,
   type ShapeColumn,
   type SyncContext,
+  type TimeRange,
 } from '../../contract/index.ts'
 import { csvReader, type CsvOptions } from './csv.ts'
 import { readChunks, type Folder, type ListedFile, type OpenFile } from './folder.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { required } from '../../values/required.ts'
-import { parseSince } from '../kit/since.ts'
+import { limitRange, parseSince } from '../kit/since.ts'
 import { InvalidRow, UnreadableFileError, type RowReader } from './row-reader.ts'
 import { LocalFolder } from './local-folder.ts'
 import { ndjsonReader } from './ndjson.ts'
@@ -89,21 +90,34 @@ const STATE_BYTES_MAX = 8_000_000
  * Reads new and changed files of a folder: `worker.sync('orders', { database, ...files({ folder: 'drop/orders' }) })`.
  */
 export function files(options: FilesOptions): FilesStream {
-  const { folder, deletedFiles = 'keep', removedRows = 'delete', since } = options
-  parseSince(since)
+  const { folder, deletedFiles = 'keep', removedRows = 'delete', key, updatedAt } = options
+  const since = parseSince(options.since)
   if (deletedFiles === 'delete' && removedRows === 'keep')
     throw new SyncError(
       'SYNC_INVALID',
       '`deletedFiles: "delete"` and `removedRows: "keep"` contradict each other. Remove one of them.',
     )
   const storage = typeof folder === 'string' ? new LocalFolder(folder) : folder
+  const read =
+    (times: TimeRange, given: FilesOptions): Execute<FilesState> =>
+    async (state, context) => {
+      checkState(state)
+      return await new FilesPageReader(storage, given, times, state, context).read()
+    }
+  const isOrdered = key === undefined || updatedAt !== undefined
   return {
     mode: 'incremental',
     limits: { stateBytesMax: STATE_BYTES_MAX },
-    async execute(state, context) {
-      checkState(state)
-      return await new FilesPageReader(storage, options, state, context).read()
-    },
+    execute: Object.assign(
+      read(since === undefined ? {} : { from: since }, options),
+      isOrdered
+        ? {
+            // Nothing is deleted: the state of a range does not know the earlier contents of its files.
+            range: (range: TimeRange) =>
+              read(limitRange(range, since), { ...options, deletedFiles: 'keep', removedRows: 'keep' }),
+          }
+        : { rangeUnsupported: 'a row may be in several files, and without `updatedAt` the newest is unknown' },
+    ),
   }
 }
 
@@ -117,6 +131,8 @@ export function files(options: FilesOptions): FilesStream {
 class FilesPageReader {
   readonly #folder: Folder
   readonly #options: FilesOptions
+  /** When the files to read last changed. */
+  readonly #times: TimeRange
   readonly #context: SyncContext
   readonly #manifest: Map<string, KnownFile>
   readonly #pageSize: number
@@ -131,9 +147,16 @@ class FilesPageReader {
   #bytes = 0
   #filesChecked = 0
 
-  constructor(folder: Folder, options: FilesOptions, state: FilesState | undefined, context: SyncContext) {
+  constructor(
+    folder: Folder,
+    options: FilesOptions,
+    times: TimeRange,
+    state: FilesState | undefined,
+    context: SyncContext,
+  ) {
     this.#folder = folder
     this.#options = options
+    this.#times = times
     this.#context = context
     this.#manifest = unpackManifest(state?.manifest ?? '')
     this.#keys =
@@ -165,15 +188,18 @@ class FilesPageReader {
    * Plans the work for the folder's current content; changes after the start of the cycle are left for the next one.
    */
   async #planSteps(): Promise<Array<() => Promise<void>>> {
-    const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS, since } = this.#options
-    const sinceMs = since === undefined ? -Infinity : instantToMs(required(parseSince(since), 'the start date'))
+    const { deletedFiles = 'keep', match = READABLE_PATH, settleMs = SETTLE_MS } = this.#options
+    const { from, to } = this.#times
+    const fromMs = from === undefined ? -Infinity : instantToMs(from)
+    const toMs = to === undefined ? Infinity : instantToMs(to)
     const listed = await this.#folder.list(this.#context.signal)
     const settledBefore = this.#context.cycle.startedAt - settleMs
     const changed = listed.filter(
       ({ path, version }) =>
         isReadablePath(path, match) &&
         version.changedAtMs <= settledBefore &&
-        version.changedAtMs >= sinceMs &&
+        version.changedAtMs >= fromMs &&
+        version.changedAtMs < toMs &&
         this.#manifest.get(path)?.tag !== version.tag,
     )
     const steps = changed.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((file) => () => this.#checkFile(file))

@@ -18,6 +18,7 @@ export default {
         auth: AUTH_OPTION,
         baseUrl: ['`https://api.github.com`', 'Of an Enterprise server: `https://github.example.com/api/v3`.'],
         user: ['the owner of the token', 'The user whose stars are read.'],
+        since: ['everything', 'A date or RFC 3339: older stars are not read.'],
       },
     },
   ],

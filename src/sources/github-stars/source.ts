@@ -1,4 +1,4 @@
-import { SyncError, type Execute, type JsonObject, type JsonValue } from '../../contract/index.ts'
+import { SyncError, type Execute, type JsonObject, type JsonValue, type TimeRange } from '../../contract/index.ts'
 import { frontier, type FrontierState } from '../../strategies/index.ts'
 import { bearer, requireOneAuth, type Auth, type SecretSource } from '../kit/auth.ts'
 import { classifyGithubRateLimit } from '../kit/github-rate-limit.ts'
@@ -7,6 +7,8 @@ import { createHttpClient } from '../kit/http-client.ts'
 import { isObject } from '../kit/classify-response.ts'
 import { parseNextLink } from '../kit/link-header.ts'
 import { path } from '../kit/origin.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { requireInstant } from '../../strategies/kit/instants.ts'
 import { advanceCursor, overlapsCursor, moveCursorBack, chooseWindow, type StarCursor } from './overlapping-pages.ts'
 
 /** Options of `githubStars`. */
@@ -18,6 +20,8 @@ export interface GithubStarsOptions extends ConnectionOption {
   readonly baseUrl?: string
   /** The user whose stars are read. The default is the owner of the token. */
   readonly user?: string
+  /** The start date: older stars are not read. */
+  readonly since?: string
 }
 
 /** The stars of one GitHub user. Pass it to `worker.track`. */
@@ -38,6 +42,7 @@ function createGithubStars({
   connection,
   baseUrl = 'https://api.github.com',
   user,
+  since: given,
 }: GithubStarsOptions): GithubStarsSource {
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(
@@ -57,32 +62,51 @@ function createGithubStars({
     },
   })
   const target = user === undefined ? '/user/starred' : path`/users/${user}/starred`
-  const list = frontier<Star>(
-    async ({ cursor, ...context }) => {
-      const starCursor = parseCursor(cursor)
-      const window = chooseWindow(starCursor?.position ?? 0)
-      const { body, headers } = await client.get(
-        target,
-        { sort: 'created', direction: 'desc', per_page: window.perPage, page: window.page },
-        context,
-      )
-      if (!Array.isArray(body))
-        throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without a list of stars.')
-      const items = body.map(parseStar)
-      if (starCursor !== null && !overlapsCursor(items, window, starCursor))
-        return { items, nextCursor: JSON.stringify(moveCursorBack(window, starCursor)) }
-      const next = advanceCursor(items, window)
-      // A page without a next link may be truncated. The list ends only if nothing follows the last known star.
-      const isEnd = parseNextLink(headers) === null && (next === null || next.id === starCursor?.id)
-      return { items, nextCursor: isEnd ? null : JSON.stringify(next) }
-    },
-    {
-      id: ({ id }) => id,
-      order: ({ starredAt }) => starredAt,
-      toChange: ({ id, starredAt, record }) => ({ type: 'upsert', key: id, record, upstreamUpdatedAt: starredAt }),
-    },
-  )
-  return { delta: list, backfill: list }
+  const since = parseSince(given)
+  const readStars = (range: TimeRange): Execute<FrontierState> => {
+    const select = (stars: readonly Star[]): Star[] =>
+      stars.filter(({ starredAt }) => !isBefore(starredAt, range.from) && isBefore(starredAt, range.to, true))
+    return frontier<Star>(
+      async ({ cursor, ...context }) => {
+        const starCursor = parseCursor(cursor)
+        const window = chooseWindow(starCursor?.position ?? 0)
+        const { body, headers } = await client.get(
+          target,
+          { sort: 'created', direction: 'desc', per_page: window.perPage, page: window.page },
+          context,
+        )
+        if (!Array.isArray(body))
+          throw new SyncError('SOURCE_INVALID', 'GitHub returned a response without a list of stars.')
+        const items = body.map(parseStar)
+        if (starCursor !== null && !overlapsCursor(items, window, starCursor))
+          return { items: select(items), nextCursor: JSON.stringify(moveCursorBack(window, starCursor)) }
+        const next = advanceCursor(items, window)
+        // A page without a next link may be truncated. The list ends only if nothing follows the last known star.
+        const isEnd =
+          isBefore(next?.starredAt, range.from) ||
+          (parseNextLink(headers) === null && (next === null || next.id === starCursor?.id))
+        return { items: select(items), nextCursor: isEnd ? null : JSON.stringify(next) }
+      },
+      {
+        id: ({ id }) => id,
+        order: ({ starredAt }) => starredAt,
+        toChange: ({ id, starredAt, record }) => ({ type: 'upsert', key: id, record, upstreamUpdatedAt: starredAt }),
+      },
+    )
+  }
+  const list = readStars(since === undefined ? {} : { from: since })
+  return {
+    delta: list,
+    backfill: Object.assign(withSinceScope(list, since), {
+      range: (range: TimeRange) => readStars(limitRange(range, since)),
+    }),
+  }
+}
+
+/** `open` is the result without a bound. */
+function isBefore(starredAt: string | undefined, bound: string | undefined, open = false): boolean {
+  if (starredAt === undefined || bound === undefined) return open
+  return requireInstant(starredAt, '`starred_at`') < requireInstant(bound, 'The bound')
 }
 
 interface Star {

@@ -15,6 +15,7 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 export default defineSource({
   name: 'github',
   title: 'GitHub',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({
       token: SECRET_SCHEMA,

@@ -8,7 +8,7 @@ export default {
     [
       "github(options).repository('owner/name').issues",
       'backfill and delta',
-      'issues and pull requests of one repository. At most 100 may change within one second',
+      'issues and pull requests of one repository',
     ],
     ['….issueComments', 'backfill and delta', 'comments on issues and pull requests'],
     ['….reviewComments', 'backfill and delta', 'comments on the code of pull requests'],
@@ -38,6 +38,7 @@ export default {
           'everything',
           'A date or RFC 3339, for the streams of a repository with a delta: only records that changed at or after it, also older ones. For commits, those of that time.',
         ],
+        recordsPerPage: ['100', 'Records in a request for a list of one repository, 2 to 100.'],
         repositoriesPerPage: ['20', 'Repositories in a request for issues, 1 to 100.'],
       },
     },

@@ -16,9 +16,13 @@ import { required } from '../../values/required.ts'
 import { isObject } from '../kit/classify-response.ts'
 import type { HttpClient, HttpResponse, Query } from '../kit/http-client.ts'
 import { parseNextLink } from '../kit/link-header.ts'
-import { limitRange, withSinceScope } from '../kit/since.ts'
+import { limitRange, withoutRange, withSinceScope } from '../kit/since.ts'
 import { timeWindow, type TimeWindowState } from '../../strategies/kit/time-window.ts'
-import { timestampPaging, type TimestampPagingState } from '../../strategies/kit/timestamp-paging.ts'
+import {
+  timestampPaging,
+  type TimestampPage,
+  type TimestampPagingState,
+} from '../../strategies/kit/timestamp-paging.ts'
 import { withoutTidemark } from '../../strategies/kit/without-tidemark.ts'
 
 /** A list of one repository, read completely in every cycle. Pass it to `worker.sync`. */
@@ -56,7 +60,6 @@ export interface GithubRepository {
 
 /** The visibility delay of a change in a list. */
 const LAG_MS = 15_000
-const PAGE_SIZE = 100
 const HEADERS = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' }
 const STAR_HEADERS = { ...HEADERS, accept: 'application/vnd.github.star+json' }
 
@@ -65,12 +68,14 @@ export interface RepositorySettings {
   /** `/repos/owner/name`, below the base URL. */
   readonly path: string
   readonly since: string | undefined
+  /** Records per request. */
+  readonly pageSize: number
 }
 
 export function createRepository(settings: RepositorySettings): GithubRepository {
   const pages = (list: string, options: Partial<NumberedList> = {}): GithubList<PageNumberState> => ({
     mode: 'replace',
-    execute: listPages(settings, { list, ...options }),
+    execute: withoutRange(listPages(settings, { list, ...options }), 'GitHub cannot filter this list by time'),
   })
   return {
     issues: followUpdates(settings, 'issues', { state: 'all' }),
@@ -99,25 +104,32 @@ function followUpdates(
   list: string,
   query: Query,
 ): GithubPair<TimestampPagingState, TimestampPagingState> {
-  const { since } = settings
+  const { since, pageSize } = settings
+  const readPage = async (
+    range: TimeRange,
+    { since: cursor = range.from, page = 1 }: { readonly since: string | undefined; readonly page?: number },
+    context: SyncContext,
+  ): Promise<TimestampPage> => {
+    const parameters = {
+      ...query,
+      sort: 'updated',
+      direction: 'asc',
+      // Whole seconds, because GitHub ignores the rest.
+      ...(cursor !== undefined && { since: toWholeSecond(cursor) }),
+    }
+    const { records, response } = await readList(settings, { list, query: parameters }, page, context)
+    if (cursor !== undefined) rejectEarlierPage(records[0], toWholeSecond(cursor))
+    return { records: records.filter((record) => isInRange(record, range)), serverTime: response.serverTime }
+  }
   const read = (range: TimeRange): AnchoredExecute<TimestampPagingState> =>
     timestampPaging({
       lagMs: LAG_MS,
-      pageSize: PAGE_SIZE,
+      pageSize,
       timestamp: (record) => (isObject(record) ? requireString(record, 'updated_at') : undefined),
       toChange: (record) => toUpsert(requireObject(record)),
-      read: async ({ since: cursor = range.from }, context) => {
-        const parameters = {
-          ...query,
-          sort: 'updated',
-          direction: 'asc',
-          // Whole seconds, because GitHub ignores the rest.
-          ...(cursor !== undefined && { since: toWholeSecond(cursor) }),
-        }
-        const { records, response } = await readList(settings, { list, query: parameters }, 1, context)
-        if (cursor !== undefined) rejectEarlierPage(records[0], toWholeSecond(cursor))
-        return { records: records.filter((record) => isInRange(record, range)), serverTime: response.serverTime }
-      },
+      read: ({ since: cursor }, context) => readPage(range, { since: cursor }, context),
+      // More than a page can change in one second: a label that is removed from all issues, a transfer.
+      readNumbered: (position, context) => readPage(range, position, context),
     })
   const listing = read(since === undefined ? {} : { from: since })
   const delta = withoutTidemark(listing)
@@ -169,11 +181,11 @@ function followPullRequests(settings: RepositorySettings): GithubPair<PageNumber
 
 /** A commit never changes. All pages are read from the commit that was the newest on the first one. */
 function listCommits(settings: RepositorySettings): Execute<TokenState> & Pick<Execute<TokenState>, 'range'> {
-  const { since } = settings
+  const { since, pageSize } = settings
   const read = (range: TimeRange): Execute<TokenState> =>
     withLaggedTidemark(
       token({
-        limit: PAGE_SIZE,
+        limit: pageSize,
         confirms: true,
         read: async ({ token: place }, context) => {
           const [page, lastSeen, head] = parsePlace(place)
@@ -233,14 +245,14 @@ interface ListPage {
 }
 
 async function readList(
-  { client, path }: RepositorySettings,
+  { client, path, pageSize }: RepositorySettings,
   { list, query = {}, headers = HEADERS, member, answers = [] }: NumberedList,
   page: number,
   context: SyncContext,
 ): Promise<ListPage> {
   const response = await client.get(
     `${path}/${list}`,
-    { ...query, per_page: PAGE_SIZE, ...(page > 1 && { page }) },
+    { ...query, per_page: pageSize, ...(page > 1 && { page }) },
     context,
     { headers, answers },
   )

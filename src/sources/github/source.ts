@@ -23,7 +23,7 @@ import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOptio
 import { createHttpClient, type HttpClient } from '../kit/http-client.ts'
 import { isObject, classifyGraphqlResponse, type ResponseClassifier } from '../kit/classify-response.ts'
 import { path } from '../kit/origin.ts'
-import { parseSince } from '../kit/since.ts'
+import { parseSince, withoutRange } from '../kit/since.ts'
 import { createRepository, type GithubRepository } from './repository.ts'
 import { parsePageInfo } from '../kit/parse-page-info.ts'
 import { checkPageSize } from '../kit/page-size.ts'
@@ -39,6 +39,8 @@ export interface GithubOptions extends ConnectionOption {
   readonly owner?: string
   /** The number of repositories per request when issues are read. */
   readonly repositoriesPerPage?: number
+  /** Records per request of the streams of one repository; at most 100, the default. */
+  readonly recordsPerPage?: number
   /** A date or RFC 3339: of a repository, only records changed at or after this time are copied. */
   readonly since?: string
 }
@@ -72,9 +74,11 @@ function createGithub({
   baseUrl = 'https://api.github.com',
   owner,
   repositoriesPerPage = 20,
+  recordsPerPage = 100,
   since: given,
 }: GithubOptions): GithubSource {
   checkPageSize('GitHub', repositoriesPerPage, 100, 'repositoriesPerPage')
+  checkPageSize('GitHub', recordsPerPage, 100, 'recordsPerPage')
   const bearerAuth = token === undefined ? undefined : bearer(token)
   const chosenAuth = requireOneAuth(
     auth,
@@ -131,7 +135,12 @@ function createGithub({
         throw new SyncError('SYNC_INVALID', `GitHub: the repository is ${JSON.stringify(fullName)}. Write owner/name.`)
       // The REST API of an Enterprise server is below /api/v3, GraphQL below /api.
       const prefix = new URL(baseUrl).pathname.replace(/\/$/, '') === '/api' ? '/v3' : ''
-      return createRepository({ client, path: prefix + path`/repos/${repositoryOwner}/${name}`, since })
+      return createRepository({
+        client,
+        path: prefix + path`/repos/${repositoryOwner}/${name}`,
+        since,
+        pageSize: recordsPerPage,
+      })
     },
     repositories: {
       mode: 'replace',
@@ -139,7 +148,7 @@ function createGithub({
         const node = await readNode(key, `... on Repository { ${REPOSITORY_FIELDS} owner { login } }`, context)
         return node === null ? null : toUpsert(node)
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relay({
           limit: 100,
           read: async ({ after }, context) => {
@@ -147,7 +156,6 @@ function createGithub({
             return { changes: nodes.map((node) => toUpsert(node)), pageInfo, total, budget }
           },
         }),
-        LAG_MS,
       ),
     },
     issues: {
@@ -157,7 +165,7 @@ function createGithub({
           (await readNode(key, `... on Issue { ${ISSUE_FIELDS} repository { id owner { login } } }`, context)) ?? {}
         return isObject(repository) ? toUpsert({ ...node, repositoryId: requireString(repository, 'id') }) : null
       },
-      execute: withLaggedTidemark(
+      execute: listAll(
         relayNested({
           readOuter: async ({ after }, context) => {
             const { nodes, pageInfo, total, budget } = await repositories(
@@ -209,10 +217,16 @@ function createGithub({
           },
           parentsPerRequest: repositoriesPerPage,
         }),
-        LAG_MS,
       ),
     },
   }
+}
+
+function listAll<State>(read: Execute<State>): Execute<State> {
+  return withoutRange(
+    withLaggedTidemark(read, LAG_MS),
+    'the list has no filter by time; `repository(name)` follows changes by time',
+  )
 }
 
 interface GraphqlConnection {

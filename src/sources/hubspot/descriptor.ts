@@ -14,6 +14,7 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'hubspot',
   title: 'HubSpot',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({
       access_token: SECRET_SCHEMA,

@@ -26,7 +26,7 @@ import { createHttpClient, type HttpClient, type Query } from '../kit/http-clien
 import { isObject } from '../kit/classify-response.ts'
 import { encodePathSegment } from '../kit/origin.ts'
 import { checkPageSize } from '../kit/page-size.ts'
-import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { limitRange, parseSince, withoutRange, withSinceScope } from '../kit/since.ts'
 import { instantToMs } from '../../values/instant.ts'
 import { createArchiveListing, type ArchiveState } from './archive-listing.ts'
 import { listAssociations, type AssociationsState } from './associations.ts'
@@ -254,7 +254,10 @@ class HubspotPortal {
         return body
       },
     })
-    return { mode: 'replace', execute: Object.assign(withLaggedTidemark(listing, lagMs), { lagMs }) }
+    return {
+      mode: 'replace',
+      execute: withoutRange(Object.assign(withLaggedTidemark(listing, lagMs), { lagMs }), 'associations have no times'),
+    }
   }
 
   async #list(

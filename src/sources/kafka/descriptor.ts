@@ -16,6 +16,7 @@ import type { KafkaOptions } from './source.ts'
 export default defineSource({
   name: 'kafka',
   title: 'Kafka',
+  times: { since: true, range: true },
   packages: ['kafkajs'],
   config: objectSchema({ ...CONNECTION_FIELDS, since: SINCE_SCHEMA }, ['brokers']),
   streams: {

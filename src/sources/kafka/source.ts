@@ -1,7 +1,7 @@
-import type { Execute, SyncContext } from '../../contract/index.ts'
+import { SyncError, type Execute, type SyncContext, type TimeRange } from '../../contract/index.ts'
 import { offsets, type OffsetsOptions, type OffsetsState } from '../../strategies/offsets.ts'
 import { instantToMs } from '../../values/instant.ts'
-import { parseSince, withSinceScope } from '../kit/since.ts'
+import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
 import { ClusterConnections } from './cluster-connections.ts'
 import type { KafkaOptions } from './connect.ts'
 import type { LogMessage } from './log-page.ts'
@@ -53,17 +53,31 @@ const PAGE_BYTES = 8_000_000
 /** Reads Kafka topics: the last value of every key. A message without a key is a row of its own. */
 export function kafka(source: KafkaOptions): KafkaSource {
   const topic = (name: string, options: TopicOptions = {}): KafkaStream => {
-    const log = offsets(buildOffsetsOptions(source, name, options))
-    const backfill = withSinceScope(log, parseSince(options.since))
+    const since = parseSince(options.since)
+    const log = offsets(buildOffsetsOptions(source, name, options, since))
+    const backfill = Object.assign(withSinceScope(log, since), {
+      range: (range: TimeRange) => {
+        if (range.to !== undefined)
+          throw new SyncError(
+            'RANGE_UNSUPPORTED',
+            `topic ${name}: a range cannot end before the end of the topic, because a later message of the same key replaces an earlier one. Leave out \`to\`.`,
+          )
+        return offsets(buildOffsetsOptions(source, name, options, limitRange(range, since).from))
+      },
+    })
     return { backfill, delta: log, anchor: (context) => log.anchor(context) }
   }
   return { topic, listing: (name, options) => ({ mode: 'replace', execute: topic(name, options).backfill }) }
 }
 
-function buildOffsetsOptions(source: KafkaOptions, name: string, options: TopicOptions): OffsetsOptions<LogMessage> {
+function buildOffsetsOptions(
+  source: KafkaOptions,
+  name: string,
+  options: TopicOptions,
+  since: string | undefined,
+): OffsetsOptions<LogMessage> {
   const limits = { pageSize: options.pageSize ?? PAGE_SIZE, pageBytes: options.pageBytes ?? PAGE_BYTES }
   const clients = new ClusterConnections(source)
-  const since = parseSince(options.since)
   return {
     bounds: (context) => clients.withCluster(context, (cluster) => new TopicLog(cluster, name).bounds()),
     read: (query, context) =>

@@ -30,6 +30,7 @@ interface SourceDefinition<Name, Config, Options, Opened, Advice> {
   /** The schema of `config` in a manifest. Secrets are written as `${NAME}`. */
   readonly config: Config
   readonly streams: StreamRules<Options>
+  readonly times: SourceTimes
   /** Imports the code of the source. Sends no request. */
   open(config: SchemaValue<Config>, project: SourceProject): Promise<Opened>
   /** `declared` are all streams of the manifest: one may depend on another. */
@@ -49,6 +50,14 @@ interface SourceDefinition<Name, Config, Options, Opened, Advice> {
   readonly advice?: Advice
 }
 
+/** Whether a source takes a start date and reads ranges of times: true, or the reason, a clause. */
+export interface SourceTimes {
+  /** `since` of its config, or of the options of a stream. */
+  readonly since: true | string
+  /** True if its streams with times read ranges. The others state their own reason; see Execute.rangeUnsupported. */
+  readonly range: true | string
+}
+
 /** A source without the types of its config. The config was validated against the schema. */
 export interface SourceDescriptor<
   Name extends string = string,
@@ -59,6 +68,7 @@ export interface SourceDescriptor<
   readonly packages?: readonly string[]
   readonly config: ObjectSchema
   readonly streams: StreamRules
+  readonly times: SourceTimes
   open(config: unknown, project: SourceProject): Promise<unknown>
   stream(opened: unknown, declaration: StreamDeclaration, declared: readonly StreamDeclaration[]): SourceStream
   discover?(

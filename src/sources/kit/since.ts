@@ -33,6 +33,11 @@ export function withSinceScope<State>(execute: Execute<State>, since: string | u
   return Object.assign(limited, execute)
 }
 
+/** States why a source cannot read ranges of times; see Execute.rangeUnsupported. */
+export function withoutRange<Read extends Execute<any>>(execute: Read, reason: string): Read {
+  return Object.assign(execute, { rangeUnsupported: reason })
+}
+
 /** The part of a range that is not before the start date: the backfill would delete older rows again. */
 export function limitRange(range: TimeRange, since: string | undefined): TimeRange {
   const { from } = range

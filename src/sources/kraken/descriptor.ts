@@ -7,6 +7,7 @@ import { selectFixedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'kraken',
   title: 'Kraken',
+  times: { since: true, range: true },
   packages: ['node:crypto'],
   config: objectSchema(
     {

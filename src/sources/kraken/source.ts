@@ -5,6 +5,8 @@ import {
   type JsonObject,
   type JsonValue,
   type SyncContext,
+  type Execute,
+  type TimeRange,
 } from '../../contract/index.ts'
 import {
   failover,
@@ -18,7 +20,8 @@ import { resolveSecret, type SecretSource } from '../kit/auth.ts'
 import { createHttpClient, type HttpResponse, type HttpClient } from '../kit/http-client.ts'
 import { isObject, type ResponseClassifier, type ResponseClass } from '../kit/classify-response.ts'
 import { instantToMs } from '../../values/instant.ts'
-import { parseSince } from '../kit/since.ts'
+import { asIncremental } from '../../strategies/kit/as-incremental.ts'
+import { limitRange, parseSince } from '../kit/since.ts'
 import { CallCounter, TIERS, type KrakenTier } from './call-counter.ts'
 import { signRequest } from './sign-request.ts'
 
@@ -41,7 +44,7 @@ export interface KrakenOptions {
 /** One kind of entry of a Kraken account. Pass it to `worker.sync`. */
 export interface KrakenStream {
   readonly mode: 'incremental'
-  readonly execute: Failover<KrakenEntry>
+  readonly execute: Failover<KrakenEntry> & Pick<Execute, 'range'>
 }
 
 /** An entry of a Kraken ledger or trade history. */
@@ -62,18 +65,23 @@ type StreamDefinition = (typeof STREAMS)[keyof typeof STREAMS]
 /** Reads the ledger and the trades of an account: `worker.sync('ledgers', { database, ...kraken({ apiKey: 'KRAKEN_KEY', apiSecret: 'KRAKEN_SECRET' }).ledgers })`. */
 export function kraken(options: KrakenOptions): { readonly [Name in keyof typeof STREAMS]: KrakenStream } {
   const account = new KrakenAccount(options)
-  const stream = (definition: StreamDefinition): KrakenStream => ({
-    mode: 'incremental',
-    execute: failover<KrakenEntry>({
+  const since = parseSince(options.since)
+  const read = (definition: StreamDefinition, range: TimeRange): Failover<KrakenEntry> =>
+    failover<KrakenEntry>({
       operations: { [definition.operation]: OPERATION },
       providers: [
         pagedProvider<KrakenEntry>({
           name: 'kraken',
           supports: ['timestamp'],
           prefers: 'timestamp',
-          fetchPage: (request, context) => account.readPage(definition, request, context),
+          fetchPage: (request, context) => account.readPage(definition, toTimes(range), request, context),
         }),
       ],
+    })
+  const stream = (definition: StreamDefinition): KrakenStream => ({
+    mode: 'incremental',
+    execute: Object.assign(read(definition, since === undefined ? {} : { from: since }), {
+      range: (range: TimeRange) => asIncremental(read(definition, limitRange(range, since))),
     }),
   })
   return { ledgers: stream(STREAMS.ledgers), trades: stream(STREAMS.trades) }
@@ -106,10 +114,19 @@ interface ListingPass {
 
 const PASSES_MAX = 10
 
+/** The times of the entries to read, in milliseconds. */
+interface EntryTimes {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+function toTimes({ from, to }: TimeRange): EntryTimes {
+  return { fromMs: from === undefined ? 0 : instantToMs(from), toMs: to === undefined ? Infinity : instantToMs(to) }
+}
+
 class KrakenAccount {
   readonly #client: HttpClient
   readonly #options: KrakenOptions
-  readonly #sinceMs: number
   /** Shared by both streams, because the counter belongs to the API key. */
   readonly #counter: CallCounter
   #nonce = 0
@@ -122,26 +139,24 @@ class KrakenAccount {
         `kraken: unknown tier ${JSON.stringify(tier)}. The tiers are ${Object.keys(TIERS).join(', ')}.`,
       )
     this.#options = options
-    const since = parseSince(options.since)
-    this.#sinceMs = since === undefined ? 0 : instantToMs(since)
     this.#counter = new CallCounter(tier)
     this.#client = createHttpClient({ baseUrl, classifyResponse: createResponseClassifier(this.#counter.drainMs) })
   }
 
   async readPage(
     stream: StreamDefinition,
+    { fromMs: sinceMs, toMs }: EntryTimes,
     { cursor, own }: FetchRequest,
     context: SyncContext,
   ): Promise<ProviderPage<KrakenEntry>> {
     const { lagMs = 10_000, overlapMs = 60_000 } = this.#options
-    const sinceMs = this.#sinceMs
     const boundaryMs = cursor === undefined ? 0 : Number(cursor.value)
     // The API returns entries after `start`, in whole seconds.
     const startMs = Math.max(boundaryMs - overlapMs, sinceMs)
     const kept = own?.metadata?.isComplete === true ? null : restorePass(own?.metadata?.custom, context)
     const pass = kept ?? {
       startS: boundaryMs === 0 && sinceMs === 0 ? null : Math.max(0, Math.floor(startMs / 1_000) - 1),
-      endS: Math.max(0, Math.floor((context.cycle.startedAt - lagMs) / 1_000)),
+      endS: Math.max(0, Math.min(Math.floor((context.cycle.startedAt - lagMs) / 1_000), Math.ceil(toMs / 1_000))),
       count: null,
       number: 1,
     }
@@ -180,7 +195,7 @@ class KrakenAccount {
     if (entries.length > 0)
       return {
         ...stay,
-        items: entries.filter(({ timeMs }) => timeMs >= sinceMs),
+        items: entries.filter(({ timeMs }) => timeMs >= sinceMs && timeMs < toMs),
         metadata: { offset: offset + entries.length },
         custom: serializePass({ ...pass, count }, context),
       }

@@ -15,6 +15,7 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: false })
 export default defineSource({
   name: 'linear',
   title: 'Linear',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({
       api_key: SECRET_SCHEMA,

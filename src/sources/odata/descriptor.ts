@@ -10,6 +10,7 @@ import { resolveStreamName } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'odata',
   title: 'OData',
+  times: { since: true, range: true },
   config: objectSchema(
     {
       url: { ...TEXT_SCHEMA, description: 'the root URL of the service; ${NAME} is read from the environment' },

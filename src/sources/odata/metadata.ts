@@ -1,5 +1,5 @@
 import { SyncError } from '../../contract/index.ts'
-import { parseTags, type XmlTag } from './xml-tags.ts'
+import { parseXmlTags } from '../kit/xml.ts'
 
 /** The parsed `$metadata` of a service. */
 export interface ODataMetadata {
@@ -43,7 +43,10 @@ export function parseMetadata(xml: string): ODataMetadata {
   let namespace = ''
   let current: DeclaredType | null = null
   let isComplete = false
-  for (const { name, kind, attributes } of parseTags(xml)) {
+  for (const tag of parseXmlTags(xml)) {
+    const { kind } = tag
+    const name = toLocalName(tag.name)
+    const attributes = new Map(tag.attributes.map(([attribute, value]) => [toLocalName(attribute), value] as const))
     const named = attributes.get('Name') ?? ''
     if (kind === 'close') {
       if (name === 'EntityType' || name === 'ComplexType') current = null
@@ -97,7 +100,7 @@ export function parseMetadata(xml: string): ODataMetadata {
 
 const BASE_TYPE_DEPTH_MAX = 32
 
-function parseProperty(name: string, attributes: XmlTag['attributes']): ODataProperty {
+function parseProperty(name: string, attributes: ReadonlyMap<string, string>): ODataProperty {
   const precision = Number(attributes.get('Precision') ?? Number.NaN)
   return {
     name,
@@ -106,4 +109,9 @@ function parseProperty(name: string, attributes: XmlTag['attributes']): ODataPro
     // SAP declares these in version 2.
     isSortable: attributes.get('filterable') !== 'false' && attributes.get('sortable') !== 'false',
   }
+}
+
+/** Without the prefix, which every service chooses itself. */
+function toLocalName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
 }

@@ -1,7 +1,7 @@
 import { SyncError, type Execute, type SyncContext, type TimeRange } from '../../contract/index.ts'
 import type { KeysetState, TokenState, WatermarkState } from '../../strategies/index.ts'
 import type { Auth } from '../kit/auth.ts'
-import { limitRange, parseSince, withSinceScope } from '../kit/since.ts'
+import { limitRange, parseSince, withoutRange, withSinceScope } from '../kit/since.ts'
 import { createCursorDelta, LAG_MS } from './cursor-delta.ts'
 import { EntitySet } from './entity-set.ts'
 import { createListing } from './listing.ts'
@@ -117,7 +117,9 @@ export function odata(options: ODataOptions): ODataSource {
     const listRange = (range: TimeRange): Execute<TokenState> =>
       shaped(name, given, createListing, limitRange(range, since))
     const listing = withSinceScope(listRange({}), since)
-    return given.cursor === undefined ? listing : Object.assign(listing, { range: listRange })
+    return given.cursor === undefined
+      ? withoutRange(listing, 'without `cursor` the entities have no times')
+      : Object.assign(listing, { range: listRange })
   }
   const withDefaults = <Given extends EntitySetOptions>(name: string, given: Given): Given => {
     const since = parseSince(given.since ?? options.since)

@@ -14,6 +14,10 @@ import { applyMode } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'postgres-cdc',
   title: "PostgreSQL's log",
+  times: {
+    since: 'the log begins with its slot, and the rows of a table have no times',
+    range: 'the rows of a table have no times, and the log is read once',
+  },
   packages: ['node:crypto', 'pg'],
   config: objectSchema({ url: DATABASE_URL_SCHEMA }, ['url']),
   streams: {

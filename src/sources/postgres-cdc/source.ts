@@ -1,6 +1,7 @@
 import { SyncError, type Execute, type Page, type SyncContext } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import { PostgresSession } from '../kit/postgres/session.ts'
+import { withoutRange } from '../kit/since.ts'
 import { Secret } from '../../redaction/secret.ts'
 import { ChangePage, RelationCache } from './change-page.ts'
 import { formatLsn, parseLsn, type Lsn } from './lsn.ts'
@@ -84,7 +85,7 @@ export function postgresCdc({
     return resources
   }
 
-  return {
+  const source: PostgresCdcSource = {
     async anchor(context) {
       const replication = resolveOptions(context)
       await using session = await PostgresSession.open(replication.url, context.signal)
@@ -174,6 +175,8 @@ export function postgresCdc({
       }
     },
   }
+  withoutRange(source.backfill, 'the rows of a table have no times, and the log is read once')
+  return source
 }
 
 /** Kept for one cycle. Correctness does not depend on it: the state is complete without. */

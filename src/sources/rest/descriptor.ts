@@ -27,6 +27,7 @@ const OPTIONS_SCHEMA = objectSchema(FIELDS, ['path', 'page'])
 export default defineSource({
   name: 'rest',
   title: 'REST',
+  times: { since: true, range: true },
   packages: ['csv-parse/sync'],
   config: objectSchema(
     {

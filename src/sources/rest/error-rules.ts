@@ -14,7 +14,7 @@ export interface ErrorRule {
   /** A text that the response contains, in any case. */
   readonly text?: string
   /**
-   * 'ignore': the request has no records. If an ignored answer is not 404 or 410, a listing asks before it deletes rows.
+   * 'ignore': the request has no records. Unless an ignored answer is 404 or 410, a listing deletes no rows.
    * 'retry': the source is unavailable. 'rate-limited': wait, then retry. 'unauthorized': renew the credentials.
    * 'fail': the cycle ends.
    */

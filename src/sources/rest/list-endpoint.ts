@@ -1,9 +1,9 @@
 import { SyncError, type Change, type JsonValue, type SyncContext } from '../../contract/index.ts'
 import { classifyGraphqlResponse, isObject } from '../kit/classify-response.ts'
 import type { HttpClient, HttpResponse, RequestOptions, ResponseFormat } from '../kit/http-client.ts'
+import { GONE_STATUSES, markIncomplete } from '../kit/incomplete-answers.ts'
 import { classifyByRules, isIgnored, type ErrorRule } from './error-rules.ts'
 import { getAtPath, type FieldPath } from './field-path.ts'
-import { markIncomplete } from './incomplete-listing.ts'
 import type { RecordMapping } from './record-mapping.ts'
 import { createRequester, type Parameters, type RequestTemplate } from './request-template.ts'
 import type { ChangesPaging, ListPaging, PageSizeParameter } from './stream.ts'
@@ -125,9 +125,6 @@ export async function requestAnswer(
   })
   return { response, isIgnored: ignored }
 }
-
-/** With these statuses the source says that there is nothing, so that its rows may be deleted. */
-const GONE_STATUSES = [404, 410]
 
 /** A response without the list is an error, not an empty list: a sweep would delete every row. */
 function extractRecords(

@@ -34,9 +34,10 @@ export function fromManifest(value: unknown, schema: JsonSchema): unknown {
   if (typeof value === 'string')
     return schemas.some(({ enum: names }) => isKindOf(names, value)) ? toCamelCase(value) : value
   if (typeof value !== 'object' || value === null) return value
+  // The schema of one kind leaves `kind` open; the kinds are listed by the schema that selects it.
   const properties: Readonly<Record<string, JsonSchema>> = Object.assign(
     {},
-    ...schemas.map((part) => part['properties'] ?? {}),
+    ...schemas.toReversed().map((part) => part['properties'] ?? {}),
   )
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {

@@ -3,6 +3,7 @@ import { formatIso } from '../../strategies/kit/instants.ts'
 import { partitioned, type Partition, type PartitionList, type PartitionPage } from '../../strategies/partitioned.ts'
 import { parseInstantOrDate, instantToMs } from '../../values/instant.ts'
 import { isObject } from '../kit/classify-response.ts'
+import { isMarkedIncomplete, markIncomplete } from '../kit/incomplete-answers.ts'
 import { getAtPath } from './field-path.ts'
 import type { ListEndpoint } from './list-endpoint.ts'
 import { formatTime, formatTimeAfter, requireStep, TIME_UNITS_MS } from './record-mapping.ts'
@@ -79,7 +80,9 @@ function planParents(
     isFollowed: true,
     async list(cursor, context) {
       // The list of parents is always read completely, whatever the mode of the children.
-      const page = await read(cursor, { ...context, cycle: { ...context.cycle, mode: 'replace' } })
+      const asList: SyncContext = { ...context, cycle: { ...context.cycle, mode: 'replace' } }
+      const page = await read(cursor, asList)
+      if (isMarkedIncomplete(asList)) markIncomplete(context)
       const partitions = page.changes.flatMap((change) => {
         if (change.type === 'invalid')
           throw new SyncError('SOURCE_INVALID', `Stream "${stream}": a record of its parent "${parent}" is invalid.`)

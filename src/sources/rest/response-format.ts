@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { SyncError, type JsonObject, type JsonValue } from '../../contract/index.ts'
 import { parseJson } from '../../values/json.ts'
 import type { ResponseFormat } from '../kit/http-client.ts'
-import { parseXml } from './xml-document.ts'
+import { parseXml } from '../kit/xml.ts'
 
 /** The format of a response. A gzip file is decompressed in every format. */
 export type DecodeRule = 'json' | 'ndjson' | 'csv' | 'xml' | CsvRule

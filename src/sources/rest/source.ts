@@ -14,9 +14,9 @@ import { didYouMean } from '../../values/did-you-mean.ts'
 import { connectionAuth, connectionBaseUrl, withConnection, type ConnectionOption } from '../kit/connection-auth.ts'
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../kit/http-client.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
+import { reportIncomplete } from '../kit/incomplete-answers.ts'
 import { limitRange, withSinceScope } from '../kit/since.ts'
 import { getAtPath } from './field-path.ts'
-import { withScopeOfAnswers } from './incomplete-listing.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint } from './list-endpoint.ts'
 import { createChangesReader, createListReader } from './read-stream.ts'
 import { listPartitionParameters, planPartitions, readPartitions, type PartitionPlan } from './partitions.ts'
@@ -183,9 +183,9 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     )
   const list = Object.assign(
     withSinceScope(createList(listing), start),
-    filter !== undefined && {
-      range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))),
-    },
+    filter === undefined
+      ? { rangeUnsupported: 'the stream has no filter by time: `follow` by window or timestamp, or timestamp paging' }
+      : { range: (range: TimeRange) => createList(selectTimes(endpoint, filter, limitRange(range, start))) },
   )
   const lookup = stream.lookup === undefined ? {} : { lookup: createLookup(stream, stream.lookup, client) }
   // A stream that only reads the list has no lag unless it is configured.
@@ -204,7 +204,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     plan?.isFollowed === true
       ? withoutAnchor(readAll(stream, listing, plan, readChanges, globalStateOf(follow)))
       : readChanges(follow.kind === 'events' ? createFeedEndpoint(stream, follow, client) : listing)
-  const delta = limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs)
+  const delta = reportIncomplete(limitRetention(filterChanges(changes, stream.filter), stream.retentionMs, lagMs))
   if (deletes === undefined || deletes === 'ignore') return { backfill, delta, anchor: delta.anchor, lagMs, ...lookup }
 
   const deleted = limitRetention(
@@ -212,7 +212,7 @@ function createStream(stream: RestStream, api: Api): ListedStream | TrackedStrea
     deletes.retentionMs,
     lagMs,
   )
-  const both = streams({ changes: delta, deletes: deleted })
+  const both = reportIncomplete(streams({ changes: delta, deletes: deleted }))
   return { ...lookup, lagMs, backfill, delta: both, anchor: both.anchor }
 }
 
@@ -286,9 +286,7 @@ function withoutAnchor(execute: Execute<any>): AnchoredExecute<any> {
 }
 
 function finishListing(reader: Execute<any>, stream: RestStream, lagMs: number): Execute<any> {
-  const list = withLaggedTidemark(filterListing(reader, stream.filter), lagMs)
-  const ignores = stream.errors?.some(({ action }) => action === 'ignore') === true
-  return ignores ? withScopeOfAnswers(list) : list
+  return reportIncomplete(withLaggedTidemark(filterListing(reader, stream.filter), lagMs))
 }
 
 function createStreamEndpoint(stream: RestStream, client: HttpClient): ListEndpoint {

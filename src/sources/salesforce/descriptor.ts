@@ -14,6 +14,7 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'salesforce',
   title: 'Salesforce',
+  times: { since: true, range: true },
   packages: ['csv-parse', 'csv-parse/sync'],
   config: requireOneOf(
     objectSchema({

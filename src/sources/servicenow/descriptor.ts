@@ -14,6 +14,7 @@ import { selectNamedStreams, type NamedStreams } from '../kit/select-stream.ts'
 export default defineSource({
   name: 'servicenow',
   title: 'ServiceNow',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({
       instance_url: TEXT_SCHEMA,

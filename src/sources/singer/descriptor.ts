@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { JsonObject } from '../../contract/index.ts'
+import { SyncError, type JsonObject } from '../../contract/index.ts'
+import { formatIso } from '../../strategies/kit/instants.ts'
+import { instantToMs } from '../../values/instant.ts'
 import {
   COUNT_SCHEMA,
   LATE_SECRETS,
@@ -12,6 +14,7 @@ import {
 import { defineSource } from '../kit/define-source.ts'
 import { omitUndefined } from '../kit/omit-undefined.ts'
 import { resolveStreamName } from '../kit/select-stream.ts'
+import { parseSince, SINCE_SCHEMA } from '../kit/since.ts'
 import type { SingerOptions, TapConfig } from './source.ts'
 
 /** Setting names that hold secrets; a manifest may contain only the name of a secret for them. */
@@ -29,6 +32,7 @@ const SETTINGS_SCHEMA = {
 export default defineSource({
   name: 'singer',
   title: 'Singer taps',
+  times: { since: true, range: 'a tap has no setting for the end of its records' },
   packages: [
     'node:child_process',
     'node:crypto',
@@ -57,6 +61,7 @@ export default defineSource({
         description: 'a file with the catalog, or none (default: run the tap in discovery mode)',
       },
       catalog_flag: { enum: ['--catalog', '--properties'] },
+      since: { ...SINCE_SCHEMA, description: `the tap's setting start_date; ${SINCE_SCHEMA.description}` },
     },
     ['command'],
   ),
@@ -74,14 +79,13 @@ export default defineSource({
       safety_window: { not: {}, description: 'not supported by this connector: use the settings of the tap' },
     },
   },
-  async open({ command, settings, environment, catalog, catalog_flag: catalogFlag }, { folder }) {
+  async open({ command, settings, environment, catalog, catalog_flag: catalogFlag, since }, { folder }) {
     const { singer, discover } = await import('./source.ts')
     const options: SingerOptions = {
       command,
       folder,
       ...omitUndefined({
-        // A manifest is YAML, so its values are JSON.
-        config: settings as TapConfig | undefined,
+        config: withStartDate(settings as TapConfig | undefined, since),
         environment,
         catalogFlag,
         catalog: catalog === undefined ? undefined : readCatalog(catalog, folder),
@@ -108,6 +112,15 @@ export default defineSource({
     until: 'worker.ts names another',
   },
 })
+
+/** The convention of taps. A manifest is YAML, so the settings are JSON. */
+function withStartDate(settings: TapConfig | undefined, since: string | undefined): TapConfig | undefined {
+  const startDate = parseSince(since)
+  if (startDate === undefined) return settings
+  if (settings?.['start_date'] !== undefined)
+    throw new SyncError('SYNC_INVALID', 'singer: `since` and the setting `start_date` exclude each other. Remove one.')
+  return { ...settings, start_date: formatIso(instantToMs(startDate)) }
+}
 
 function readCatalog(catalog: string, folder: string): JsonObject | 'none' {
   return catalog === 'none' ? 'none' : (JSON.parse(readFileSync(resolve(folder, catalog), 'utf8')) as JsonObject)

@@ -3,6 +3,7 @@ import {
   SyncError,
   type Change,
   type Execute,
+  type ImportedState,
   type JsonObject,
   type JsonValue,
   type Page,
@@ -25,6 +26,7 @@ import type { TapLine } from './lines.ts'
 import { parseMessage } from './message.ts'
 import { toChange, type RecordMapping } from './record.ts'
 import { createSchemaCheck, type SchemaCheck } from './schema-check.ts'
+import { withoutRange } from '../kit/since.ts'
 import { fillSecrets, createRedactor, type TapConfig } from './tap-config.ts'
 import { waitUntil, TIMED_OUT, TapProcess, type TapProgram } from './tap-process.ts'
 
@@ -104,6 +106,7 @@ const PAGE_BYTES = 32_000_000
 /** Records received within this time are committed. */
 const PAGE_MS = 10_000
 const QUIET_MAX_MS = 900_000
+const RANGE_UNSUPPORTED = 'a tap has no setting for the end of its records'
 /** A program that writes more invalid lines than this is not a tap. */
 const INVALID_LINES_MAX = 100
 
@@ -130,7 +133,7 @@ export function singer(options: SingerOptions): SingerSource {
     }),
     listing: (name, selection = {}) => ({
       mode: 'replace',
-      execute: createExecute(program, options, new Map([[name, selection]])),
+      execute: withoutRange(createExecute(program, options, new Map([[name, selection]])), RANGE_UNSUPPORTED),
     }),
     streams: (databases) => ({
       mode: 'incremental',
@@ -153,11 +156,11 @@ export function singer(options: SingerOptions): SingerSource {
 
 function withStateImport(streams: readonly string[], execute: Execute<SingerState>): Execute<SingerState> {
   const importState = {
-    singer: (document: JsonValue, stream?: string): SingerState => ({
-      tap: toPlainJson(importTapState(document, streams, stream)),
+    singer: (document: JsonValue, stream?: string): ImportedState<SingerState> => ({
+      state: { tap: toPlainJson(importTapState(document, streams, stream)) },
     }),
   }
-  return Object.assign(execute, { importState })
+  return Object.assign(execute, { importState, rangeUnsupported: RANGE_UNSUPPORTED })
 }
 
 /** Lists the streams that the tap offers. */

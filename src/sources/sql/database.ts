@@ -1,7 +1,7 @@
 import type { ColumnType, JsonObject } from '../../contract/index.ts'
 import type { SerializedRecord } from '../../values/serialized-upsert.ts'
 import type { TableName } from '../kit/postgres/catalog.ts'
-import type { RowSelection } from './statements.ts'
+import type { RowSelection, SqlStatement } from './statements.ts'
 
 /** How a column's values can be used: as a timestamp, an integer, bytes, or any other comparable value. */
 export type SqlColumnKind = 'instant' | 'integer' | 'binary' | 'other'
@@ -56,6 +56,25 @@ export interface SqlDialect {
   bind(text: string, column: SqlColumn): unknown
   /** Whether `(a, b) > (x, y)` can use the index; otherwise the comparison is expanded. */
   readonly supportsRowComparison: boolean
+  /** An expression that orders values like the bytes of their text. */
+  textOrder(column: SqlColumn): string
+  /** Null if the database cannot compute digests. */
+  readonly digests: SqlDigests | null
+}
+
+/** How the database computes the digests of rows; see RecordSummaries. */
+export interface SqlDigests {
+  /**
+   * The text of a column's value as it is in records; null for a type whose text differs between systems, such as
+   * floating point, JSON, bytes and arrays.
+   */
+  text(column: SqlColumn): string | null
+  /** The text of a row, from the texts of its columns, which may be null. */
+  rowText(texts: readonly string[]): string
+  /** The sum of the digests of row texts: an integer that may be negative, or null for no rows. */
+  sum(rowText: string): string
+  /** The condition that the database can compute them; true without one. */
+  readonly condition: string
 }
 
 /** One connection, for one page. */
@@ -69,6 +88,8 @@ export interface SqlDatabase extends AsyncDisposable {
   /** The maximum of an integer column; null for an empty table. */
   readMaxValue(table: SqlTable, column: SqlColumn): Promise<string | null>
   readRowCount(table: SqlTable): Promise<number>
+  /** The values of the only row of a statement, as text. */
+  readValues(statement: SqlStatement): Promise<ReadonlyArray<string | null>>
   /** Streams rows with at least the wanted fields. Leaving the loop ends the statement. */
   readRows(selection: RowSelection, wanted: readonly string[]): AsyncIterable<readonly SqlRow[]>
 }

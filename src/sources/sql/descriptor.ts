@@ -9,6 +9,7 @@ import { SINCE_SCHEMA } from '../kit/since.ts'
 export default defineSource({
   name: 'sql',
   title: 'SQL databases',
+  times: { since: true, range: true },
   packages: ['node:fs', 'node:path', 'pg', 'mysql2', '@photostructure/sqlite'],
   config: objectSchema({ url: DATABASE_URL_SCHEMA, since: SINCE_SCHEMA }, ['url']),
   streams: {

@@ -40,7 +40,7 @@ function loadMysql2(): Promise<typeof import('mysql2')> {
 }
 
 export const mysqlDialect: SqlDialect = {
-  quote: (name) => `\`${name.replaceAll('`', '``')}\``,
+  quote: quoteMysqlName,
   // A string compared with a number would be converted to floating point.
   placeholder: (_, { kind, type }) => {
     if (kind === 'integer') return `CAST(? AS ${type.includes('unsigned') ? 'UNSIGNED' : 'SIGNED'})`
@@ -52,7 +52,52 @@ export const mysqlDialect: SqlDialect = {
     return kind === 'instant' ? text.replace('T', ' ').replace(/Z$/, '') : text
   },
   supportsRowComparison: false,
+  textOrder: (column) => `CAST(${quoteMysqlName(column.name)} AS BINARY)`,
+  digests: {
+    text: ({ name, type }) => {
+      const text = `CONVERT(${quoteMysqlName(name)} USING utf8mb4)`
+      const base = type.replace(/\W.*/, '')
+      if (base === 'timestamp') return `CONCAT(REPLACE(${withoutZeros(text, type)}, ' ', 'T'), 'Z')`
+      if (base === 'datetime') return `REPLACE(${withoutZeros(text, type)}, ' ', 'T')`
+      if (base === 'time') return withoutZeros(text, type)
+      return TEXT_TYPES.has(base) && !type.includes('zerofill') ? text : null
+    },
+    rowText: (texts) =>
+      `CONCAT(${texts.map((text) => `COALESCE(CONCAT('t', CHAR_LENGTH(${text}), ':', ${text}), 'n')`).join(', ')})`,
+    sum: (rowText) => `SUM(CAST(CONV(LEFT(MD5(${rowText}), 16), 16, 10) AS UNSIGNED))`,
+    condition: '1',
+  },
 }
+
+/** The driver omits a fraction of zero. */
+function withoutZeros(text: string, type: string): string {
+  const digits = Number(/\((\d)\)/.exec(type)?.[1] ?? 0)
+  return digits === 0 ? text : `TRIM(TRAILING '.${'0'.repeat(digits)}' FROM ${text})`
+}
+
+function quoteMysqlName(name: string): string {
+  return `\`${name.replaceAll('`', '``')}\``
+}
+
+/** Types whose text is the same in a record. */
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  'bigint',
+  'char',
+  'date',
+  'decimal',
+  'enum',
+  'int',
+  'longtext',
+  'mediumint',
+  'mediumtext',
+  'smallint',
+  'text',
+  'time',
+  'tinyint',
+  'tinytext',
+  'uuid',
+  'varchar',
+])
 
 class MysqlSession {
   readonly #connection: Connection
@@ -177,6 +222,11 @@ class MysqlDatabase implements SqlDatabase {
   async readRowCount(table: SqlTable): Promise<number> {
     const [row] = await this.#session.query(`SELECT count(*) FROM ${table.quoted}`)
     return Number(row?.[0] ?? 0)
+  }
+
+  async readValues({ text, values }: SqlStatement): Promise<ReadonlyArray<string | null>> {
+    const [row] = await this.#session.query(text, values)
+    return required(row, 'the row of a statement').map((value) => (value === null ? null : String(value)))
   }
 
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {

@@ -4,7 +4,7 @@ import { describeTable, listTables, type PostgresTable, type TableName } from '.
 import { mapColumnType } from '../kit/postgres/column-types.ts'
 import { PostgresSession, quoteName } from '../kit/postgres/session.ts'
 import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
-import { buildSelect, type RowSelection } from './statements.ts'
+import { buildSelect, type RowSelection, type SqlStatement } from './statements.ts'
 
 export async function openPostgres(url: string, signal: AbortSignal): Promise<SqlDatabase> {
   return new PostgresDatabase(await PostgresSession.open(url, signal))
@@ -20,7 +20,37 @@ export const postgresDialect: SqlDialect = {
     return type === 'timestamptz' && /\d$/.test(plain) ? `${plain}+00` : plain
   },
   supportsRowComparison: true,
+  textOrder: ({ name }) => `${quoteName(name)}::text COLLATE "C"`,
+  digests: {
+    text: ({ name, type }) => {
+      const quoted = quoteName(name)
+      const text = `${quoted}::text`
+      if (type === 'timestamptz') return `replace(replace(${text}, ' ', 'T'), '+00', 'Z')`
+      if (type === 'timestamp') return `replace(${text}, ' ', 'T')`
+      return TEXT_TYPES.has(type) ? text : null
+    },
+    rowText: (texts) =>
+      texts.map((text) => `coalesce('t' || char_length(${text}) || ':' || ${text}, 'n')`).join(' || '),
+    sum: (rowText) => `sum(('x' || left(md5(${rowText}), 16))::bit(64)::bigint)`,
+    condition: "current_setting('server_encoding') = 'UTF8'",
+  },
 }
+
+/** Types whose text is the same in a record. A `char(n)` loses its spaces when it becomes text. */
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  'bool',
+  'date',
+  'int2',
+  'int4',
+  'int8',
+  'name',
+  'numeric',
+  'oid',
+  'text',
+  'time',
+  'uuid',
+  'varchar',
+])
 
 /** COPY has no bind parameters, so values are inlined as untyped literals, like bound ones. */
 function inlineValues(selection: RowSelection): string {
@@ -75,6 +105,11 @@ class PostgresDatabase implements SqlDatabase {
   async readRowCount(table: SqlTable): Promise<number> {
     const { rows } = await this.#session.query(`SELECT count(*) FROM ${table.quoted}`)
     return Number(rows[0]?.[0] ?? 0)
+  }
+
+  async readValues({ text, values }: SqlStatement): Promise<ReadonlyArray<string | null>> {
+    const { rows } = await this.#session.query(text, values)
+    return required(rows[0], 'the row of a statement')
   }
 
   /** Serializes rows without building records where possible; a record is parsed from the text on demand. */

@@ -1,8 +1,10 @@
 import {
   SyncError,
+  type Change,
   type Execute,
   type Lookup,
   type Page,
+  type SourceChecks,
   type SyncContext,
   type TimeRange,
 } from '../../contract/index.ts'
@@ -12,9 +14,9 @@ import { withLaggedTidemark } from '../../strategies/kit/lagged-tidemark.ts'
 import { subtractMicrosecond } from '../../strategies/kit/instants.ts'
 import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import { parseSafetyWindowMs } from '../kit/safety-window.ts'
-import { parseSince, withSinceScope } from '../kit/since.ts'
+import { parseSince, withoutRange, withSinceScope } from '../kit/since.ts'
 import type { Secret } from '../../redaction/secret.ts'
-import type { SqlColumn, SqlDatabase } from './database.ts'
+import type { SqlDatabase } from './database.ts'
 import { subtractMs, parseColumnInstant, laterInstant } from './column-instants.ts'
 import { openDatabase } from './open-database.ts'
 import {
@@ -26,6 +28,7 @@ import {
   requireCursor,
   type TablePlan,
 } from './table-plan.ts'
+import { hasSimpleKey, selectKeyRange, selectKeys, summarizeTable } from './checks.ts'
 import { listKeyRanges, WHOLE_TABLE, type KeyRange } from './key-ranges.ts'
 import { checkRowCursor, checkState, type SqlListState, type SqlState } from './state.ts'
 import type { LowerBound, RowSelection } from './statements.ts'
@@ -146,7 +149,7 @@ export function sql({ url, since: sourceSince }: SqlOptions): SqlSource {
       const lookup = createLookup(url, name, options)
       const backfill = withLaggedTidemark(createListing(url, name, options), options.lagMs ?? LAG_MS)
       return {
-        backfill: Object.assign(backfill, { lookup }),
+        backfill: Object.assign(backfill, { lookup, checks: createChecks(url, name, options) }),
         lookup,
         delta,
         anchor: async (context) => {
@@ -159,7 +162,9 @@ export function sql({ url, since: sourceSince }: SqlOptions): SqlSource {
       const options = withDefaults(name, given)
       return {
         mode: 'replace',
-        execute: withLaggedTidemark(createListing(url, name, options), LAG_MS),
+        execute: Object.assign(withLaggedTidemark(createListing(url, name, options), LAG_MS), {
+          checks: createChecks(url, name, options),
+        }),
         lookup: createLookup(url, name, options),
       }
     },
@@ -170,7 +175,7 @@ export function sql({ url, since: sourceSince }: SqlOptions): SqlSource {
 function createListing(url: SqlOptions['url'], name: TableName, options: TableOptions): Execute<SqlListingState> {
   const listing = withSinceScope(listByKey(url, name, options), describeSince(options.since))
   return options.cursor === undefined
-    ? listing
+    ? withoutRange(listing, 'without `cursor` the rows have no times')
     : Object.assign(listing, { range: (range: TimeRange) => listRange(url, name, options, range) })
 }
 
@@ -251,27 +256,94 @@ async function readRange(
   }
 }
 
-/** Reads the first row at or above the key, which is the row itself if it exists. */
 function createLookup(url: SqlOptions['url'], name: TableName, options: TableOptions): Lookup {
   return async (key, context) => {
     await using database = await openDatabase(url, context)
-    const plan = await loadPlan(database, name, options)
-    const texts = parseKey(key, plan.key.length)
-    if (texts === null) return null
-    const {
-      changes: [found],
-    } = await readPage(
-      database,
-      plan,
-      {
-        lower: { columns: plan.key, values: texts, bound: '>=' },
-        since: await readSinceBound(database, plan, options),
-        upper: null,
-        order: plan.key,
-      },
-      { ...options, pageSize: 1 },
-    )
-    return found?.key === key ? found : null
+    return await readByKey(database, await loadPlan(database, name, options), options, key)
+  }
+}
+
+/** Reads the first row at or above the key, which is the row itself if it exists. */
+async function readByKey(
+  database: SqlDatabase,
+  plan: TablePlan,
+  options: TableOptions,
+  key: string,
+): Promise<Change | null> {
+  const texts = parseKey(key, plan.key.length)
+  if (texts === null) return null
+  const {
+    changes: [found],
+  } = await readPage(
+    database,
+    plan,
+    {
+      lower: { columns: plan.key, values: texts, bound: '>=' },
+      since: await readSinceBound(database, plan, options),
+      upper: null,
+      order: plan.key,
+    },
+    { ...options, pageSize: 1 },
+  )
+  return found?.key === key ? found : null
+}
+
+/** The questions that compare the table with its copy. */
+function createChecks(url: SqlOptions['url'], name: TableName, options: TableOptions): SourceChecks {
+  return {
+    summarize: async (ranges, { ignore }, context) => {
+      await using database = await openDatabase(url, context)
+      const plan = await loadPlan(database, name, options)
+      return await summarizeTable(database, plan, options, await readSinceBound(database, plan, options), {
+        ranges,
+        ignore,
+      })
+    },
+    read: async (range, context) => {
+      await using database = await openDatabase(url, context)
+      const plan = await loadPlan(database, name, options)
+      const [column] = plan.key
+      const selection = selectKeyRange(plan, range) ?? {
+        isTextOrder: true,
+        textRange: { column: required(column, 'key'), ...range },
+      }
+      const { changes, isFull } = await readPage(
+        database,
+        plan,
+        {
+          lower: null,
+          upper: null,
+          since: await readSinceBound(database, plan, options),
+          order: plan.key,
+          ...selection,
+        },
+        options,
+      )
+      return { changes, hasMore: isFull }
+    },
+    find: async (keys, context) => {
+      await using database = await openDatabase(url, context)
+      const plan = await loadPlan(database, name, options)
+      const column = required(plan.key[0], 'key')
+      if (!hasSimpleKey(plan)) {
+        const found = []
+        for (const key of keys) found.push(await readByKey(database, plan, options, key))
+        return found.filter((change) => change !== null)
+      }
+      const { changes } = await readPage(
+        database,
+        plan,
+        {
+          lower: null,
+          upper: null,
+          since: await readSinceBound(database, plan, options),
+          order: plan.key,
+          oneOf: { column, values: selectKeys(column, keys) },
+        },
+        { ...options, pageSize: keys.length + 1 },
+      )
+      return changes
+    },
   }
 }
 
@@ -449,7 +521,7 @@ interface RowsPage {
 async function readPage(
   database: SqlDatabase,
   plan: TablePlan,
-  range: Pick<RowSelection, 'lower' | 'since' | 'upper'> & { order: readonly SqlColumn[] },
+  range: Omit<RowSelection, 'table' | 'columns' | 'limit' | 'offset'>,
   options: TableOptions,
 ): Promise<RowsPage> {
   const { table, isKeyUnique } = plan

@@ -4,7 +4,7 @@ import { SyncError, type ColumnType, type ErrorCode, type JsonObject, type JsonV
 import { required } from '../../values/required.ts'
 import { splitTableName, type TableName } from '../kit/postgres/catalog.ts'
 import type { SqlColumn, SqlColumnKind, SqlDatabase, SqlDialect, ReadHorizon, SqlRow, SqlTable } from './database.ts'
-import { buildSelect, type RowSelection } from './statements.ts'
+import { buildSelect, type RowSelection, type SqlStatement } from './statements.ts'
 
 export async function openSqlite(file: string): Promise<SqlDatabase> {
   if (!existsSync(file))
@@ -24,6 +24,9 @@ export const sqliteDialect: SqlDialect = {
     return kind === 'integer' && /^-?\d+$/.test(text) ? BigInt(text) : text
   },
   supportsRowComparison: true,
+  textOrder: ({ name }) => `CAST(${sqliteDialect.quote(name)} AS BLOB)`,
+  // It has no hash function, and reading the rows of a local file costs little.
+  digests: null,
 }
 
 class SqliteDatabase implements SqlDatabase {
@@ -83,6 +86,13 @@ class SqliteDatabase implements SqlDatabase {
   async readRowCount(table: SqlTable): Promise<number> {
     const [row] = this.#queryAll(`SELECT count(*) AS count FROM ${table.quoted}`)
     return Number(row?.['count'] ?? 0)
+  }
+
+  async readValues({ text, values }: SqlStatement): Promise<ReadonlyArray<string | null>> {
+    const [row] = translateErrors(this.#file, () => this.#db.prepare(text).all(...(values as string[])))
+    return Object.values(required(row, 'the row of a statement') as object).map((value: unknown) =>
+      value === null ? null : String(value),
+    )
   }
 
   async *readRows(selection: RowSelection): AsyncIterable<SqlRow[]> {

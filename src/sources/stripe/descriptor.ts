@@ -18,6 +18,7 @@ const FIXED_STREAMS = selectFixedStreams({ followsChanges: true })
 export default defineSource({
   name: 'stripe',
   title: 'Stripe',
+  times: { since: true, range: true },
   config: requireOneOf(
     objectSchema({
       api_key: SECRET_SCHEMA,

@@ -4,6 +4,8 @@ import type {
   ConnectionStatus,
   CycleReport,
   DestinationSignal,
+  Verification,
+  VerificationReport,
   Webhook,
   WebhookCursor,
   WebhookSettings,
@@ -226,6 +228,34 @@ export function createConnectionAuditEntry(
   by: AuditActor,
 ): AuditEntry {
   return createTenantAuditEntry(`connection-${action}`, detail === '' ? name : `${name}: ${detail}`, by)
+}
+
+export function createVerifyAuditEntry(
+  { id, database, actor }: Pick<Verification, 'id' | 'database' | 'actor'>,
+  report: VerificationReport,
+): AuditEntry {
+  return createTenantAuditEntry('verify', `verification ${id} of ${database}: ${describeReport(report)}`, {
+    actor,
+    at: report.endedAt,
+  })
+}
+
+function describeReport({
+  method,
+  rows,
+  requests,
+  differences,
+  unsettled,
+  repaired,
+  ...report
+}: VerificationReport): string {
+  if (report.error !== null) return `failed with ${report.error.code}`
+  const counts = Object.entries({ ...differences, unsettled, repaired }).flatMap(([name, count]) =>
+    count === 0 ? [] : [`${count} ${name}`],
+  )
+  const result = counts.length === 0 ? 'equal' : counts.join(', ')
+  const gap = report.incomplete === null ? '' : `; incomplete (${report.incomplete})`
+  return `${result}; ${rows} rows by ${method}, ${requests} requests${gap}`
 }
 
 function createTenantAuditEntry(action: string, reason: string, { actor, at }: AuditActor): AuditEntry {

@@ -1,4 +1,4 @@
-import type { BackfillRequest, Commit, LandingCounts } from '../../contract/index.ts'
+import type { BackfillRequest, Commit, LandingCounts, StateTransition } from '../../contract/index.ts'
 import { quarantineIdentityOf } from './quarantine-identity.ts'
 import { ensureEntry, deleteSeen, findLeasedEntry, lockTenant, writeInflight } from './registry.ts'
 import { toInflight, type RegistryEntry } from './registry-rows.ts'
@@ -18,9 +18,22 @@ export function matchesCheckpoint(entry: RegistryEntry, { version, transition }:
   if (entry.version !== version) return false
   return (
     transition.kind === 'set' ||
-    transition.kind === 'replay' ||
+    isOutsideCycle(transition) ||
     (entry.inflight_cycle === transition.cycle && entry.inflight_page === transition.page - 1)
   )
+}
+
+/** A replay or a repair belongs to no cycle: an unfinished one has not seen its records. */
+export function isOutsideCycle(
+  transition: StateTransition,
+): transition is Extract<StateTransition, { kind: 'replay' | 'repair' }> {
+  return transition.kind === 'replay' || transition.kind === 'repair'
+}
+
+/** The page of the commit in the log; see LogEntry. */
+export function toLogPage(transition: StateTransition): number {
+  if (transition.kind === 'repair') return transition.verification
+  return 'page' in transition ? transition.page : 0
 }
 
 /**
@@ -67,11 +80,12 @@ export function* updateCheckpoint(
       })
       return entry.version
     case 'replay':
+    case 'repair':
       yield* sql.kernel.writeAudit(entry, {
         version: entry.version,
         at,
         actor: transition.actor,
-        action: 'replay',
+        action: transition.kind,
         reason: transition.reason,
         cycle: null,
         state: null,
@@ -222,7 +236,7 @@ export function* writeQuarantine(
       message: replaceNul(message),
       text: replaceNul(text),
       cycle_id: entry.inflight_cycle ?? 0,
-      page: 'page' in transition ? transition.page : 0,
+      page: toLogPage(transition),
       at,
     })
   }

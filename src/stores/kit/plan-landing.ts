@@ -81,7 +81,8 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
     writer: facts.writer,
     readFrom: commit.readAtSequence,
     upstreamToleranceMs: commit.upstreamToleranceMs,
-    isListing: facts.sweeps && commit.listing !== undefined,
+    // The records of a repair are the source's current ones.
+    isListing: (facts.sweeps || commit.transition.kind === 'repair') && commit.listing !== undefined,
   }
   const resolveContest = createContestResolver(commit, facts)
   let { headSequence } = facts

@@ -95,12 +95,18 @@ export class BinaryWriter {
   #buffer: Buffer
   #at = 0
 
-  constructor(bytes: number) {
-    this.#buffer = Buffer.allocUnsafe(bytes)
+  /** Writes to this buffer, or to a new one of this many bytes. A larger one replaces it when it is full. */
+  constructor(buffer: Buffer | number) {
+    this.#buffer = typeof buffer === 'number' ? Buffer.allocUnsafe(buffer) : buffer
   }
 
   get length(): number {
     return this.#at
+  }
+
+  /** Drops what was written after this length. */
+  rewind(length: number): void {
+    this.#at = length
   }
 
   /** Returns the written bytes. No further writes are allowed. */
@@ -140,33 +146,27 @@ export class BinaryWriter {
     switch (sqlType) {
       case 'text':
       case 'json':
-        return this.#text(value as string)
+        return this.text(value as string)
       case 'jsonb':
-        return this.#text(value as string, 1)
+        return this.text(value as string, JSONB_VERSION)
       case 'bigint':
-        return this.#int64(value as number | bigint)
+        return this.int64(value as number | bigint)
       case 'integer':
         this.int32(4)
         return this.int32(value as number)
       case 'boolean':
-        this.int32(1)
-        this.#ensure(1)
-        this.#buffer[this.#at++] = value === true ? 1 : 0
-        return
+        return this.boolean(value as boolean)
       case 'double precision':
-        this.int32(8)
-        this.#ensure(8)
-        this.#at = this.#buffer.writeDoubleBE(value as number, this.#at)
-        return
+        return this.double(value as number)
       case 'date':
         this.int32(4)
         return this.int32(daysOf(value as string))
       case 'timestamptz':
-        return this.#timestamp(value as number | string)
+        return this.timestamp(value as number | string)
       case 'timestamp':
-        return this.#timestamp(`${value as string}Z`)
+        return this.timestamp(`${value as string}Z`)
       case 'time':
-        return this.#int64(microsOf(value as string, 0))
+        return this.int64(microsOf(value as string, 0))
       case 'uuid':
         return this.#uuid(value as string)
       case 'bytea':
@@ -178,8 +178,33 @@ export class BinaryWriter {
     }
   }
 
+  boolean(value: boolean): void {
+    this.int32(1)
+    this.#ensure(1)
+    this.#buffer[this.#at++] = value ? 1 : 0
+  }
+
+  double(value: number): void {
+    this.int32(8)
+    this.#ensure(8)
+    this.#at = this.#buffer.writeDoubleBE(value, this.#at)
+  }
+
+  /** A text that is a part of other bytes; see `text`. */
+  textBytes(bytes: Uint8Array, start: number, end: number, version = 0): void {
+    const length = end - start
+    this.#ensure(5 + length)
+    const buffer = this.#buffer
+    this.#setInt32(version > 0 ? length + 1 : length, this.#at)
+    let to = this.#at + 4
+    if (version > 0) buffer[to++] = version
+    if (length > SHORT_TEXT) buffer.set(bytes.subarray(start, end), to)
+    else for (let n = 0; n < length; n++) buffer[to + n] = bytes[start + n] as number
+    this.#at = to + length
+  }
+
   /** `version` is the byte that jsonb has before its text. */
-  #text(text: string, version = 0): void {
+  text(text: string, version = 0): void {
     const { length } = text
     this.#ensure(5 + length * 3)
     const buffer = this.#buffer
@@ -231,7 +256,7 @@ export class BinaryWriter {
     this.#setInt32(this.#at - start - 4, start)
   }
 
-  #int64(value: number | bigint): void {
+  int64(value: number | bigint): void {
     this.int32(8)
     this.#ensure(8)
     if (typeof value === 'bigint') this.#at = this.#buffer.writeBigInt64BE(value, this.#at)
@@ -244,14 +269,14 @@ export class BinaryWriter {
   }
 
   /** An instant as text, or milliseconds since 1970. */
-  #timestamp(value: number | string): void {
-    if (typeof value === 'number') return this.#int64((value - EPOCH_2000_MS) * 1_000)
+  timestamp(value: number | string): void {
+    if (typeof value === 'number') return this.int64((value - EPOCH_2000_MS) * 1_000)
     const isPlain = value.length <= 27 && value.charCodeAt(value.length - 1) === ZULU && value.charCodeAt(17) !== SIX
     const canonical = isPlain ? value : required(canonicalizeInstant(value), 'A valid instant')
     const days = daysOf(canonical)
     const micros = microsOf(canonical, 11)
     const total = days * DAY_MICROS + micros
-    this.#int64(Number.isSafeInteger(total) ? total : BigInt(days) * BigInt(DAY_MICROS) + BigInt(micros))
+    this.int64(Number.isSafeInteger(total) ? total : BigInt(days) * BigInt(DAY_MICROS) + BigInt(micros))
   }
 
   /** Digits are encoded in groups of four. */
@@ -276,21 +301,70 @@ export class BinaryWriter {
   }
 }
 
+/** The byte that jsonb has before its text. */
+export const JSONB_VERSION = 1
 const SHORT_TEXT = 40
 const ZULU = 90
 /** Leap seconds (`:60`) begin with it. */
 const SIX = 54
 const EPOCH_2000_MS = 946_684_800_000
 
-/** Days since 2000-01-01 of a text that begins with a date; see Howard Hinnant's `days_from_civil`. */
+/** Days since 2000-01-01 of a text that begins with a date. */
 function daysOf(text: string): number {
-  const [month, day] = [parseTwoDigits(text, 5), parseTwoDigits(text, 8)]
-  const year = parseTwoDigits(text, 0) * 100 + parseTwoDigits(text, 2) - (month <= 2 ? 1 : 0)
+  return daysFromCivil(
+    parseTwoDigits(text, 0) * 100 + parseTwoDigits(text, 2),
+    parseTwoDigits(text, 5),
+    parseTwoDigits(text, 8),
+  )
+}
+
+/** Days since 2000-01-01; see Howard Hinnant's function of this name. */
+function daysFromCivil(civilYear: number, month: number, day: number): number {
+  const year = month <= 2 ? civilYear - 1 : civilYear
   const era = Math.floor(year / 400)
   const yearOfEra = year - era * 400
   const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1
   return era * 146_097 + yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear - 730_425
 }
+
+/**
+ * Microseconds since 2000 of an instant with this many decimals and a Z, on a day that every month has. NaN for any
+ * other text.
+ */
+export function utcMicros(bytes: Uint8Array, start: number, end: number, decimals: number): number {
+  if (end - start !== (decimals === 0 ? 20 : decimals + 21) || bytes[end - 1] !== ZULU) return Number.NaN
+  const century = twoDigits(bytes, start)
+  const yearOfCentury = twoDigits(bytes, start + 2)
+  const month = twoDigits(bytes, start + 5)
+  const day = twoDigits(bytes, start + 8)
+  const hour = twoDigits(bytes, start + 11)
+  const minute = twoDigits(bytes, start + 14)
+  const second = twoDigits(bytes, start + 17)
+  if (bytes[start + 4] !== DASH || bytes[start + 7] !== DASH || bytes[start + 10] !== LETTER_T) return Number.NaN
+  if (bytes[start + 13] !== COLON || bytes[start + 16] !== COLON) return Number.NaN
+  if (!(century * 100 + yearOfCentury > 0 && month >= 1 && month <= 12 && day >= 1 && day <= 28)) return Number.NaN
+  if (!(hour <= 23 && minute <= 59 && second <= 59)) return Number.NaN
+  let micros = 0
+  if (decimals > 0) {
+    if (bytes[start + 19] !== POINT) return Number.NaN
+    for (let at = start + 20, weight = 100_000; at < end - 1; at++, weight /= 10) {
+      const digit = (bytes[at] as number) - 48
+      if (digit < 0 || digit > 9) return Number.NaN
+      micros += digit * weight
+    }
+  }
+  const days = daysFromCivil(century * 100 + yearOfCentury, month, day)
+  return days * DAY_MICROS + (hour * 3_600 + minute * 60 + second) * 1_000_000 + micros
+}
+
+/** NaN for other characters. */
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = (bytes[at] as number) - 48
+  const ones = (bytes[at + 1] as number) - 48
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN
+}
+
+const [DASH, COLON, POINT, LETTER_T] = [45, 58, 46, 84]
 
 /** Microseconds since midnight of a time that begins at index `from`; it may end with a Z. */
 function microsOf(text: string, from: number): number {

@@ -177,8 +177,7 @@ async function land(
   commit: Commit,
   { entry, backfill, tenant, owners, known, rows, hasQuarantined }: CommitContext,
 ): Promise<CommitOutcome | Rollback<CommitOutcome>> {
-  // A replay belongs to no cycle: an unfinished one has not seen its records.
-  const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
+  const inflight = checkpoint.isOutsideCycle(commit.transition) ? null : toInflight(entry)
   const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = await ensureOwner(transaction, owners, commit.owner, sweeps)
   const others = await ensureOtherOwners(transaction, owners, commit)
@@ -217,7 +216,7 @@ async function land(
 
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = 'page' in commit.transition ? commit.transition.page : 0
+  const page = checkpoint.toLogPage(commit.transition)
   const facts = { sync: entry.sync_id, cycle: inflight?.cycle ?? null, page, committedAt }
   setHistoryDays(transaction, commit.historyDays ?? {}, tables)
   const created = [...tables.keys()].flatMap((database) =>

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { SyncError } from '../../contract/index.ts'
-import { CopyQuery } from './copy.ts'
+import { CopyQuery, CopyRows } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './found-rows.ts'
 import type { Table } from './table.ts'
@@ -362,14 +362,33 @@ export class Transaction {
 
   /** `COPY … FROM STDIN`, without waiting for the answer; see `send`. */
   copy(sql: string, data: Buffer): void {
-    this.#sent.push(
-      this.#guard(
-        () =>
-          new Promise<void>((resolve, reject) => {
-            this.#client.query(new CopyQuery(sql, data, (error) => (error === null ? resolve() : reject(error))))
-          }),
-      ).catch(() => {}),
+    this.#sendCopy(sql, data)
+  }
+
+  /** Like `copy`, for rows that are encoded while it is sent. No other statement may be sent before it ends. */
+  openCopy(sql: string): CopyRows {
+    const { query, answered } = this.#sendCopy(sql, null)
+    const rows = new CopyRows(query)
+    answered.then(
+      () => rows.releaseBuffers(),
+      () => {},
     )
+    return rows
+  }
+
+  #sendCopy(sql: string, data: Buffer | null): { query: CopyQuery; answered: Promise<void> } {
+    let settle: (error: Error | null) => void = () => {}
+    const answered = new Promise<void>((resolve, reject) => {
+      settle = (error) => (error === null ? resolve() : reject(error))
+    })
+    const query = new CopyQuery(sql, data, settle)
+    this.#sent.push(
+      this.#guard(() => {
+        this.#client.query(query)
+        return answered
+      }).catch(() => {}),
+    )
+    return { query, answered }
   }
 
   /** Sends a statement whose result is not needed; `settle`, and so COMMIT, waits for it and throws its error. */

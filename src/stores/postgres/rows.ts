@@ -7,9 +7,9 @@ import type { DriftCollector } from '../kit/tables/schema-drift.ts'
 import { replaceNul } from '../kit/replace-nul.ts'
 import { bigintArray, textArray } from './binary-arrays.ts'
 import { formatArrayText } from './array-text.ts'
-import { binaryArray, itemSqlTypeOf, type ScalarSqlType, type SqlType } from './binary-values.ts'
+import { binaryArray, itemSqlTypeOf, type BinaryWriter, type ScalarSqlType, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
-import { encodeCopyData, CopyWriter } from './copy.ts'
+import { encodeCopyData, type CopyRows } from './copy.ts'
 import { STATUS_CODES } from './find-rows.ts'
 import { checkDeletable } from './delete-mode.ts'
 import { insertMany } from './insert-many.ts'
@@ -43,15 +43,19 @@ export async function writeRows(
   tables: Map<string, Table>,
   facts: WriteFacts,
 ): Promise<void> {
+  let hasGrown = false
   for (let from = 0; from < writes.length;) {
     const { database } = required(writes[from], 'The first write of a batch').landing
-    let end = from + 1
-    while (end - from < ROWS_PER_BATCH && writes[end]?.landing.database === database) end++
-    const table = await writeBatch(transaction, tableOf(tables, database), writes.slice(from, end), facts, () =>
-      recordsFrom(writes.slice(from), database),
-    )
-    tables.set(database, table)
-    from = end
+    const table = tableOf(tables, database)
+    const batch = sendNewRows(transaction, table, writes, { from, hasGrown }, facts)
+    await writeBatch(transaction, table, batch, facts)
+    hasGrown = batch.needsColumns
+    from = batch.end
+    if (!batch.needsColumns) continue
+    // A column counts from the first write that needs it.
+    const { sequence } = required(writes[from], 'A record that needs a column')
+    const records = recordsFrom(writes.slice(from), database)
+    tables.set(database, await growTable(transaction, table, records, sequence, facts.driftCollector))
   }
 }
 
@@ -63,97 +67,128 @@ interface UpsertWrite {
   readonly encoded: EncodedRecord
 }
 
-/** The upserts of a batch. */
-interface EncodedBatch {
-  /** Rows of unknown keys, as data for COPY: written record by record, so that no record outlives its turn. */
-  readonly inserts: CopyWriter | null
+/** Consecutive writes of one database, without the new rows, which are sent already. */
+interface Batch {
   /** Upserts of keys that have a row or a tombstone. */
-  readonly upserts: UpsertWrite[]
-  readonly drifted: ReadonlyArray<UpsertWrite & { readonly record: JsonObject }>
+  readonly upserts: readonly UpsertWrite[]
+  readonly deletes: readonly RowWrite[]
+  /** Keys whose contests are resolved. */
+  readonly contested: readonly string[]
+  /** The index of the next write. */
+  readonly end: number
+  /** The next write needs a column, and columns may be added. */
+  readonly needsColumns: boolean
 }
 
-/** Writes rows of one database, in sequence order: an added column counts from the first of them on. */
-async function writeBatch(
+/**
+ * Collects a batch of writes in sequence order. Rows of unknown keys are sent at once, each encoded only when it is its
+ * turn, so that no record outlives it.
+ */
+function sendNewRows(
   transaction: Transaction,
   table: Table,
   writes: readonly RowWrite[],
+  { from, hasGrown }: { from: number; hasGrown: boolean },
   facts: WriteFacts,
-  records: () => JsonObject[],
-): Promise<Table> {
-  let batch = encodeBatch(table, writes, facts, facts.driftCollector.mayAddColumns(table))
-  if (batch === null) {
-    const { sequence } = required(writes.find(isUpsert), 'A record that needs a column')
-    table = await growTable(transaction, table, records(), sequence, facts.driftCollector)
-    batch = required(encodeBatch(table, writes, facts, false), 'A batch that adds no columns')
+): Batch {
+  const mayAddColumns = !hasGrown && facts.driftCollector.mayAddColumns(table)
+  const upserts: UpsertWrite[] = []
+  const deletes: RowWrite[] = []
+  const contested: string[] = []
+  let rows: CopyRows | null = null
+  let [end, needsColumns] = [from, false]
+  try {
+    for (; end < writes.length && upserts.length + deletes.length < ROWS_PER_BATCH; end++) {
+      const write = required(writes[end], 'A write')
+      const { landing, row } = write
+      if (landing.database !== table.database) break
+      if (row?.contestedBy != null) contested.push(landing.key)
+      if (landing.type === 'delete') {
+        deletes.push(write)
+        continue
+      }
+      if (row === undefined) {
+        rows ??= transaction.openCopy(copySql(table))
+        if (transcodeRow(rows.writer, table, write, landing, facts)) continue
+      }
+      // A record of a new key is needed only once.
+      const record = row === undefined ? (parseJson(landing.text) as JsonObject) : facts.parse(landing)
+      const encoded = table.encode(record, landing.text)
+      needsColumns = encoded.needsColumns && mayAddColumns
+      if (needsColumns) break
+      if (encoded.needsColumns || encoded.misfits !== null)
+        facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
+      if (row !== undefined) upserts.push({ write, landing, encoded })
+      else if (rows !== null) writeRow(rows.writer, table, { write, landing, encoded }, facts)
+    }
+  } finally {
+    rows?.end()
   }
-  const { inserts, upserts, drifted } = batch
-  for (const { record, write, encoded } of drifted)
-    facts.driftCollector.recordDrift(table, record, encoded, write.sequence)
+  return { upserts, deletes, contested, end, needsColumns }
+}
+
+async function writeBatch(
+  transaction: Transaction,
+  table: Table,
+  { upserts, deletes, contested }: Batch,
+  facts: WriteFacts,
+): Promise<void> {
   const kept = await findSoftDeletedRows(transaction, table, upserts)
   reviveRows(transaction, table, upserts, kept, facts)
-  insertRows(transaction, table, { inserts, upserts, kept }, facts)
+  reinsertRows(transaction, table, upserts, kept, facts)
   updateRows(transaction, table, upserts, facts)
-  deleteRows(
-    transaction,
-    table,
-    writes.filter((write) => !isUpsert(write)),
-    facts,
-  )
-  deleteContests(
-    transaction,
-    table,
-    writes.filter(({ row }) => row?.contestedBy != null).map(({ landing }) => landing.key),
-  )
-  return table
+  deleteRows(transaction, table, deletes, facts)
+  deleteContests(transaction, table, contested)
 }
 
-function isUpsert({ landing }: RowWrite): boolean {
-  return landing.type === 'upsert'
-}
-
-/** Returns null when a record needs a column that may be added. */
-function encodeBatch(
+/** Writes a row from the text of its record. Returns false, with nothing written, if the record must be parsed. */
+function transcodeRow(
+  writer: BinaryWriter,
   table: Table,
-  writes: readonly RowWrite[],
+  write: RowWrite,
+  landing: UpsertLanding,
   facts: WriteFacts,
-  mayAddColumns: boolean,
-): EncodedBatch | null {
-  let inserts: CopyWriter | null = null
-  const upserts: UpsertWrite[] = []
-  const drifted: Array<UpsertWrite & { record: JsonObject }> = []
-  for (const write of writes) {
-    const { landing, row } = write
-    if (landing.type === 'delete') continue
-    // A record of a new key is needed only once.
-    const record = row === undefined ? (parseJson(landing.text) as JsonObject) : facts.parse(landing)
-    const encoded = table.encode(record, landing.text)
-    if (encoded.needsColumns && mayAddColumns) return null
-    if (encoded.needsColumns || encoded.misfits !== null) drifted.push({ write, landing, record, encoded })
-    if (row === undefined) writeRow((inserts ??= new CopyWriter()), table, { write, landing, encoded }, facts)
-    else upserts.push({ write, landing, encoded })
-  }
-  return { inserts, upserts, drifted }
+): boolean {
+  if (table.transcoder === null) return false
+  const { length } = writer
+  writeSystemColumns(writer, table, { write, landing, extra: null }, facts)
+  if (table.transcoder.write(writer, landing.text)) return true
+  writer.rewind(length)
+  return false
 }
 
-/** Values in the order of `SYSTEM_COLUMNS`, followed by the fields. The commit's owner owns the row. */
 function writeRow(
-  writer: CopyWriter,
-  { database, members }: Table,
+  writer: BinaryWriter,
+  table: Table,
   { write, landing, encoded: { values, extra } }: UpsertWrite,
   facts: WriteFacts,
 ): void {
+  writeSystemColumns(writer, table, { write, landing, extra }, facts)
+  for (const member of table.members) writer.value(member.type, values[member.at] ?? null)
+}
+
+/** Values in the order of `SYSTEM_COLUMNS`; the fields follow them. The commit's owner owns the row. */
+function writeSystemColumns(
+  writer: BinaryWriter,
+  { database, members }: Table,
+  { write, landing, extra }: { write: RowWrite; landing: UpsertLanding; extra: string | null },
+  facts: WriteFacts,
+): void {
+  const upstreamAt = upstreamAtOf(write)
   writer.int16(SYSTEM_COLUMNS.length + members.length)
-  writer.value('text', landing.key)
-  writer.value('bigint', write.sequence)
-  writer.value('bigint', write.sequence)
-  writer.value('text', landing.hash)
-  writer.value('timestamptz', upstreamAtOf(write))
-  writer.value('timestamptz', facts.committedAt)
+  writer.text(landing.key)
+  writer.int64(write.sequence)
+  writer.int64(write.sequence)
+  writer.text(landing.hash)
+  if (upstreamAt === null) writer.int32(-1)
+  else writer.timestamp(upstreamAt)
+  writer.timestamp(facts.committedAt)
   writer.value('text', landing.cursor === null ? null : replaceNul(landing.cursor))
-  writer.value('integer', facts.writer)
-  writer.value('integer', facts.ownerIn(database))
+  writer.int32(4)
+  writer.int32(facts.writer)
+  writer.int32(4)
+  writer.int32(facts.ownerIn(database))
   writer.value('json', extra)
-  for (const member of members) writer.value(member.type, values[member.at] ?? null)
 }
 
 /** All records of the same database from a write on: new fields of one page get their columns at once. */
@@ -199,19 +234,22 @@ function reviveRows(
   if (revived.length > 0) updateRowValues(transaction, table, { upserts: revived, archived: '', extraSets }, facts)
 }
 
-/** Inserts rows that are new or return. */
-function insertRows(
+/** Inserts rows that return, and were removed when they were deleted. */
+function reinsertRows(
   transaction: Transaction,
   table: Table,
-  { inserts, upserts, kept }: Pick<EncodedBatch, 'inserts' | 'upserts'> & { readonly kept: ReadonlySet<string> },
+  upserts: readonly UpsertWrite[],
+  kept: ReadonlySet<string>,
   facts: WriteFacts,
 ): void {
   const returned = upserts.filter(({ write }) => write.row?.status !== 'live')
-  let writer = inserts
-  for (const upsert of returned)
-    if (!kept.has(upsert.landing.key)) writeRow((writer ??= new CopyWriter()), table, upsert, facts)
-  if (writer !== null) transaction.copy(copySql(table), writer.end())
   if (returned.length === 0) return
+  const removed = returned.filter(({ landing }) => !kept.has(landing.key))
+  if (removed.length > 0) {
+    const rows = transaction.openCopy(copySql(table))
+    for (const upsert of removed) writeRow(rows.writer, table, upsert, facts)
+    rows.end()
+  }
   transaction.send(
     `delete from tidemark.tombstones t using ${keysFromParameter(3)} w where t.tenant_id = $1 and t.database_id = $2 and t.key = w.key`,
     transaction.tenant,

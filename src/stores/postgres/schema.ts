@@ -25,6 +25,7 @@ import { PARTITIONS } from './migrations/0024-partitions.ts'
 import { COLUMN_RULES } from './migrations/0025-column-rules.ts'
 import { CONNECTIONS } from './migrations/0026-connections.ts'
 import { CONNECT_SESSIONS } from './migrations/0027-connect-sessions.ts'
+import { VERIFICATIONS } from './migrations/0028-verifications.ts'
 
 /**
  * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
@@ -58,6 +59,7 @@ export const MIGRATIONS: readonly string[] = [
   COLUMN_RULES,
   CONNECTIONS,
   CONNECT_SESSIONS,
+  VERIFICATIONS,
 ]
 
 /** Version of the tables; a database with a higher one was written by a newer tidemark and is left alone. */

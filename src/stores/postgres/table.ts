@@ -5,7 +5,7 @@ import { itemTypeOf, type ColumnDialect, type ColumnType, type TableColumn } fro
 import { RecordDecoder } from '../kit/tables/decode-record.ts'
 import { DELETED_AT, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
 import { RecordEncoder, type EncodedRecord } from '../kit/tables/encode-record.ts'
-import { fitRow } from '../kit/tables/fit-row.ts'
+import { fitRow, mayExceedRow } from '../kit/tables/fit-row.ts'
 import { growColumns, type ColumnLimits } from '../kit/tables/grow-columns.ts'
 import type { DriftCollector } from '../kit/tables/schema-drift.ts'
 import { textArray } from './binary-arrays.ts'
@@ -13,6 +13,7 @@ import { parseArrayText } from './array-text.ts'
 import { sqlTypeOf, type SqlType } from './binary-values.ts'
 import type { Transaction } from './connection.ts'
 import type { StoredRecord } from './found-rows.ts'
+import { RecordTranscoder } from './transcode-record.ts'
 import { required } from '../../values/required.ts'
 
 /** A database's table, its history, and the codec for its records. */
@@ -34,6 +35,8 @@ export interface Table extends DeleteState {
   /** The fields' columns as SQL, in the order of `columns`; fields without a column are left out. */
   readonly members: ReadonlyArray<{ readonly name: string; readonly type: SqlType; readonly at: number }>
   encode(record: JsonObject, text: string, sequence?: number): EncodedRecord
+  /** Encodes new records from their text; null where each must be parsed. */
+  readonly transcoder: RecordTranscoder | null
   /** Returns the record of a row; `values` begins with the fields' columns, as PostgreSQL writes them. */
   decode(sequence: number, extra: string | null, values: ReadonlyArray<string | null>): string
   /** True when a column shows that a stored record is another one; much faster than decoding it. */
@@ -352,7 +355,7 @@ export function toTable({
   }
 }
 
-type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'decode' | 'differs'>
+type TableCodec = Pick<Table, 'columns' | 'members' | 'encode' | 'transcoder' | 'decode' | 'differs'>
 
 /**
  * Keyed by the layout's text, which defines the codec completely: tables of one layout share it, and a change creates a
@@ -378,9 +381,11 @@ function makeCodec(columns: readonly TableColumn[]): TableCodec {
   const indexes = columns.map(({ name }) => (name === null ? -1 : next++))
   const encoder = new RecordEncoder(columns, COLUMN_DIALECT)
   const decoder = new RecordDecoder<string>(columns, toJsonText)
+  const isPlain = !mayExceedRow(columns, ROW_SIZE_LIMITS) && columns.every(({ former }) => former !== true)
   return {
     columns,
     members,
+    transcoder: isPlain ? new RecordTranscoder(columns, encoder) : null,
     encode: (record, text, sequence) =>
       fitRow(
         columns,

@@ -82,8 +82,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
     'select sequence, committed_at from tidemark_tenants where tenant_id = ?',
     tenantId,
   )
-  // A replay belongs to no cycle: an unfinished one has not seen its records.
-  const inflight = commit.transition.kind === 'replay' ? null : toInflight(entry)
+  const inflight = checkpoint.isOutsideCycle(commit.transition) ? null : toInflight(entry)
   const sweeps = inflight !== null && inflight.mode === 'replace'
   const owner = ensureOwner(session, commit.owner, sweeps)
   const tables = ensureCommitTables(session, commit)
@@ -122,7 +121,7 @@ function land(session: TenantSession, entry: RegistryEntry, commit: Commit): Com
 
   // Invariant 7: the feed's time is strictly increasing, whatever the clock does.
   const committedAt = Math.max(commit.at, tenant.committed_at + 1)
-  const page = 'page' in commit.transition ? commit.transition.page : 0
+  const page = checkpoint.toLogPage(commit.transition)
   const limits = sweeps && commit.transition.kind === 'complete' ? commit.transition.sweep : null
   const commitFacts = { sync: entry.sync_id, cycle: inflight?.cycle ?? 0, page }
 

@@ -24,6 +24,7 @@ import { PARTITIONS } from './migrations/0023-partitions.ts'
 import { COLUMN_RULES } from './migrations/0024-column-rules.ts'
 import { CONNECTIONS } from './migrations/0025-connections.ts'
 import { CONNECT_SESSIONS } from './migrations/0026-connect-sessions.ts'
+import { VERIFICATIONS } from './migrations/0027-verifications.ts'
 
 /**
  * Each migration takes the tables from version n to n + 1; the first creates them. All pending ones run in one
@@ -56,6 +57,7 @@ export const MIGRATIONS: readonly string[] = [
   COLUMN_RULES,
   CONNECTIONS,
   CONNECT_SESSIONS,
+  VERIFICATIONS,
 ]
 
 /** Version of the tables; a file with a higher one was written by a newer tidemark and is left alone. */

@@ -1,5 +1,6 @@
 import type { Change, Execute, SyncContext } from '../../contract/index.ts'
 import type { AnchoredExecute } from './anchored-execute.ts'
+import { confirmHorizon, hasAnswered, keepAnswered, type AnsweredState } from './answered-horizon.ts'
 import { lowerHorizon, pinHorizon, measureRequest, type ServerClock } from './horizon.ts'
 import { formatIso } from './instants.ts'
 import { countEndClaim, isEndClaim, isEndConfirmed, type EndClaim } from './end-claim.ts'
@@ -28,7 +29,7 @@ export interface TimeWindowPage extends ServerClock {
   readonly next: string | null
 }
 
-export interface TimeWindowState {
+export interface TimeWindowState extends AnsweredState {
   /** Null before the first window is complete. */
   readonly since: string | null
   /** The horizon of this cycle; see pinHorizon. */
@@ -47,7 +48,7 @@ const OVERLAP_MS = 1_000
  * first page, and the next window starts there. A row after the end is landed and read again.
  *
  * A window without changes does not advance: a wrong empty response would skip changes. The next cycle reads from the same time,
- * which is one request while nothing changes. The last page of any other window is requested again until two answers in a row end
+ * which is one request while nothing changes, and confirms the window up to the previous end. The last page of any other window is requested again until two answers in a row end
  * after the same row: an answer may lack its rows or the reference to the next page, or be an earlier one. With `stepMs` a cycle
  * reads several windows; one that is empty in both answers is passed.
  */
@@ -75,10 +76,18 @@ export function timeWindow({
     const changes = [...answer.changes]
     const isStep = stepEndMs < untilMs
     const isFound = state?.isFound === true || changes.length > 0
-    const current = { since: since ?? null, untilMs, ...(isFound && { isFound: true as const }) }
+    const current = {
+      since: since ?? null,
+      untilMs,
+      ...keepAnswered(state),
+      ...(isFound && { isFound: true as const }),
+    }
     if (answer.next !== null) return { changes, hasMore: true, nextState: { ...current, token: answer.next } }
     const mark = fingerprintLastRow(changes)
-    if ((isFound || isStep) && !isEndConfirmed(state?.claimed, mark)) {
+    // Without an earlier answer, an empty one is confirmed at once.
+    const isUnproven = isFound || isStep || !hasAnswered(state)
+    const isConfirmed = isEndConfirmed(state?.claimed, mark)
+    if (isUnproven && !isConfirmed) {
       const claimed = { mark, ...countEndClaim(state?.claimed, context.clock.now()) }
       const token = state?.token
       return { changes, hasMore: true, nextState: { ...current, ...(token !== undefined && { token }), claimed } }
@@ -96,8 +105,8 @@ export function timeWindow({
     return {
       changes,
       hasMore: false,
-      tidemark: formatIso(untilMs),
-      nextState: { since: isNext ? end : (since ?? null) },
+      tidemark: isConfirmed ? formatIso(untilMs) : confirmHorizon(state, untilMs),
+      nextState: { since: isNext ? end : (since ?? null), answeredMs: untilMs },
     }
   }
   return Object.assign(execute, {

@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict'
-import type { DestinationMode, DestinationToken, JsonObject } from '../../contract/index.ts'
+import {
+  SyncError,
+  type Destination,
+  type DestinationMode,
+  type DestinationToken,
+  type JsonObject,
+} from '../../contract/index.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
 import { parseJson } from '../../values/json.ts'
 import { required } from '../../values/required.ts'
@@ -102,6 +108,25 @@ export const destinationCases: readonly DestinationCase[] = [
         assert.ok(statement < 500, 'the load ends')
         await removeRows(bench)
       }
+    },
+  },
+  {
+    name: 'a load that another process began continues behind its last committed rows',
+    async run(bench) {
+      await bench.commit(...range(23).map((n) => [`k${n}`, { n }] as const))
+      const first: string[] = []
+      const { report } = await bench.run({ destination: recordLoad(bench, first, 10) })
+      assert.equal(report?.error?.code, 'DESTINATION_REFUSED')
+      const rest: string[] = []
+      const second = await bench.run({ destination: recordLoad(bench, rest), holder: 'two' })
+      assert.equal(second.report?.error, null)
+      assert.equal(first.length, 10, 'the first process loaded two batches')
+      assert.deepEqual(
+        [...first, ...rest].toSorted(),
+        (await bench.current()).map(({ key }) => key).toSorted(),
+        'every row is loaded once',
+      )
+      await expectMirror(bench)
     },
   },
   {
@@ -403,6 +428,28 @@ async function beginLoad({ harness, store }: DestinationBench): Promise<void> {
     )
   } finally {
     await session.close()
+  }
+}
+
+/** A destination that records the keys of a load as they are applied, and refuses the batch after `most` of them. */
+function recordLoad({ harness }: DestinationBench, keys: string[], most = Number.POSITIVE_INFINITY): Destination {
+  return {
+    ...harness.destination,
+    open: async (context) => {
+      const session = await harness.destination.open(context)
+      return {
+        position: (database) => session.position(database),
+        prepare: (schema) => session.prepare(schema),
+        async apply(batch, step) {
+          if (keys.length >= most) throw new SyncError('DESTINATION_REFUSED', 'The process ends here.')
+          const outcome = await session.apply(batch, step)
+          if (batch.target === 'loading') keys.push(...batch.changes.map(({ key }) => key))
+          return outcome
+        },
+        remove: (database) => session.remove(database),
+        close: () => session.close(),
+      }
+    },
   }
 }
 

@@ -109,7 +109,9 @@ export const connectionCases: readonly StoreCase[] = [
     assert.deepEqual(second.tenants, [
       {
         tenant: 'acme',
-        connections: [{ name: 'shop', provider: 'stripe', status: 'active', statusReason: null, version: 1, updatedAt: START }],
+        connections: [
+          { name: 'shop', provider: 'stripe', status: 'active', statusReason: null, version: 1, updatedAt: START },
+        ],
       },
     ])
     await acme.swapCredentials('shop', { credentials: 'new', replaces: 1, at: START })

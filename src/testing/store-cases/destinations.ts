@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import type { DestinationReport, DestinationStatus, Store } from '../../contract/index.ts'
+import type { DestinationReport, DestinationStatus, Store, WebhookMessage } from '../../contract/index.ts'
 import { required } from '../../values/required.ts'
 import { OPERATOR, rule, START, type StoreCase } from './harness.ts'
+import { createWebhook } from './webhooks.ts'
 
 const CLAIM = { holder: 'one', ttlMs: 60_000, at: START }
 
@@ -61,6 +62,63 @@ export const destinationCases: readonly StoreCase[] = [
     assert.equal(await store.recordDestination(held, { ...REPORT, resynced: ['x', 'z'] }), true)
     assert.deepEqual((await status(store)).resync, ['y'])
   }),
+  rule('a message is queued with the report for each webhook that names its event, in order', async ({ store }) => {
+    const cursor = { sequence: 0, floor: 0 }
+    await store.putWebhook(createWebhook('all', { actions: null }), cursor)
+    await store.putWebhook(createWebhook('changes', { actions: ['created', 'destination.recovered'] }), cursor)
+    await store.putWebhook(createWebhook('events', { actions: [MESSAGE.action], databases: ['other'] }), cursor)
+    await store.forTenant('acme').putWebhook(createWebhook('events', { actions: [MESSAGE.action] }), cursor)
+    const first = await claim(store)
+    assert.equal(
+      await store.recordDestination(first, { ...REPORT, messages: [MESSAGE, { ...MESSAGE, messageId: 'msg_2' }] }),
+      true,
+    )
+    await store.recordDestination(first, { ...REPORT, messages: [{ ...MESSAGE, messageId: 'msg_3' }] })
+    const read = (webhook: string, from = store) => from.deliveries({ webhook, failed: false, limit: 10 })
+    const queued = await read('events')
+    assert.deepEqual(
+      queued.map(({ messageId }) => messageId),
+      ['msg_1', 'msg_2', 'msg_3'],
+    )
+    assert.ok(
+      queued.every(({ sequence }) => sequence < 0),
+      'the number of a message is not one of the log',
+    )
+    const { sequence: _, ...delivery } = required(queued[0], 'the first message')
+    assert.deepEqual(delivery, {
+      messageId: 'msg_1',
+      database: MESSAGE.resourceType,
+      key: 'a',
+      body: '{"a":"ü"}',
+      attempts: 0,
+      firstAt: null,
+      nextAt: START,
+      failed: false,
+      lastStatus: null,
+      lastResponse: null,
+    })
+    assert.deepEqual(await read('all'), [])
+    assert.deepEqual(await read('changes'), [])
+    assert.deepEqual(await read('events', store.forTenant('acme')), [])
+    // Delivered numbers may be used again; those that are pending are not.
+    const held = required(
+      await store.claimWebhook('events', { holder: 'one', ttlMs: 60_000, at: START }),
+      'the claim of the webhook',
+    )
+    await store.recordDeliveries(held, {
+      progress: held.webhook,
+      delivered: queued.slice(0, 2).map(({ sequence }) => sequence),
+      undelivered: [],
+    })
+    await store.recordDestination(first, { ...REPORT, messages: [{ ...MESSAGE, messageId: 'msg_4' }] })
+    assert.deepEqual(
+      (await read('events')).map(({ messageId }) => messageId),
+      ['msg_3', 'msg_4'],
+    )
+    required(await store.claimDestination('a', { ...CLAIM, holder: 'two', evictHolder: 'one' }), 'another holder')
+    assert.equal(await store.recordDestination(first, { ...REPORT, messages: [MESSAGE] }), false)
+    assert.equal((await read('events')).length, 2)
+  }),
   rule('invariant 3: a destination that is added again continues with higher epochs', async ({ store }) => {
     const held = await claim(store)
     assert.equal(await store.removeDestination('a', OPERATOR), true)
@@ -91,6 +149,15 @@ const REPORT: DestinationReport = {
     },
   ],
   resynced: [],
+}
+
+const MESSAGE: WebhookMessage = {
+  messageId: 'msg_1',
+  action: 'destination.failing',
+  resourceType: 'tidemark.destination',
+  key: 'a',
+  body: '{"a":"ü"}',
+  at: START,
 }
 
 async function claim(store: Store) {

@@ -23,6 +23,7 @@ import { sweepCases } from './sweep.ts'
 import { tenantCases } from './tenants.ts'
 import { auditChainCases } from './audit-chain.ts'
 import { tableCases } from './tables.ts'
+import { verificationCases } from './verifications.ts'
 import { webhookCases } from './webhooks.ts'
 
 /** The contract of a store, in the order in which one would implement it. */
@@ -52,4 +53,5 @@ export const storeCases: readonly StoreCase[] = [
   ...destinationCases,
   ...connectionCases,
   ...connectSessionCases,
+  ...verificationCases,
 ]

@@ -518,7 +518,7 @@ const FRESH_PROGRESS: WebhookProgress = {
 
 const EMPTY_QUEUE = { waiting: 0, failed: 0, dueAt: null, heldBy: null }
 
-function createWebhook(id: string, overrides: Partial<WebhookSettings> = {}): WebhookSettings {
+export function createWebhook(id: string, overrides: Partial<WebhookSettings> = {}): WebhookSettings {
   return {
     id,
     url: 'https://example.com/hook',

@@ -1,8 +1,10 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { JsonObject } from '../../../src/contract/index.ts'
+import type { ImportedState, JsonObject, TimeRange } from '../../../src/contract/index.ts'
 import type { CycleResult } from '../../../src/engine/cycle-options.ts'
+import { toRangePlan } from '../../../src/engine/range-plan.ts'
+import { applyStateTransition } from '../../../src/runner/state-transition.ts'
 import { airbyte, type AirbyteSource, type AirbyteStreamOptions } from '../../../src/sources/airbyte/source.ts'
 import { EngineFixture, planOf } from '../../engine/engine-fixture.ts'
 
@@ -63,6 +65,31 @@ export class Shop {
       fetch: this.fetch,
       secrets: { get: (secret: string) => secrets[secret as keyof typeof secrets] },
     })
+  }
+
+  /** Reads a range again, as `tidemark backfill --from --to` does. */
+  async readRange(name: string, range: TimeRange, options: AirbyteStreamOptions = {}): Promise<CycleResult> {
+    const { mode, execute, limits } = this.#source.stream(name, { lagMs: 0, ...options })
+    const plan = toRangePlan(planOf({ mode, execute, limits: { retriesMax: 2, ...limits } }), range)
+    return this.scene.run(plan, { fetch: this.fetch })
+  }
+
+  /** Stores an imported state, as `tidemark state import` does. */
+  async setState(name: string, { state, partitions = [] }: ImportedState): Promise<void> {
+    const { mode, execute, limits } = this.#source.stream(name, { lagMs: 0 })
+    const plan = planOf({ mode, execute, limits: { retriesMax: 2, ...limits } })
+    await applyStateTransition(
+      this.scene.store,
+      { worker: plan.worker, sync: plan.sync },
+      {
+        state: JSON.stringify(state),
+        reason: 'imported',
+        owner: plan.owner,
+        version: 0,
+        partitions: partitions.map(({ key, state: own }) => ({ key, state: JSON.stringify(own) })),
+      },
+      { clock: this.scene.clock, actor: 'test', holder: 'test', isDead: () => false },
+    )
   }
 
   /** Returns and clears the requests. */

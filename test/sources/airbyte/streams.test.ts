@@ -291,6 +291,42 @@ describe('a DatetimeBasedCursor', () => {
     expect(shop.taken().map(({ query }) => query.since)).toEqual(['2026-02-15T00:00:00Z', '2026-02-22T00:00:00Z'])
   })
 
+  test('starts at the later of its start and `since`, and reads a range again without its state', async () => {
+    shop = await Shop.open(manifestOf(incremental(seconds)))
+    const items = [1, 5, 9, 13, 17, 21].map((day) => ({
+      id: day,
+      updated_at: new Date(Date.UTC(2026, 1, day)).toISOString(),
+    }))
+    shop.answers['/items'] = answerWith(
+      items,
+      (item, since, until) =>
+        Date.parse(item.updated_at) >= Date.parse(since) && Date.parse(item.updated_at) <= Date.parse(until),
+    )
+    await shop.run('items', { since: '2026-02-09' })
+    expect(await shop.scene.keys()).toEqual(['13', '17', '21', '9'])
+    const { committed } = await shop.scene.checkpoint()
+    shop.taken()
+    const result = await shop.readRange('items', { from: '2026-02-05', to: '2026-02-13' })
+    expect(result).toMatchObject({
+      stopReason: 'complete',
+      tidemark: null,
+      counts: counts({ created: 1, unchanged: 1 }),
+    })
+    expect([...new Set(shop.taken().map(({ query }) => `${query.since} ${query.until}`))]).toEqual([
+      '2026-02-05T00:00:00Z 2026-02-12T00:00:00Z',
+      '2026-02-12T00:00:00Z 2026-02-13T00:00:00Z',
+    ])
+    expect((await shop.scene.checkpoint()).committed).toBe(committed)
+    const limited = await shop.readRange('items', { from: '2026-02-01', to: '2026-02-07' }, { since: '2026-02-09' })
+    expect(limited.counts).toEqual(counts({}))
+  })
+
+  test('alone has a range and a start', () => {
+    const source = openSource(manifestOf(stream('')))
+    expect(() => source.stream('items', { since: '2026-02-09' })).toThrow(/cannot start at a time/)
+    expect(source.stream('items').execute.range).toBeUndefined()
+  })
+
   test('is refused without a primary key, and as a full refresh', () => {
     const source = openSource(manifestOf(incremental(seconds).replace('primary_key: id', 'description: none')))
     expect(() => source.stream('items')).toThrow(/no primary key/)
@@ -511,6 +547,94 @@ ${filters}`)
     expect(error?.message).not.toContain('canary')
   })
 
+  describe('that a filter ignores', () => {
+    const ignoring = handled(`                - { http_codes: [403, 404], action: IGNORE }`)
+
+    test('delete no rows, and the status names the reason', async () => {
+      shop = await Shop.open(ignoring)
+      shop.answers['/items'] = () => ({ data: rows(1, 3) })
+      await shop.run('items')
+      for (const status of [403, 404]) {
+        shop.answers['/items'] = () => Response.json({}, { status })
+        const result = await shop.run('items')
+        expect(result).toMatchObject({ stopReason: 'complete', endReason: 'incomplete', counts: { swept: 0 } })
+      }
+      expect(await shop.scene.keys()).toHaveLength(3)
+      shop.answers['/items'] = () => ({ data: rows(1, 2) })
+      expect(await shop.run('items')).toMatchObject({ endReason: null, counts: { swept: 1 } })
+    })
+
+    const children = (more = ''): string =>
+      manifestOf(`
+  - type: DeclarativeStream
+    name: parents
+    primary_key: id
+    retriever:
+      type: SimpleRetriever
+      requester:
+        $ref: '#/definitions/requester'
+        path: /parents
+        error_handler: { type: DefaultErrorHandler, response_filters: [{ http_codes: [403], action: IGNORE }] }
+      record_selector: { $ref: '#/definitions/records' }
+${stream(
+  `
+      partition_router:
+        type: SubstreamPartitionRouter
+        parent_stream_configs: [{ stream: '#/streams/0', parent_key: id, partition_field: parent }]`,
+  more,
+).replace(
+  'path: /items',
+  `path: "/parents/{{ stream_partition.parent }}/items", error_handler: { type: DefaultErrorHandler, response_filters: [{ http_codes: [403, 404], action: IGNORE }] }`,
+)}`)
+
+    test.each([
+      ['of the parents', '/parents', 403, 0],
+      ['of the children of one parent', '/parents/1/items', 403, 0],
+      ['of the children of a parent that is gone', '/parents/1/items', 404, 1],
+    ])('%s delete no rows, unless the parent is gone', async (_, path, status, swept) => {
+      shop = await Shop.open(children())
+      const answers = {
+        '/parents': () => ({ data: rows(1, 3) }),
+        '/parents/1/items': () => ({ data: [{ id: 'a' }] }),
+        '/parents/2/items': () => ({ data: [{ id: 'b' }] }),
+        '/parents/3/items': () => ({ data: [{ id: 'c' }] }),
+      }
+      shop.answers = answers
+      await shop.run('items')
+      shop.answers = { ...answers, [path]: () => Response.json({}, { status }) }
+      expect(await shop.run('items')).toMatchObject({ stopReason: 'complete', counts: { swept } })
+    })
+  })
+
+  test('a window of an incremental stream that is ignored is read again: the cursor and the tidemark stay', async () => {
+    shop = await Shop.open(
+      manifestOf(
+        incremental(`
+      datetime_format: '%Y-%m-%dT%H:%M:%SZ'
+      cursor_granularity: PT1S
+      step: P7D`).replace(
+          'path: /items',
+          `path: /items, error_handler: { type: DefaultErrorHandler, response_filters: [{ http_codes: [403], action: IGNORE }] }`,
+        ),
+      ),
+    )
+    const items = [
+      { id: 1, updated_at: '2026-02-03T00:00:00Z' },
+      { id: 2, updated_at: '2026-02-20T00:00:00Z' },
+    ]
+    let forbidden = '2026-02-01T00:00:00Z'
+    shop.answers['/items'] = ({ query }) =>
+      query.since === forbidden
+        ? Response.json({}, { status: 403 })
+        : { data: items.filter(({ updated_at: at }) => at >= (query.since ?? '') && at <= (query.until ?? '')) }
+    expect(await shop.run('items')).toMatchObject({ stopReason: 'complete', endReason: 'incomplete', tidemark: null })
+    expect(await shop.scene.keys()).toEqual(['2'])
+    forbidden = ''
+    const { tidemark } = await shop.run('items')
+    expect(tidemark).not.toBe(null)
+    expect(await shop.scene.keys()).toEqual(['1', '2'])
+  })
+
   test('keep to the rate of the budget', async () => {
     shop = await Shop.open(
       `${withRequester('')}
@@ -583,4 +707,20 @@ describe('a manifest that is partly supported', () => {
     expect(source.stream('other').mode).toBe('replace')
     expect(() => source.stream('others')).toThrow(/Did you mean "other"/)
   })
+
+  test.each(['access_token_name', 'refresh_token_name', 'client_id_name', 'client_secret_name', 'grant_type_name'])(
+    'does not authenticate with another `%s`',
+    (field) => {
+      const oauth = (name: string): string =>
+        manifestOf(
+          stream('').replace(
+            'path: /items',
+            `path: /items, authenticator: { type: OAuthAuthenticator, token_refresh_endpoint: ${BASE}/token, client_id: a, client_secret: b, ${field}: ${name} }`,
+          ),
+        )
+      const source = openSource(oauth('token'))
+      expect(() => source.stream('items')).toThrow(new RegExp(`OAuthAuthenticator.${field}: "token" \\(line \\d+\\)`))
+      expect(openSource(oauth(field.slice(0, -5))).stream('items').mode).toBe('replace')
+    },
+  )
 })

@@ -7,7 +7,9 @@ import { AlchemySimulator } from '../../../simulators/src/indexers/alchemy-simul
 import { EtherscanSimulator } from '../../../simulators/src/indexers/etherscan-simulator.ts'
 import { FakeChain, type TransactionDraft } from '../../../simulators/src/indexers/fake-chain.ts'
 import { createSimulatorFetch } from '../../../simulators/src/kit/simulator-fetch.ts'
-import { MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
+import { toRangePlan } from '../../../src/engine/range-plan.ts'
+import type { TimeRange } from '../../../src/contract/index.ts'
+import { HOUR, MINUTE, planOf, EngineFixture, SECOND } from '../../engine/engine-fixture.ts'
 
 const ME = `0x${'aa'.repeat(20)}`
 const OTHER = `0x${'bb'.repeat(20)}`
@@ -261,5 +263,44 @@ describe('an account read from two indexes', () => {
     await run()
     expect((await run()).stopReason).toBe('complete')
     expect(await rows()).toEqual(truth('native'))
+  })
+})
+
+describe.each(['north', 'south'] as const)('times from %s', (name) => {
+  const alone = { providers: [providers()[name === 'north' ? 0 : 1]!] }
+  const timeOf = (block: number): string => new Date(chain.blocks[block]!.timestamp * 1_000).toISOString()
+  const between = (from: number, to = Infinity): string[] =>
+    chain.blocks
+      .filter(({ number }) => number >= from && number < to)
+      .flatMap(({ transactions }) =>
+        transactions.filter((sent) => !sent.failed && sent.value > 0n && (sent.from === ME || sent.to === ME)),
+      )
+      .map(({ hash }) => hash)
+      .toSorted()
+
+  test('a start date begins at the first block with that time, and a later block of no time is missed', async () => {
+    live(40)
+    expect(await run({ ...alone, since: timeOf(25) })).toMatchObject({ stopReason: 'complete' })
+    expect(await rows()).toEqual(between(25))
+    live(6)
+    await run({ ...alone, since: timeOf(25) })
+    expect(await rows()).toEqual(between(25))
+    await run({ ...alone, since: new Date(scene.clock.now() + HOUR).toISOString() }, 1_000, 0, south, 'later')
+    expect(await rows()).toEqual(between(25))
+  })
+
+  test('a range reads the blocks between its times; the newest ones are left to the sync', async () => {
+    live(40)
+    const { execute } = evm({ address: ME, operations: ['native'], depth: 4, ...alone }).transfers
+    const range = async (given: TimeRange): Promise<CycleResult> => {
+      const [atNorth, atSouth] = [createSimulatorFetch(north), createSimulatorFetch(south)]
+      return scene.run(toRangePlan(planOf({ execute, sync: 'sync', owner: 'shop/sync' }), given), {
+        fetch: (input, init) => (new URL(input).host === 'north.test' ? atNorth : atSouth)(input, init),
+      })
+    }
+    expect(await range({ from: timeOf(10), to: timeOf(20) })).toMatchObject({ stopReason: 'complete' })
+    expect(await rows()).toEqual(between(10, 20))
+    await range({ from: timeOf(30) })
+    expect(await rows()).toEqual([...between(10, 20), ...between(30, chain.head.number - 3)].toSorted())
   })
 })

@@ -427,3 +427,27 @@ test('files that last changed before the start date are not read', async () => {
   expect(await box.counts()).toEqual({ created: 1 })
   expect(() => files({ folder: box.folder, since: 'soon' })).toThrow('`since` is "soon"')
 })
+
+test('a range reads the files that changed between its times again, and deletes nothing', async () => {
+  box = await FilesFixture.open()
+  for (const name of ['a', 'b', 'c']) box.put(`${name}.ndjson`, '{"n":1}\n{"n":2}\n')
+  const folder = new LocalFolder(box.folder)
+  const list = folder.list.bind(folder)
+  const times = new Map([
+    ['a', '2026-01-01'],
+    ['b', '2026-01-02'],
+    ['c', '2026-01-03'],
+  ])
+  folder.list = async (signal) =>
+    (await list(signal)).map(({ path, version }) => ({
+      path,
+      version: { ...version, changedAtMs: Date.parse(times.get(path[0]!)!) },
+    }))
+  const { execute } = files({ folder, settleMs: 0 })
+  const range = execute.range!({ from: '2026-01-02T00:00:00.000000Z', to: '2026-01-03T00:00:00.000000Z' })
+  box.stage.sync('range', 'incremental', range)
+  await box.stage.complete('range')
+  expect(Object.keys(await box.stage.rows('range'))).toEqual(['b.ndjson#1', 'b.ndjson#2'])
+  const keyed = files({ folder: box.folder, key: 'n' }).execute
+  expect([keyed.range, keyed.rangeUnsupported]).toEqual([undefined, expect.stringContaining('`updatedAt`')])
+})

@@ -139,6 +139,26 @@ describe('against the simulator', () => {
   })
 })
 
+describe('a range', () => {
+  test('reads from the first message at its start to the end of the topic, and refuses an end', async () => {
+    await using opened = await open()
+    const { stage, simulator } = opened
+    for (let n = 1; n <= 6; n++)
+      simulator.append('orders', 0, [
+        { key: `k${n % 4}`, value: JSON.stringify({ n }), timestamp: Date.UTC(2026, 0, n) },
+      ])
+    const { backfill } = opened.streamOf()
+    stage.sync('range', 'replace', backfill.range!({ from: '2026-01-03T00:00:00.000000Z' }))
+    await stage.complete('range')
+    expect(numbers(await stage.rows('range'))).toEqual({ k0: 4, k1: 5, k2: 6, k3: 3 })
+    const from = opened.streamOf({ since: '2026-01-05' }).backfill.range!({ from: '2026-01-03T00:00:00.000000Z' })
+    stage.sync('limited', 'replace', from)
+    await stage.complete('limited')
+    expect(numbers(await stage.rows('limited'))).toEqual({ k1: 5, k2: 6 })
+    expect(() => backfill.range!({ to: '2026-01-03T00:00:00.000000Z' })).toThrow('Leave out `to`')
+  })
+})
+
 describe('the orders that a new project reads', () => {
   test('a reader that follows them for an hour has the same rows as one that reads from the beginning, each with its own cluster', async () => {
     const [since, opened] = ['2026-01-31T12:00:00Z', Date.parse('2026-01-31T12:00:00Z')]

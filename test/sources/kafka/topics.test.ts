@@ -352,7 +352,8 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS)
           await consumer.connect()
           await consumer.subscribe({ topics: [topic], fromBeginning: true })
           seen.push(new Promise((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve())))
-          await consumer.run({ autoCommitThreshold: 1, eachMessage: () => Promise.resolve() })
+          // Resolves when the member has joined, which `seen` reports as well.
+          consumer.run({ autoCommitThreshold: 1, eachMessage: () => Promise.resolve() }).catch(() => {})
         }
         const stage = (await DatabaseFixture.open()).sync('orders', 'incremental', async (state, context) => {
           const { page } = context.cycle
@@ -360,7 +361,7 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS)
           if (page === 2 || page === 4) await join(page / 2 - 1)
           // The mock gives a member five seconds to join again, and divides the group again after a late one: on a busy
           // machine that may not end. The group is there to disturb, and is not waited for longer.
-          if (page === 6) await Promise.race([Promise.all(seen), setTimeout(20_000, undefined, { ref: false })])
+          if (page === 6) await atMost(20_000, Promise.all(seen))
           return delta(state as OffsetsState | undefined, context)
         })
         try {
@@ -373,9 +374,14 @@ for (const { cluster, isHere, hasGroups, start } of CLUSTERS)
               .toSorted(),
           )
         } finally {
-          await Promise.all(consumers.map((consumer) => consumer.disconnect()))
+          // A member leaves only after it has joined.
+          await atMost(20_000, Promise.all(consumers.map((consumer) => consumer.disconnect())))
           await stage.close()
         }
       },
     )
   })
+
+async function atMost(ms: number, done: Promise<unknown>): Promise<void> {
+  await Promise.race([done, setTimeout(ms, undefined, { ref: false })])
+}

@@ -14,6 +14,7 @@ const SHARED = {
   title: 'Harbour',
   streams: { options: objectSchema({ pier: TEXT_SCHEMA }) },
   template: { rank: 1, settings: {}, database: 'vessels' },
+  times: { since: 'vessels have no times', range: 'vessels have no times' },
 } as const
 const STREAM: SourceStream = { mode: 'replace', execute: async () => ({ changes: [], hasMore: false }) }
 

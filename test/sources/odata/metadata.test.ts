@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { discover } from '../../../src/sources/odata/source.ts'
 import { parseMetadata } from '../../../src/sources/odata/metadata.ts'
-import { parseTags } from '../../../src/sources/odata/xml-tags.ts'
 import { createSimulatorFetch } from '../../../simulators/src/index.ts'
 import { ODataFixture, URL_OF_SERVICE } from './odata-fixture.ts'
 
@@ -68,11 +67,6 @@ describe('what a service says of itself', () => {
     const xml =
       '<Edmx Version="4.0"><Schema Namespace="N"><EntityType Name="A" BaseType="N.B"/><EntityType Name="B" BaseType="N.A"/><EntityContainer><EntitySet Name="As" EntityType="N.A"/></EntityContainer></Schema></Edmx>'
     expect(parseMetadata(xml).entitySets.get('As')!.key).toEqual([])
-  })
-
-  test('characters that stand for others are read once, and only those that XML itself knows', () => {
-    const [tag] = parseTags('<a:b c:d="&amp;lt; &#65;&#x42; &quot;&apos; &own; &#x110000;"/>')
-    expect(tag).toEqual({ name: 'b', kind: 'empty', attributes: new Map([['d', '&lt; AB "\' &own; &#x110000;']]) })
   })
 
   test('a long text is read in one go', () => {

@@ -64,10 +64,14 @@ const open = (stream: Partial<RestStream> = {}, parent: Partial<RestStream> = {}
     'tasks'
   ] as ListedStream & TrackedStream
 
-const list = (tracker: Tracker, source: ListedStream, pagesMax = 1_000): Promise<CycleResult> =>
+const list = (
+  tracker: Tracker,
+  source: ListedStream,
+  { pagesMax = 1_000, allowDeletes = true } = {},
+): Promise<CycleResult> =>
   scene.run(planOf({ mode: 'replace', execute: source.execute, limits: { retriesMax: 0, pagesMax } }), {
     fetch: tracker.fetch,
-    allowDeletes: true,
+    allowDeletes,
   })
 
 const follow = (tracker: Tracker, source: TrackedStream): Promise<CycleResult> =>
@@ -98,7 +102,7 @@ describe('the children of parents', () => {
     await list(tracker, open())
     tracker.tasks = tracker.tasks.filter(({ id }) => id !== 'p4t2')
     for (let run = 0; run < 100; run++) {
-      const { stopReason } = await list(tracker, open(), 1)
+      const { stopReason } = await list(tracker, open(), { pagesMax: 1 })
       if (stopReason === 'complete') break
       expect(await scene.keys()).toHaveLength(15)
     }
@@ -138,6 +142,19 @@ describe('the children of parents', () => {
     tracker.answer = ({ pathname }) => (pathname.includes('/p1/') ? Response.json({}, { status: 404 }) : undefined)
     const result = await list(tracker, open({ errors: [{ status: [404], action: 'ignore' }] }))
     expect(result).toMatchObject({ stopReason: 'complete', counts: { created: 12 } })
+  })
+
+  test('are not swept when a page of the parents is ignored', async () => {
+    const tracker = filled()
+    const errors = [{ status: [403], action: 'ignore' }] as const
+    await list(tracker, open({}, { errors }))
+    tracker.answer = ({ pathname, searchParams }) =>
+      pathname === '/projects' && searchParams.get('after') === '4' ? Response.json({}, { status: 403 }) : undefined
+    expect(await list(tracker, open({}, { errors }), { allowDeletes: false })).toMatchObject({
+      endReason: 'incomplete',
+      counts: { swept: 0 },
+    })
+    expect(await scene.keys()).toHaveLength(15)
   })
 
   test('are not swept when the list of parents is empty once', async () => {

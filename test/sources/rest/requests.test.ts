@@ -286,7 +286,8 @@ describe('error rules', () => {
     await list(handler, stream)
     expect(await scene.keys()).toHaveLength(8)
     isForbidden = true
-    expect((await list(handler, stream)).error).toMatchObject({ code: 'SCOPE_CHANGED' })
+    expect(await list(handler, stream)).toMatchObject({ stopReason: 'complete', endReason: 'incomplete' })
+    expect(await list(handler, stream)).toMatchObject({ stopReason: 'complete', counts: { swept: 0 } })
     expect(await scene.keys()).toHaveLength(8)
     expect((await list(handler, stream, true)).error).toBe(null)
     expect(await scene.keys()).toHaveLength(7)

@@ -41,7 +41,7 @@ describe('the state of a Singer tap', () => {
     const document = parseJson('{"bookmarks":{"issues":{"lsn":12345678901234567890}}}')
     const { execute } = singer({ command: 'tap' }).stream('issues')
     expect(execute.importState?.singer?.(document)).toEqual({
-      tap: '{"bookmarks":{"issues":{"lsn":12345678901234567890}}}',
+      state: { tap: '{"bookmarks":{"issues":{"lsn":12345678901234567890}}}' },
     })
   })
 
@@ -49,7 +49,7 @@ describe('the state of a Singer tap', () => {
     const tap = singer({ command: 'tap' })
     const { execute } = tap.streams({ issues: 'issues', other: 'other' })
     expect(execute.importState?.singer?.({ bookmarks: BOOKMARKS })).toEqual({
-      tap: { bookmarks: { issues: BOOKMARKS.issues } },
+      state: { tap: { bookmarks: { issues: BOOKMARKS.issues } } },
     })
     expect(tap.listing('issues').execute.importState).toBeUndefined()
   })

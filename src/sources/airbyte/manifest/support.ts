@@ -146,8 +146,25 @@ function inspectComponent(component: Component, add: Report): void {
   for (const field of UNSUPPORTED_FIELDS[type] ?? [])
     if (component[field] !== undefined && component[field] !== null) add(`${type}.${field}`, type)
   if (type === 'DatetimeBasedCursor' && isRecord(component.clamping)) add(`${type}.clamping`, type)
+  if (type === 'OAuthAuthenticator')
+    for (const [field, standard] of Object.entries(OAUTH_NAMES))
+      if (isSet(component[field]) && component[field] !== standard)
+        add(`${type}.${field}: ${JSON.stringify(component[field])}`, type)
   if (type === 'HttpResponseFilter' && UNSUPPORTED_ACTIONS.has(String(component.action)))
     add(`${type}.action: ${String(component.action)}`, type)
+}
+
+/** Names of the fields in requests and responses of tokens. A token without a known lifetime is renewed when it is refused. */
+const OAUTH_NAMES: Readonly<Record<string, string>> = {
+  access_token_name: 'access_token',
+  refresh_token_name: 'refresh_token',
+  client_id_name: 'client_id',
+  client_secret_name: 'client_secret',
+  grant_type_name: 'grant_type',
+}
+
+function isSet(value: JsonValue | undefined): boolean {
+  return value !== undefined && value !== null && value !== ''
 }
 
 const UNSUPPORTED_ACTIONS = new Set(['REDUCE_PAGE_SIZE', 'SPLIT_REQUEST_WINDOW'])

@@ -185,7 +185,7 @@ function toValue(config: Component, record: JsonObject, parent: JsonObject, run:
 
 const KEY_BYTES_MAX = 512
 
-function toPartition(value: PartitionValue): ListedPartition {
+export function toPartition(value: PartitionValue): ListedPartition {
   const text = canonical(value.partition)
   return { value, key: Buffer.byteLength(text) <= KEY_BYTES_MAX ? text : hash('sha256', text) }
 }

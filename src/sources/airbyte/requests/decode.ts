@@ -3,7 +3,7 @@ import { parse as parseCsv } from 'csv-parse/sync'
 import { SyncError, type JsonObject, type JsonValue } from '../../../contract/index.ts'
 import { parseJson } from '../../../values/json.ts'
 import { isComponent, textOf, type Component } from '../manifest/component.ts'
-import { parseXml } from './parse-xml.ts'
+import { parseXml } from '../../kit/xml.ts'
 
 const BYTES_MAX = 64 * 1024 * 1024
 
@@ -36,7 +36,7 @@ function decode(bytes: Buffer, decoder: Component | null): JsonValue[] {
     case 'CsvParser':
       return decodeCsv(bytes, decoder)
     case 'XmlDecoder':
-      return [parseXml(text(bytes))]
+      return [parseXml(text(bytes), { empty: null })]
     default:
       return bytes.length === 0 ? [{}] : [parseJson(text(bytes))]
   }

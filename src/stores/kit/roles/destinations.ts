@@ -4,6 +4,7 @@ import { createDestinationAuditEntry } from '../audit-entries.ts'
 import { lockTenant, reviveTenant } from '../registry.ts'
 import { replaceNul } from '../replace-nul.ts'
 import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
+import { addMessages } from './webhooks.ts'
 
 const WHERE = 'where tenant_id = :tenant and name = :name'
 const WHERE_CLAIMED = `${WHERE} and epoch = :epoch and holder is not null`
@@ -57,7 +58,7 @@ export const DESTINATION_PLANS = {
       { name, epoch },
     )
     if (claimed === undefined) return false
-    const { kind, location, mode, startedAt, endedAt, failures, retryAt, error, databases, resynced } = report
+    const { kind, location, mode, startedAt, endedAt, failures, retryAt, error, databases, resynced, messages } = report
     const open = (JSON.parse(claimed.resync) as string[]).filter((database) => !resynced.includes(database))
     yield* sql.run(
       `update {destinations} set kind = :kind, location = :location, mode = :mode, started_at = :startedAt, ended_at = :endedAt, failures = :failures,
@@ -77,6 +78,7 @@ export const DESTINATION_PLANS = {
         resync: JSON.stringify(open),
       },
     )
+    yield* addMessages(sql, messages ?? [])
     return true
   }),
 

@@ -15,6 +15,7 @@ import { QUARANTINE_PLANS } from './quarantine.ts'
 import { SEQUENCE_PLANS } from './sequences.ts'
 import { SYNC_PLANS } from './syncs.ts'
 import { TENANT_PLANS } from './tenants.ts'
+import { VERIFICATION_PLANS } from './verifications.ts'
 import { WEBHOOK_PLANS } from './webhooks.ts'
 
 /** The store methods that are implemented once, over the SQL port. */
@@ -35,6 +36,7 @@ export const ROLE_PLANS = {
   ...SEQUENCE_PLANS,
   ...SYNC_PLANS,
   ...TENANT_PLANS,
+  ...VERIFICATION_PLANS,
   ...WEBHOOK_PLANS,
 }
 

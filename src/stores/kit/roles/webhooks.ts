@@ -1,9 +1,10 @@
 import type {
-  ChangeAction,
   Delivery,
   Webhook,
+  WebhookAction,
   WebhookAllowance,
   WebhookEdit,
+  WebhookMessage,
   WebhookStore,
 } from '../../../contract/index.ts'
 import {
@@ -16,7 +17,7 @@ import {
   createEditWebhookAuditEntry,
 } from '../audit-entries.ts'
 import { lockTenant, reviveTenant } from '../registry.ts'
-import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
+import { defineRead, defineWrite, type PlansOf, type Sql, type Steps } from '../sql/port.ts'
 import { replaceNul } from '../replace-nul.ts'
 import { checkSealingKey } from './data-keys.ts'
 
@@ -258,6 +259,41 @@ export const WEBHOOK_PLANS = {
   }),
 } satisfies PlansOf<WebhookStore>
 
+/** The first number of a message that is no change. Later ones are higher, and below zero. */
+const FIRST_MESSAGE = Number.MIN_SAFE_INTEGER
+
+/** Adds messages to the webhooks that receive them, as pending deliveries. Legal in the transaction of what they report. */
+export function* addMessages(sql: Sql, messages: readonly WebhookMessage[]): Steps<void> {
+  if (messages.length === 0) return
+  // Locked, so that two processes do not use the same number.
+  const webhooks = yield* sql.all<{ webhook_id: string; actions: string | null }>(
+    'select webhook_id, actions from {webhooks} where tenant_id = :tenant order by webhook_id {for_update}',
+  )
+  for (const { webhook_id: id, actions } of webhooks) {
+    const wanted = new Set(actions === null ? [] : (JSON.parse(actions) as WebhookAction[]))
+    const own = messages.filter(({ action }) => wanted.has(action))
+    if (own.length === 0) continue
+    const { last } = yield* sql.one<{ last: number | null }>(
+      `select max(sequence) as last from {deliveries} where ${WEBHOOK_CONDITION} and sequence < 0`,
+      { id },
+    )
+    for (const [at, { messageId, resourceType, key, body, at: createdAt }] of own.entries())
+      yield* sql.run(
+        `insert into {deliveries} (tenant_id, webhook_id, sequence, message_id, database_name, key, body, attempts, next_at, failed)
+         values (:tenant, :id, :sequence, :messageId, :resourceType, :key, :body, 0, :createdAt, false)`,
+        {
+          id,
+          sequence: (last ?? FIRST_MESSAGE - 1) + 1 + at,
+          messageId,
+          resourceType,
+          key,
+          body: replaceNul(body),
+          createdAt,
+        },
+      )
+  }
+}
+
 const FROM_DELIVERIES = 'from {deliveries} d where d.tenant_id = w.tenant_id and d.webhook_id = w.webhook_id'
 const SELECT_WEBHOOKS = `select w.*,
   (select count(*) ${FROM_DELIVERIES} and not d.failed) as waiting, (select count(*) ${FROM_DELIVERIES} and d.failed) as failed,
@@ -306,7 +342,7 @@ function toWebhook(row: WebhookRow): Webhook {
     id: row.webhook_id,
     url: row.url,
     databases: row.databases === null ? null : (JSON.parse(row.databases) as string[]),
-    actions: row.actions === null ? null : (JSON.parse(row.actions) as ChangeAction[]),
+    actions: row.actions === null ? null : (JSON.parse(row.actions) as WebhookAction[]),
     allow: JSON.parse(row.allow) as WebhookAllowance[],
     secrets: row.secrets,
     createdAt: row.created_at,

@@ -114,7 +114,7 @@ export class RecordEncoder {
         values.push(
           value === undefined || value === null
             ? null
-            : (this.#encodeExact(column, value) ?? approximateValue(column, value)),
+            : (this.encodeExact(column, value) ?? approximateValue(column, value)),
         )
         continue
       }
@@ -130,7 +130,7 @@ export class RecordEncoder {
           defineMember((extra ??= {}), member, value)
           if (column.held !== true) needsColumns = true
         } else {
-          held = this.#encodeExact(column, value)
+          held = this.encodeExact(column, value)
           if (held !== null) {
             values.push(held)
             continue
@@ -147,7 +147,7 @@ export class RecordEncoder {
   }
 
   /** Returns the value as the column stores it; null when the column would not return exactly this value. */
-  #encodeExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
+  encodeExact({ type, format }: TableColumn, value: Exclude<JsonValue, null>): ColumnValue {
     if (!this.#isExact(type, format, value)) return null
     return typeof value === 'object' || type === 'json' ? this.#serialize(type, value) : value
   }

@@ -68,12 +68,13 @@ export const githubRepositoryIssues: VendorStream = {
   ...githubRepositories,
   name: 'repository issues',
   type: 'issue',
-  // A page of the largest size must hold the changes of one second.
-  recordsMax: 70,
   open: (ports, { lag, limited }) =>
     new GithubSimulator(ports, { lag, requestsPerHour: limited ? 1_000 : 5_000, pointsPerMinute: limited ? 60 : 900 }),
-  source: () => ({
-    ...github({ token: 'TOKEN', baseUrl: 'https://vendor.test' }).repository('acme/app').issues,
+  // More records change in one second than such a page holds.
+  source: ({ pageSize }) => ({
+    ...github({ token: 'TOKEN', baseUrl: 'https://vendor.test', recordsPerPage: Math.max(2, pageSize) }).repository(
+      'acme/app',
+    ).issues,
     guarantee: {
       windowMs: 16_000,
       startsFrom: 'first',

@@ -1,0 +1,3 @@
+import { describeVerifiedTables } from './sql-cases.ts'
+
+describeVerifiedTables('postgres')
