@@ -170,7 +170,11 @@ async function withConnections(plan: SyncPlan, options: CycleOptions): Promise<C
     import('../connections/find-client.ts'),
   ])
   const { ports, fetch, secrets } = options
-  const connections = new SourceConnections({ ports, fetch, findClient: createClientFinder({ secretsOf: () => secrets }) })
+  const connections = new SourceConnections({
+    ports,
+    fetch,
+    findClient: createClientFinder({ secretsOf: () => secrets }),
+  })
   return { ...options, ports: { ...ports, connections } }
 }
 
