@@ -3,6 +3,9 @@ import { EXPIRY_MARGIN_MS } from '../sources/kit/oauth.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
 import { parseCredentials, serializeCredentials } from './credentials.ts'
 
+/** A renewal whose process crashed is taken over after this time. Longer than a token request takes. */
+const CLAIM_MS = 30_000
+
 /** The wait after a failed renewal; doubles with every further failure. */
 const RETRY_MS = 5_000
 const RETRY_MAX_MS = 10 * 60_000
@@ -54,7 +57,7 @@ export class ConnectionTokens implements TokenStore {
     const isClaim = tokens.claimedUntil !== null
     if (isClaim) this.#assertDue(before)
     const credentials: OAuthCredentials = isClaim
-      ? { ...before, claimedUntil: tokens.claimedUntil }
+      ? { ...before, claimedUntil: this.#clock.now() + CLAIM_MS }
       : tokens.accessToken === before.accessToken && tokens.refreshToken === before.refreshToken
         ? { ...before, claimedUntil: null, ...this.#delayNext(before) }
         : this.#rotate(before, tokens)

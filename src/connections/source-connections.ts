@@ -29,6 +29,8 @@ export interface ProviderClient extends OAuthClient {
 
 export interface SourceConnectionsOptions {
   readonly ports: Pick<Ports, 'clock' | 'log'>
+  /** For token requests, which must not end with the cycle that needs the token. */
+  readonly fetch: SyncContext['fetch']
   /** The client that the program registered at the provider; null if there is none. */
   readonly findClient: (connection: Connection, tenant: string) => ProviderClient | null
 }
@@ -36,6 +38,8 @@ export interface SourceConnectionsOptions {
 /** The number of accounts whose tokens stay in memory. Others are read again when they are used. */
 const ACCOUNTS_MAX = 20_000
 const ACTOR = 'engine'
+/** Shorter than the claim, so that no other process sends the same refresh token meanwhile. */
+const REQUEST_TIMEOUT_MS = 20_000
 
 /** The connections of all tenants, as their sources use them. One per process. */
 export class SourceConnections implements ConnectionOpener {
@@ -58,6 +62,10 @@ export class SourceConnections implements ConnectionOpener {
       credentials: async (context) => loaded ?? this.#load(store, connection, context, (found) => (loaded = found)),
       renew: async (refused, context) => this.#renew(store, connection, refused, context, (found) => (loaded = found)),
     }
+  }
+
+  async settle(tenant: string, name: string): Promise<void> {
+    await this.#accounts.get(toKey(tenant, name))?.settle()
   }
 
   async #load(
@@ -127,6 +135,7 @@ export class SourceConnections implements ConnectionOpener {
         tokens,
         load: async (context) => toCredentials(await account.getAccessToken(context)),
         renew: async (refused, context) => toCredentials(await account.renewAccessToken(refused, context)),
+        settle: () => account.settle(),
       }
       this.#accounts.set(key, open)
     }
@@ -149,7 +158,14 @@ export class SourceConnections implements ConnectionOpener {
       throw await this.#rejectCredentials(store, name, 'the access token ended, and there is no refresh token', version)
     let answer: TokenAnswer | null = null
     for (const grant of grants) {
-      answer = await requestTokens(toEndpoint(client), { ...grant, ...toClientFields(client) }, context)
+      // Not the signal of the page: a vendor that rotates tokens has replaced the old one before it answers, so the
+      // answer must be stored even if the cycle is stopped.
+      const limited = {
+        ...context,
+        fetch: this.#options.fetch,
+        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      }
+      answer = await requestTokens(toEndpoint(client), { ...grant, ...toClientFields(client) }, limited)
       if (answer.kind === 'granted') return toRenewedTokens(answer, grant.refresh_token ?? null, context)
       if (isClientError(answer.reason))
         throw new SyncError(
@@ -195,6 +211,7 @@ interface OpenAccount {
   readonly tokens: ConnectionTokens
   load(context: SyncContext): Promise<SourceCredentials>
   renew(refused: string, context: SyncContext): Promise<SourceCredentials>
+  settle(): Promise<void>
 }
 
 /** The newest refresh token first. An older one is tried only when the vendor refused the newest. */

@@ -121,6 +121,8 @@ export type SourceCredentials =
 export interface ConnectionOpener {
   /** Throws CONNECTION_UNKNOWN, or CONNECTION_INACTIVE if it is not active. */
   open(store: ConnectionStore & { readonly tenant: string }, name: string): Promise<SourceConnection>
+  /** Resolves when no renewal of the connection is in progress here. Call it before the store is closed. */
+  settle(tenant: string, name: string): Promise<void>
 }
 
 /** A write of a connection, as compare-and-swap. */

@@ -34,6 +34,7 @@ export async function createRuntime({
       log: chosenLog,
       connections: new SourceConnections({
         ports: { clock: systemClock, log: chosenLog },
+        fetch: systemFetch,
         findClient: createClientFinder({ secretsOf, ...(connect !== undefined && { providers: connect.providers }) }),
       }),
       tracer: telemetry?.tracer,

@@ -45,6 +45,11 @@ async function acquireAndRun(plan: SyncPlan, options: CycleOptions, trace: Cycle
   return driveCycle({ plan, options, retryingStore, counters, trace, lease, checkpoint, startedAt })
 }
 
+/** The caller may close the store next, and a renewal of tokens that was begun has to be stored. */
+async function settleConnection({ plan, options }: CycleContext): Promise<void> {
+  if (plan.connection != null) await options.ports.connections?.settle(options.store.tenant, plan.connection)
+}
+
 /** The loop: performs the action of each step, and the machine maps the resulting event to the next step. */
 async function driveCycle(context: CycleContext): Promise<CycleResult> {
   const resources = openCycleResources(context)
@@ -61,6 +66,7 @@ async function driveCycle(context: CycleContext): Promise<CycleResult> {
     }
   } finally {
     resources.close()
+    await settleConnection(context)
   }
   await resources.pauses.flush(context.options.ports.random)
   return endCycle(context, actions.open, actions.end)

@@ -169,8 +169,12 @@ async function withConnections(plan: SyncPlan, options: CycleOptions): Promise<C
     import('../connections/source-connections.ts'),
     import('../connections/find-client.ts'),
   ])
-  const { ports, secrets } = options
-  const connections = new SourceConnections({ ports, findClient: createClientFinder({ secretsOf: () => secrets }) })
+  const { ports, fetch, secrets } = options
+  const connections = new SourceConnections({
+    ports,
+    fetch,
+    findClient: createClientFinder({ secretsOf: () => secrets }),
+  })
   return { ...options, ports: { ...ports, connections } }
 }
 

@@ -54,7 +54,16 @@ export const SERVICE_BUGS: readonly PlantedBug[] = [
         "scope.endsWith(':read') && scopes.includes('*:read')",
         "scope.endsWith(':read') && scopes.some((own) => own.endsWith(':read'))",
       ],
-      ['the right to read syncs reads the database of that name', "database === 'sync' ? '*:read' : ", ''],
+      [
+        'the right to read syncs or connections reads the database of that name',
+        "database === 'sync' || database === 'connections' ? '*:read' : ",
+        '',
+      ],
+      [
+        'a key for every database reads connections',
+        "if (scope === 'connections:read') return scopes.includes('connections:write')",
+        '',
+      ],
       [
         'writing syncs is allowed to everyone who reads them',
         "if (scope === 'sync:read') return scopes.includes('sync:write')",

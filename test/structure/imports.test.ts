@@ -89,6 +89,8 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   platform: {
     folders: ['redaction', 'contract', 'values', 'http'],
     packages: [
+      'node:child_process',
+      'node:path',
       'node:async_hooks',
       'node:crypto',
       'node:os',
@@ -128,6 +130,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   worker: {
     folders: [
       '.',
+      'connections',
       'contract',
       'values',
       'transforms',
@@ -207,6 +210,9 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'sources/kraken',
       'connections/providers',
       'connections/oauth',
+      'connections/connect',
+      'config',
+      'sources',
     ],
     packages: [],
   },
@@ -343,6 +349,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   },
   'cli/verbs': {
     folders: [
+      'connections',
       'redaction',
       'contract',
       'values',
@@ -376,10 +383,20 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'cli',
       'cli/kit',
     ],
-    packages: ['node:crypto', 'node:fs', 'node:os', 'node:path', 'commander', '@clack/prompts'],
+    packages: [
+      'node:crypto',
+      'node:fs',
+      'node:os',
+      'node:path',
+      'node:readline/promises',
+      'node:stream',
+      'commander',
+      '@clack/prompts',
+    ],
   },
   'cli/kit': {
     folders: [
+      'connections',
       'redaction',
       'contract',
       'values',

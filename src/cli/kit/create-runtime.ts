@@ -22,6 +22,7 @@ export async function createRuntime(cli: Cli, { settings, tenant }: Target): Pro
       log,
       connections: new SourceConnections({
         ports: { clock: systemClock, log },
+        fetch: systemFetch,
         findClient: createClientFinder({ secretsOf }),
       }),
       tracer: telemetry?.tracer,

@@ -142,6 +142,11 @@ export class OAuthAccount {
       : current.accessToken
   }
 
+  /** Resolves when no renewal is in progress. A renewal continues if its caller is aborted: its tokens must be stored. */
+  async settle(): Promise<void> {
+    await this.#renewing?.promise.catch(() => {})
+  }
+
   /** Concurrent callers share one renewal. */
   async #joinRenewal(refused: string | null, context: SyncContext): Promise<string> {
     for (;;) {
