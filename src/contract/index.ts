@@ -24,6 +24,7 @@ export type {
   PartitionReader,
   PartitionState,
   PartitionWrite,
+  RowScope,
   Secrets,
   SyncContext,
   StateFormat,
@@ -76,6 +77,7 @@ export type {
   StopReason,
   Store,
   Sweep,
+  SweepScope,
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'

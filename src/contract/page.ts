@@ -88,6 +88,22 @@ export interface Page<State = unknown> {
    * the next page reads them from `SyncContext.partitions`. Null removes one.
    */
   partitions?: readonly PartitionWrite[]
+  /**
+   * On the last page of a read of single partitions: the rows that belong to them. All of those that the source still
+   * has were returned, so the sweep may delete the others. See Execute.selectPartitions.
+   */
+  rows?: RowScope
+}
+
+/** Rows by the value of one field of their records. */
+export interface RowScope {
+  readonly field: string
+  readonly values: ReadonlyArray<string | number>
+  /**
+   * The field of a record never changes. Otherwise a row that was not returned may only have moved to another partition,
+   * so it is deleted only if the source's lookup does not find it either.
+   */
+  readonly isFixed?: boolean
 }
 
 /** The new state of a partition; null removes it. */
@@ -138,6 +154,11 @@ export interface Execute<State = unknown> {
   readonly rangeUnsupported?: string
   /** The questions that compare the stream with its copy: `tidemark verify`. */
   readonly checks?: SourceChecks
+  /**
+   * Reads only the partitions with these keys, each from its start, as cycles of this mode would. Absent if the source
+   * has no partitions.
+   */
+  readonly selectPartitions?: (keys: readonly string[], mode: Mode) => Execute<any>
   /** Takes over the states of other tools: `tidemark state import`. */
   readonly importState?: Readonly<Partial<Record<StateFormat, StateImport<State>>>>
 }

@@ -345,8 +345,16 @@ export interface Sweep {
    * Do not delete rows of this database yet: the outcome `absent` returns up to `limit` of their keys, evenly spaced.
    */
   readonly confirmAbsent?: { readonly database: string; readonly limit: number }
+  /** Delete only rows of this scope, and count only them for the delete limit. See Kernel.supportsScopedSweeps. */
+  readonly within?: SweepScope
   /** The actor that lifted the delete limit for this cycle. The sweep is then recorded in the audit log. */
   readonly allowedBy?: string
+}
+
+/** The rows whose column of this field has one of these values, compared as text. */
+export interface SweepScope {
+  readonly field: string
+  readonly values: readonly string[]
 }
 
 /** A change ready to commit: checked, serialized and hashed once, identical for every store. */

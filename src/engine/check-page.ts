@@ -3,6 +3,7 @@ import {
   type Change,
   type JsonValue,
   type Page,
+  type RowScope,
   type PartitionChange,
   type PartitionWrite,
   type StateText,
@@ -29,6 +30,8 @@ export interface CheckedPage {
   readonly left: number | null
   readonly tables: readonly TableShape[]
   readonly partitions: readonly PartitionChange[]
+  /** See Page.rows. */
+  readonly rows: RowScope | null
 }
 
 export function checkPage(sync: string, page: Page, stateBytesMax: number): CheckedPage {
@@ -80,7 +83,17 @@ export function checkPage(sync: string, page: Page, stateBytesMax: number): Chec
     left: page.left ?? null,
     tables: page.tables ?? [],
     partitions: page.partitions === undefined ? [] : checkPartitions(sync, page.partitions, stateBytesMax),
+    rows: page.rows === undefined ? null : checkRowScope(sync, page.rows),
   }
+}
+
+function checkRowScope(sync: string, rows: RowScope): RowScope {
+  const isValid =
+    typeof rows?.field === 'string' &&
+    Array.isArray(rows.values) &&
+    rows.values.every((value: unknown) => typeof value === 'string' || Number.isSafeInteger(value))
+  if (isValid) return rows
+  throw pageInvalidError(sync, 'returned a page whose `rows` is not a field with texts or whole numbers as its values')
 }
 
 function checkPartitions(

@@ -26,7 +26,7 @@ import { recordLanding } from './record-landing.ts'
 import { findExceededBudget, type ExceededBudget } from './run-budget.ts'
 import { assertHistoryRetained } from './source-retention.ts'
 import { toRefusalError } from './sweep.ts'
-import { assertDeletesSupported } from './sync-plan.ts'
+import { assertDeletesSupported, readsPart } from './sync-plan.ts'
 
 /**
  * The actions of the machine in cycle-machine.ts, one method each. A method returns the event that follows from it, or
@@ -65,7 +65,7 @@ export class CycleActions implements Readonly<Record<ActiveCycleAction, () => Pr
     assertSameAccount(plan, this.#scope, checkpoint, options)
     // The unfinished cycle of a backfill that was requested again since began before the new anchor.
     const isOutdated = inflight !== null && backfillNeeded?.cycle === inflight.cycle
-    const isOfOtherRange = inflight !== null && plan.range !== undefined && !continuesRange(plan, inflight)
+    const isOfOtherRange = inflight !== null && readsPart(plan) && !continuesRange(plan, inflight)
     return this.#openCycle(options.fresh === true || isOutdated || isOfOtherRange)
   }
 

@@ -1,3 +1,4 @@
+import { readsPart } from './sync-plan.ts'
 import type { CycleContext } from './cycle-context.ts'
 import type { OpenCycle } from './open-cycle.ts'
 import type { FetchedPage } from './page-reader.ts'
@@ -12,7 +13,7 @@ export async function describeFinalDrift(
   { prepared: { columns } }: FetchedPage,
 ): Promise<string[]> {
   const messages = driftDetector.detect(columns)
-  const isComplete = plan.mode === 'replace' && plan.range === undefined && !resumed
+  const isComplete = plan.mode === 'replace' && !readsPart(plan) && !resumed
   const removed = isComplete ? driftDetector.detectRemoved(columns) : []
   if (removed.length === 0) return messages
   const audit = await retryingStore.call((store) => store.audit(lease.ref, { limit: AUDIT_LOOKBACK_MAX }))

@@ -1,16 +1,26 @@
-import type { Commit, CommitOutcome } from '../contract/index.ts'
+import { SyncError, type Commit, type CommitOutcome } from '../contract/index.ts'
 import type { CommitBuilder } from './commit-builder.ts'
 import type { CycleContext } from './cycle-context.ts'
 import type { CycleEvent } from './cycle-machine.ts'
 import type { OpenCycle } from './open-cycle.ts'
 import type { FetchedPage } from './page-reader.ts'
 import { holdTidemark, type PageTransition } from './page-transition.ts'
+import { MOVED_LOOKUPS_MAX } from './partition-sweep.ts'
+import type { SyncPlan } from './sync-plan.ts'
 import type { SourceLookups } from './source-lookups.ts'
 import { withoutAbsenceCheck, type SweepRefusal } from './sweep.ts'
 import { required } from '../values/required.ts'
 
 export type LandedOutcome = Extract<CommitOutcome, { kind: 'landed' }>
 type SettledOutcome = Exclude<CommitOutcome, { kind: 'fenced' | 'conflict' }>
+
+/** A sample does not prove that none of the others moved to another partition. */
+function tooManyAbsentError({ sync }: SyncPlan, count: number): SyncError {
+  return new SyncError(
+    'LISTING_INCOMPLETE',
+    `${sync}: the source did not return ${count} rows of these partitions, more than ${MOVED_LOOKUPS_MAX}, which are looked up one by one; none were deleted. Run a complete cycle to delete them.`,
+  )
+}
 
 export interface PageCommitOptions {
   readonly context: CycleContext
@@ -84,6 +94,8 @@ export class PageCommit {
     const commit = this.#commit
     if (this.#outcome?.kind === 'absent') {
       const { keys, count } = this.#outcome
+      if (this.#context.plan.partitions !== undefined && keys.length < count)
+        throw tooManyAbsentError(this.#context.plan, count)
       const key = await this.#lookups.findPresent(request.cycle, keys)
       if (key !== null) {
         this.#presentKey = { key, absent: count }

@@ -1,10 +1,12 @@
-import type { StateTransition } from '../contract/index.ts'
+import type { StateTransition, Sweep } from '../contract/index.ts'
 import type { CycleContext } from './cycle-context.ts'
 import { isCoveredByBackfill } from './cycle-tidemark.ts'
 import type { LoopGuardStep } from './loop-guard.ts'
 import { toPageTimes, type OpenCycle } from './open-cycle.ts'
 import type { FetchedPage } from './page-reader.ts'
+import { buildPartitionSweep } from './partition-sweep.ts'
 import { buildSweep } from './sweep.ts'
+import { readsPart } from './sync-plan.ts'
 
 /** A transition that commits a page. */
 export type PageTransition = Extract<StateTransition, { readonly cycle: number }>
@@ -45,10 +47,22 @@ export function buildCompleteTransition(
     state: replace ? null : (checked.state ?? requestState),
     tidemark,
     scope,
-    // Invariant 5: a range read is not a complete cycle of its owner, and neither is one whose source hid a part.
-    sweep: replace && context.plan.range === undefined && isSweepable ? buildSweep(context, open, scope) : null,
+    // Invariant 5: a cycle whose source hid a part is not complete.
+    sweep: replace && isSweepable ? chooseSweep(context, open, checked, scope) : null,
     endReason: open.toEndReason(checked),
   }
+}
+
+/** Invariant 5: a read of some records is not a complete cycle of their owner. */
+function chooseSweep(
+  context: CycleContext,
+  open: OpenCycle,
+  { rows }: FetchedPage['checked'],
+  scope: string | null,
+): Sweep | null {
+  const { range, partitions } = context.plan
+  if (range !== undefined) return null
+  return partitions === undefined ? buildSweep(context, open, scope) : buildPartitionSweep(context, open, rows)
 }
 
 /** For the page whose sweep was refused. */
@@ -61,8 +75,8 @@ export async function computeFinalTidemark(
   open: OpenCycle,
   read: FetchedPage,
 ): Promise<string | null> {
-  const { worker, pair, range } = plan
-  if (range !== undefined) return null
+  const { worker, pair } = plan
+  if (readsPart(plan)) return null
   if (pair?.role === 'delta') {
     const backfill = await retryingStore.call((store) => store.readCheckpoint({ worker, sync: pair.backfill }))
     if (!isCoveredByBackfill(open.checkpoint, backfill)) return null

@@ -32,7 +32,7 @@ export type SweepRefusal =
   | { readonly kind: 'incomplete'; readonly key: string; readonly absent: number }
 
 export function toRefusalError(
-  { plan: { sync } }: CycleContext,
+  { plan: { sync, partitions } }: CycleContext,
   open: OpenCycle,
   { checked }: FetchedPage,
   refusal: SweepRefusal,
@@ -46,7 +46,7 @@ export function toRefusalError(
   }
   const { database, owned, toDelete } = refusal
   return new SyncError(
-    open.isScopeChanged(open.mergeScope(checked.scope)) ? 'SCOPE_CHANGED' : 'MASS_DELETE',
+    partitions === undefined && open.isScopeChanged(open.mergeScope(checked.scope)) ? 'SCOPE_CHANGED' : 'MASS_DELETE',
     `${sync}: the source no longer lists ${toDelete} of the ${owned} rows of ${database}; none were deleted.`,
   )
 }

@@ -46,6 +46,20 @@ export interface SyncPlan {
   readonly listings?: readonly string[]
   /** The plan reads a range of times; see range-plan.ts. It deletes nothing and claims no tidemark. */
   readonly range?: TimeRange
+  /** The plan reads single partitions; see partition-plan.ts. It deletes only rows of them and claims no tidemark. */
+  readonly partitions?: PartitionSelection
+}
+
+/** The partitions that a plan reads. */
+export interface PartitionSelection {
+  readonly keys: readonly string[]
+  /** Whether the cycles of the sync delete rows that they do not return. */
+  readonly sweeps: boolean
+}
+
+/** Whether the plan reads only some of the records of its source. */
+export function readsPart({ range, partitions }: Pick<SyncPlan, 'range' | 'partitions'>): boolean {
+  return range !== undefined || partitions !== undefined
 }
 
 export interface SweepPlan {

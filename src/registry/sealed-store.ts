@@ -53,6 +53,7 @@ export function sealStore(store: Store, keyRing: KeyRing, random: RandomBytes): 
     tenant: store.tenant,
     isReplica: store.isReplica === true,
     ...(store.supportsSoftDeletes === true && { supportsSoftDeletes: true as const }),
+    ...(store.supportsScopedSweeps === true && { supportsScopedSweeps: true as const }),
   }
 }
 

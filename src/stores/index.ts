@@ -103,6 +103,7 @@ export type {
   StopReason,
   Store,
   Sweep,
+  SweepScope,
   SyncDirectory,
   SyncErrorOptions,
   SyncRef,

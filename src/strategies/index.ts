@@ -60,6 +60,7 @@ export type {
   PartitionedState,
   PartitionList,
   PartitionPage,
+  PartitionRows,
 } from './partitioned.ts'
 export { relay } from './relay.ts'
 export type { RelayAnswer, RelayOptions, RelayState } from './relay.ts'

@@ -4,8 +4,10 @@ import {
   type Change,
   type Execute,
   type JsonValue,
+  type Mode,
   type Page,
   type PartitionReader,
+  type RowScope,
   type SyncContext,
   type TableShape,
 } from '../contract/index.ts'
@@ -43,8 +45,22 @@ export interface PartitionedOptions<Value extends JsonValue, State> {
   partitionsMax?: number
   /** The state to read a partition with from a time on, RFC 3339. All of its changes since then must follow. */
   globalState?(since: string): State
+  /**
+   * The records of a partition, by the value of a field, for `tidemark backfill --partition`: without it, such a read
+   * deletes nothing.
+   */
+  rows?: PartitionRows<Value>
   /** How long a new partition may be missing from the list, in ms. Default 0. */
   lagMs?: number
+}
+
+/** How the records of a partition are recognized in the copy. */
+export interface PartitionRows<Value> {
+  /** The field of every record that names its partition. */
+  readonly field: string
+  value(partition: Partition<Value>): string | number
+  /** See RowScope.isFixed. */
+  readonly isFixed?: boolean
 }
 
 /** A part of a data set that is read by itself: a parent of child records, a window of time, a range of keys. */
@@ -169,14 +185,25 @@ export function partitioned<Value extends JsonValue, State = JsonValue>(
   requireNumber('partitioned', 'partitionsMax', partitionsMax, 0)
   requireNumber('partitioned', 'lagMs', lagMs, 0)
 
-  const execute: Execute<PartitionedState> = async (stored, context) => {
-    const state = stored === undefined ? {} : readState(stored)
-    const cycle = state.cycle ?? beginCycle(context, lagMs)
-    const { since, imported } = state
-    const run = new PartitionedRun(options, { context, cycle, since, imported, concurrency, partitionsMax, lagMs })
-    return run.readPage()
-  }
-  return Object.assign(execute, lagMs > 0 && { lagMs })
+  const create =
+    (selection?: PartitionSelection): Execute<PartitionedState> =>
+    async (stored, context) => {
+      const state = stored === undefined ? {} : readState(stored)
+      const cycle = state.cycle ?? beginCycle(context, lagMs)
+      const { since, imported } = state
+      const facts = { context, cycle, since, imported, concurrency, partitionsMax, lagMs, selection }
+      return new PartitionedRun(options, facts).readPage()
+    }
+  return Object.assign(create(), {
+    selectPartitions: (keys: readonly string[], mode: Mode) => create({ keys: new Set(keys), mode }),
+    ...(lagMs > 0 && { lagMs }),
+  })
+}
+
+/** Single partitions, read from their start as cycles of this mode would. */
+interface PartitionSelection {
+  readonly keys: ReadonlySet<string>
+  readonly mode: Mode
 }
 
 function beginCycle({ cycle }: SyncContext, lagMs: number): PartitionedCycle {
@@ -192,6 +219,7 @@ interface RunFacts {
   readonly concurrency: number
   readonly partitionsMax: number
   readonly lagMs: number
+  readonly selection: PartitionSelection | undefined
 }
 
 /** One call of the strategy. */
@@ -217,13 +245,15 @@ class PartitionedRun<Value extends JsonValue, State> {
     if (isListing) {
       await this.#listPartitions()
       if (this.#cycle.list !== undefined) return this.#toPage([], true)
+      this.#assertAllListed()
       await this.#openPartitions()
     }
     const pages = await this.#readPartitions(isListing)
     await this.#openPartitions()
     const isEnd = this.#cycle.open.length === 0 && !this.#hasRemovals
     if (isEnd) this.#assertAllRead()
-    return this.#toPage(pages, !isEnd)
+    const rows = isEnd ? await this.#describeRows() : undefined
+    return { ...this.#toPage(pages, !isEnd), ...(rows !== undefined && { rows }) }
   }
 
   // ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +262,10 @@ class PartitionedRun<Value extends JsonValue, State> {
     const { id, list, untilMs } = this.#cycle
     const { cursor, tally } = required(list, 'list of the partitions')
     const { answer, tookMs } = await measureRequest(this.#context, () => this.#options.list(cursor, this.#context))
-    const { partitions, total, limit } = answer
+    const { selection } = this.#facts
+    const { total, limit } = answer
+    const partitions =
+      selection === undefined ? answer.partitions : answer.partitions.filter(({ key }) => selection.keys.has(key))
     const next = answer.next ?? undefined
     const keys = [...new Set(partitions.map(({ key }) => key))]
     const known = await this.#getRecords(keys)
@@ -244,7 +277,8 @@ class PartitionedRun<Value extends JsonValue, State> {
       const { mode } = this.#context.cycle
       this.#write(key, listPartition(record ?? known.get(key), { value, cycle: id, mode }))
     }
-    const page = { count: keys.length, mark: keys.at(-1) ?? '', isLast: next === undefined, total, limit }
+    const count = new Set(answer.partitions.map(({ key }) => key)).size
+    const page = { count, mark: answer.partitions.at(-1)?.key ?? '', isLast: next === undefined, total, limit }
     const step = decideListStep(tally, page, this.#context.clock.now())
     const { list: _, ...rest } = this.#cycle
     const requested = cursor === undefined ? {} : { cursor }
@@ -324,6 +358,12 @@ class PartitionedRun<Value extends JsonValue, State> {
     return pages
   }
 
+  /** A selection is a replace cycle of its own, whose partitions are read as the sync reads them. */
+  get #innerContext(): SyncContext {
+    const { context, selection } = this.#facts
+    return selection === undefined ? context : { ...context, cycle: { ...context.cycle, mode: selection.mode } }
+  }
+
   async #readPartition(
     { key, restarts = 0 }: OpenPartition,
     stored: PartitionRecord<Value, State>,
@@ -331,7 +371,7 @@ class PartitionedRun<Value extends JsonValue, State> {
     const partition = { key, value: stored.value }
     const state = this.#stateOf(stored)
     try {
-      const page = await this.#options.read(partition, state, this.#context)
+      const page = await this.#options.read(partition, state, this.#innerContext)
       return { record: stored, state, restarts, page: checkPage(key, page) }
     } catch (error) {
       // A cursor between two pages may have expired; the state before the first page has not been replaced.
@@ -339,7 +379,7 @@ class PartitionedRun<Value extends JsonValue, State> {
       if (restarts >= RESTARTS_MAX) throw error
       const record = restartPartition(stored)
       const start = this.#stateOf(record)
-      const page = await this.#options.read(partition, start, this.#context)
+      const page = await this.#options.read(partition, start, this.#innerContext)
       return { record, state: start, restarts: restarts + 1, page: checkPage(key, page) }
     }
   }
@@ -392,6 +432,26 @@ class PartitionedRun<Value extends JsonValue, State> {
     const { listed, done } = this.#cycle
     if (done !== listed)
       throw stateRejectedError('partitioned', `${listed} partitions were listed, but ${done} were found and read`)
+  }
+
+  /** A partition that vanished: its rows are those of a complete cycle. */
+  #assertAllListed(): void {
+    const { selection } = this.#facts
+    const { listed } = this.#cycle
+    if (selection === undefined || listed === selection.keys.size) return
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `The source lists ${listed} of the ${selection.keys.size} partitions ${JSON.stringify([...selection.keys])}. Check their keys; a complete cycle deletes the rows of partitions that no longer exist.`,
+    )
+  }
+
+  async #describeRows(): Promise<RowScope | undefined> {
+    const { rows } = this.#options
+    const { selection } = this.#facts
+    if (rows === undefined || selection === undefined) return undefined
+    const records = await this.#getRecords([...selection.keys])
+    const values = [...records].map(([key, { value }]) => rows.value({ key, value }))
+    return { field: rows.field, values, ...(rows.isFixed === true && { isFixed: true }) }
   }
 
   // ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -70,6 +70,7 @@ export async function runStoreCase(storeCase: StoreCase, open: () => Promise<Sto
 type StoreNeed = NonNullable<StoreCase['needs']>
 
 function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boolean {
+  if (needs === 'supportsScopedSweeps') return store.supportsScopedSweeps === true
   // Soft-deleted rows are visible in their table only.
   return needs === 'supportsSoftDeletes'
     ? store.supportsSoftDeletes === true && supports?.select !== undefined
@@ -78,6 +79,7 @@ function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boole
 
 const SKIP_REASONS: Record<StoreNeed, string> = {
   supportsSoftDeletes: 'the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`',
+  supportsScopedSweeps: 'the store does not declare `supportsScopedSweeps`',
   ownClock: 'the harness does not declare `supports.ownClock`',
   notifies: 'the harness does not declare `supports.notifies`',
   select: 'the harness offers no `supports.select`',

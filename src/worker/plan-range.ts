@@ -11,7 +11,8 @@ export function planRange(worker: Pick<WorkerLike, 'plan'>, sync: string, range:
   return toRangePlan(required(plan, `sync ${sync}`), range)
 }
 
-function listHalves(worker: Pick<WorkerLike, 'plan'>, sync: string): SyncPlan[] {
+/** The sync, or both halves of its pair, first the backfill. */
+export function listHalves(worker: Pick<WorkerLike, 'plan'>, sync: string): SyncPlan[] {
   const plan = worker.plan(sync)
   if (plan.pair === undefined) return [plan]
   return plan.pair.role === 'delta' ? [worker.plan(plan.pair.backfill), plan] : [plan, worker.plan(plan.pair.delta)]

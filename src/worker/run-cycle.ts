@@ -1,5 +1,13 @@
 import { required } from '../values/required.ts'
-import type { Clock, Log, Random, Secrets, Store, TimeRange } from '../contract/index.ts'
+import {
+  SyncError,
+  type Clock,
+  type Log,
+  type Random,
+  type Secrets,
+  type Store,
+  type TimeRange,
+} from '../contract/index.ts'
 import { runCycle as runEngineCycle } from '../engine/cycle.ts'
 import type { CycleOptions, CycleResult } from '../engine/cycle-options.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
@@ -11,6 +19,7 @@ import { openTelemetry, type Telemetry } from '../platform/open-telemetry.ts'
 import { systemRandom } from '../platform/random.ts'
 import { createSecrets } from '../platform/secrets.ts'
 import { openStore } from '../stores/open-store.ts'
+import { planPartitions } from './plan-partitions.ts'
 import { planRange } from './plan-range.ts'
 import type { Schema } from './schema.ts'
 import type { SyncOptions } from './sync-options.ts'
@@ -26,6 +35,11 @@ export interface RunOptions {
   fresh?: boolean
   /** Reads only the records of a range of the source's times again. States stay as they are, and nothing is deleted. */
   range?: TimeRange
+  /**
+   * Reads only the partitions with these keys again, from their start. States stay as they are. Only rows of these
+   * partitions are deleted.
+   */
+  partitions?: readonly string[]
   /** Allows a sweep that exceeds the delete limit or follows a changed scope. */
   allowDeletes?: boolean
   onProgress?: CycleOptions['onProgress']
@@ -93,7 +107,10 @@ export async function runCycle<State>(
   return runPlan(planSync(createInlineWorker(first.worker, first.sync), first.sync.name, first), first)
 }
 
-function planSync(worker: WorkerLike, sync: string, { range }: RunOptions): SyncPlan {
+function planSync(worker: WorkerLike, sync: string, { range, partitions }: RunOptions): SyncPlan {
+  if (range !== undefined && partitions !== undefined)
+    throw new SyncError('ARGUMENT_INVALID', `${sync}: \`range\` and \`partitions\` exclude each other. Leave out one.`)
+  if (partitions !== undefined) return planPartitions(worker, sync, partitions)
   return range === undefined ? worker.plan(sync) : planRange(worker, sync, range)
 }
 

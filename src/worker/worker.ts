@@ -507,7 +507,7 @@ export class Worker {
       other.databases.some((name) => databases.includes(name)),
     )
     const ranges = neighbours
-      .filter(({ execute }) => execute.range !== undefined)
+      .filter(({ execute }) => execute.range !== undefined || execute.selectPartitions !== undefined)
       .map(({ name, pair }) => toRangeName(pair?.role === 'backfill' ? pair.delta : name))
     return [...neighbours.filter(({ mode }) => mode === 'replace').map(({ name }) => name), ...new Set(ranges)]
   }

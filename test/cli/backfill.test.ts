@@ -4,7 +4,7 @@ import { Project } from './project.ts'
 /** A pair whose source has ten people, one a day; `wrong` names are those of the first load. */
 const WORKER = `
 import { readFileSync, appendFileSync } from 'node:fs'
-import { Worker } from 'tidemark'
+import { partitioned, Worker } from 'tidemark'
 
 const worker = new Worker({ name: 'team' })
 const people = worker.database('people')
@@ -29,6 +29,12 @@ worker.track('people', {
 })
 worker.sync('events', { database: worker.database('events'), mode: 'incremental', schedule: 'manual',
   execute: async () => ({ changes: [], hasMore: false, nextState: 1 }) })
+worker.sync('tasks', { database: worker.database('tasks'), mode: 'replace', schedule: 'manual', execute: partitioned({
+  rows: { field: 'project', value: ({ key }) => key, isFixed: true },
+  list: async () => ({ partitions: ['a', 'b'].map((key) => ({ key, value: null })) }),
+  read: async ({ key }) => ({ hasMore: false, changes: (facts().tasks ?? []).filter(({ project }) => project === key)
+    .map((record) => ({ type: 'upsert', key: record.id, record })) }),
+}) })
 export default worker
 `
 
@@ -182,4 +188,30 @@ export default worker
   const { stderr, code } = await project.run('run')
   expect(code).toBe(0)
   expect([...stderr.matchAll(/ran (\w+)/g)].map(([, name]) => name)).toEqual(['parent', 'child', 'grandchild'])
+})
+
+test('tidemark backfill --partition reads one partition again, and deletes rows of it alone', async () => {
+  const project = new Project()
+  project.write('worker.ts', WORKER)
+  const tasks = (...ids: string[]): object[] => ids.map((id) => ({ id, project: id[0] }))
+  project.write('source.json', JSON.stringify({ tasks: tasks('a1', 'a2', 'a3', 'b1', 'b2', 'b3') }))
+  expect((await project.run('run', 'tasks')).code).toBe(0)
+  project.write('source.json', JSON.stringify({ tasks: tasks('a1', 'a3', 'a4', 'b1') }))
+  const refused = await project.ask('backfill', 'tasks', '--partition', 'a')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('reads     the partition a')
+  expect(refused.stderr).toContain('deletes   rows of these partitions')
+  const planned = JSON.parse((await project.ask('backfill', 'tasks', '--partition', 'a', '--dry-run', '--json')).stdout)
+  expect(planned).toMatchObject({ range: null, partitions: ['a'], sweeps: true, rows: null })
+  expect((await project.ask('backfill', 'tasks', '--partition', 'a', '--yes')).code).toBe(0)
+  const ids = async (): Promise<string[]> =>
+    ((await project.json('query', 'select id from tasks order by id'))['rows'] as { id: string }[]).map(({ id }) => id)
+  expect(await ids()).toEqual(['a1', 'a3', 'a4', 'b1', 'b2', 'b3'])
+  const blocked = await project.ask('backfill', 'tasks', '--partition', 'b', '--yes')
+  expect([blocked.code, blocked.stdout]).toEqual([1, expect.stringContaining('MASS_DELETE')])
+  expect((await project.ask('backfill', 'tasks', '--partition', 'b', '--yes', '--allow-deletes')).code).toBe(0)
+  expect(await ids()).toEqual(['a1', 'a3', 'a4', 'b1'])
+  expect((await project.ask('backfill', 'tasks', '--partition', 'a', '--from', '2026-01-01')).stderr).toContain(
+    'excludes',
+  )
 })

@@ -1,6 +1,7 @@
 import { inFile, type PlantedBug } from './planted-bug.ts'
 
 const RANGES = ['test/engine/range-read.test.ts']
+const PARTITION_READS = ['test/engine/partition-read.test.ts']
 const DUE = ['test/runner/due.test.ts']
 const ORDER = ['test/config/sync-order.test.ts']
 
@@ -9,10 +10,10 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/engine/page-transition.ts', RANGES, [
     [
       'a range read sweeps the rows outside it',
-      'replace && context.plan.range === undefined && isSweepable',
-      'replace && isSweepable',
+      'if (range !== undefined) return null\n  return partitions',
+      'return partitions',
     ],
-    ['a range read claims a tidemark', 'if (range !== undefined) return null', ''],
+    ['a range read claims a tidemark', 'if (readsPart(plan)) return null', ''],
   ]),
   ...inFile('src/engine/cycle-actions.ts', RANGES, [
     ['an unfinished read of another range is continued', ' || isOfOtherRange)', ')'],
@@ -252,5 +253,92 @@ export const RANGE_BUGS: readonly PlantedBug[] = [
       ['a range begins before the start date of the topic', 'limitRange(range, since).from)', 'range.from)'],
     ],
     'a range|to the end of the topic',
+  ),
+  ...inFile('src/engine/partition-sweep.ts', PARTITION_READS, [
+    [
+      'a partition is swept by a sync that deletes nothing',
+      '|| plan.partitions?.sweeps !== true) return null',
+      ') return null',
+    ],
+    [
+      'a row that moved to another partition is deleted',
+      'if (rows.isFixed !== true && lookedUp === null) return null',
+      '',
+    ],
+    [
+      'the lookups of moved rows end with the delete limit',
+      '...(lookedUp !== null && { confirmAbsent',
+      '...(lookedUp !== null && allowDeletes !== true && { confirmAbsent',
+    ],
+    ['the sweep of a partition is that of the table', '    within,\n', ''],
+    ['a renamed field is not found', 'rename.find(([from]) => from === field)?.[1] ?? field', 'field'],
+    ['a masked field is compared', 'protect.some(({ path }) => path === field)', 'false'],
+    ['a dropped field is compared', 'drop.includes(field) ||', ''],
+  ]),
+  ...inFile('src/engine/partition-plan.ts', PARTITION_READS, [
+    [
+      'a partition and the backfill share a checkpoint',
+      "sync: toRangeName(pair?.role === 'backfill' ? pair.delta : sync),",
+      'sync,',
+    ],
+  ]),
+  ...inFile('src/engine/cycle-actions.ts', PARTITION_READS, [
+    [
+      'an unfinished read of another partition is continued',
+      'readsPart(plan) && !continuesRange',
+      'plan.range !== undefined && !continuesRange',
+    ],
+  ]),
+  ...inFile('src/engine/page-transition.ts', PARTITION_READS, [
+    [
+      'a read of one partition claims a tidemark',
+      'if (readsPart(plan)) return null',
+      'if (plan.range !== undefined) return null',
+    ],
+  ]),
+  ...inFile('src/strategies/partitioned.ts', PARTITION_READS, [
+    [
+      'all partitions are read for one',
+      'answer.partitions.filter(({ key }) => selection.keys.has(key))',
+      'answer.partitions',
+    ],
+    [
+      'a partition that is not listed counts as read',
+      'selection === undefined || listed === selection.keys.size',
+      'true',
+    ],
+    ['a single partition is read in another mode', 'mode: selection.mode } }', 'mode: context.cycle.mode } }'],
+  ]),
+  ...inFile(
+    'src/stores/sqlite/sweep.ts',
+    ['test/stores/sqlite.test.ts'],
+    [
+      ['a sweep within a scope drops the claims outside it', 'if (within === undefined) {', '{'],
+      [
+        'a sweep within a scope deletes everything',
+        '${scope.sql} order by t._key',
+        ' and (1${scope.sql} or 1) order by t._key',
+      ],
+      [
+        'a field without a column is in every scope',
+        'if (name === null || within.values.length === 0) return null',
+        "if (name === null || within.values.length === 0) return { sql: '', values: [] }",
+      ],
+      [
+        'the delete limit of a scope counts the table',
+        '_created_sequence <= ?${scope.sql} limit',
+        '_created_sequence <= ? and (1${scope.sql} or 1) limit',
+      ],
+    ],
+    'within a scope',
+  ),
+  ...inFile(
+    'src/stores/postgres/sweep.ts',
+    ['test/stores/postgres.pg.test.ts'],
+    [
+      ['a sweep within a scope deletes everything in PostgreSQL', 't._owner = $3 and t.is_inside', 't._owner = $3'],
+      ['a sweep within a scope drops the claims outside it in PostgreSQL', 'if (within === undefined) {', '{'],
+    ],
+    'within a scope',
   ),
 ]

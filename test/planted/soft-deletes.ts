@@ -187,8 +187,8 @@ export const SOFT_DELETE_BUGS: readonly PlantedBug[] = [
     ],
     [
       'deleted rows count for the share that is swept',
-      'select count(*) from (select from ${live} l where _owner',
-      'select count(*) from (select from ${live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner',
+      'select count(*) from (select from ${table.live} l where _owner',
+      'select count(*) from (select from ${table.live.replace(/^.*?from (.*?) where.*$/, "$1")} l where _owner',
       POSTGRES,
       'invariant 11: deleted',
     ],

@@ -133,14 +133,14 @@ export const STORE_BUGS: readonly PlantedBug[] = [
       'collectUnseenRanges(session, facts.cycle, Math.min(',
       'collectUnseenRanges(session, facts.cycle, Math.max(',
     ],
-    ['rows of other owners are swept', 'where t._owner = ? order by', 'where (t._owner = ? or true) order by'],
+    ['rows of other owners are swept', 'where t._owner = ?${scope.sql}', 'where (t._owner = ? or true)${scope.sql}'],
     ['a claimed row dies', 'unseen.filter(({ key }) => !transferOwnership(session, table, key))', 'unseen'],
     [
       'old claims keep rows for ever',
       "connection.run('delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?', tenantId, facts.owner, facts.cycle)",
       '',
     ],
-    ['newcomers dilute the share that dies', '_owner = ? and _created_sequence <= ?', '_owner = ? and ? >= 0'],
+    ['newcomers dilute the share that dies', 't._owner = ? and t._created_sequence <= ?', 't._owner = ? and ? >= 0'],
     [
       'a sighting is not passed to other sweeps',
       `if (seenSequences.length === 0) return

@@ -33,7 +33,7 @@ test('invariant 10: a method without a rule is not reachable through a sealed st
   )
   try {
     expect(Object.keys(sealed).toSorted()).toEqual(
-      [...Object.keys(SEAL_RULES), 'tenant', 'isReplica', 'supportsSoftDeletes'].toSorted(),
+      [...Object.keys(SEAL_RULES), 'tenant', 'isReplica', 'supportsSoftDeletes', 'supportsScopedSweeps'].toSorted(),
     )
     expect('savedState' in sealed).toBe(false)
   } finally {

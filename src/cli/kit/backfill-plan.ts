@@ -1,6 +1,6 @@
 import { EMPTY_CHECKPOINT, type Store, type TimeRange } from '../../contract/index.ts'
 import { continuesRange, toSyncName } from '../../engine/range-plan.ts'
-import { toBackfillName, type SyncPlan } from '../../engine/sync-plan.ts'
+import { readsPart, toBackfillName, type SyncPlan } from '../../engine/sync-plan.ts'
 import { locateStore } from '../../stores/drivers.ts'
 import { formatNumber, totalRows } from './counts.ts'
 import { formatDuration } from './duration.ts'
@@ -12,6 +12,8 @@ export interface BackfillPlan {
   readonly sync: string
   /** Null to read everything. */
   readonly range: TimeRange | null
+  /** The partitions to read; null for all. */
+  readonly partitions: readonly string[] | null
   readonly databases: readonly string[]
   /** Rows that the copy has of it; null if the rows have no times. */
   readonly rows: number | null
@@ -32,46 +34,67 @@ interface UnfinishedCycle {
 
 /** `store` is null if it does not exist yet. */
 export async function estimateBackfill(target: Target, store: Store | null, plan: SyncPlan): Promise<BackfillPlan> {
-  const { worker, sync, range = null } = plan
+  const { worker, sync, range = null, partitions } = plan
   const { inflight } = store === null ? EMPTY_CHECKPOINT : await store.readCheckpoint({ worker, sync })
   const unfinished = inflight === null ? null : { cycle: inflight.cycle, pages: inflight.page }
-  const isContinued = inflight !== null && (range === null || continuesRange(plan, inflight))
+  const isContinued = inflight !== null && (!readsPart(plan) || continuesRange(plan, inflight))
   const rows = store === null ? 0 : await countRows(target, store, plan)
   const msPerRow = store === null ? null : await readMsPerRow(store, plan)
   return {
     sync,
     range,
+    partitions: partitions?.keys ?? null,
     databases: plan.databases.map(({ name }) => name),
     rows,
     estimatedMs: msPerRow === null || rows === null || rows === 0 ? null : Math.round(rows * msPerRow),
-    sweeps: range === null,
+    sweeps: partitions?.sweeps ?? range === null,
     resumes: isContinued ? unfinished : null,
     abandons: isContinued ? null : unfinished,
   }
 }
 
 export function formatBackfillPlan(plan: BackfillPlan): string[] {
-  const { sync, range, databases, rows, estimatedMs, sweeps, resumes, abandons } = plan
+  const { sync, range, partitions, databases, rows, estimatedMs, sweeps, resumes, abandons } = plan
   const estimate = estimatedMs === null ? '' : `, about ${formatDuration(Math.max(1_000, estimatedMs))}`
   return [
     `Plan for ${toPrintable(sync)}:`,
-    `  reads     ${range === null ? 'every record of the source' : `the records with a time ${describeTimes(range)}`}`,
+    `  reads     ${describeRecords(plan)}`,
     `  into      ${databases.map((name) => toPrintable(name)).join(', ')}`,
-    `  the copy  ${rows === null ? 'has rows without times, so the number in the range is unknown' : `has ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} of it${estimate}`}`,
-    sweeps
-      ? '  deletes   rows that the source no longer returns, up to the delete limit'
-      : '  deletes   nothing: a record that is absent from a range may have another time by now',
-    sweeps
+    `  the copy  ${rows === null ? describeUnknownRows(plan) : `has ${formatNumber(rows)} ${rows === 1 ? 'row' : 'rows'} of it${estimate}`}`,
+    `  deletes   ${describeDeletes(plan)}`,
+    range === null && partitions === null
       ? '  keeps     the state of the delta'
       : '  keeps     the states of the sync and of its backfill; this read has a checkpoint of its own',
     ...(resumes === null ? [] : [`  resumes   cycle ${resumes.cycle} after page ${formatNumber(resumes.pages)}`]),
     ...(abandons === null
       ? []
       : [
-          `  abandons  cycle ${abandons.cycle} of another range, unfinished after ${formatNumber(abandons.pages)} pages; its rows are kept`,
+          `  abandons  cycle ${abandons.cycle} of another read, unfinished after ${formatNumber(abandons.pages)} pages; its rows are kept`,
         ]),
     '',
   ]
+}
+
+function describeRecords({ range, partitions }: BackfillPlan): string {
+  if (partitions !== null)
+    return `the ${partitions.length === 1 ? 'partition' : 'partitions'} ${partitions.map((key) => toPrintable(key)).join(', ')}`
+  return range === null ? 'every record of the source' : `the records with a time ${describeTimes(range)}`
+}
+
+function describeUnknownRows({ partitions }: BackfillPlan): string {
+  return partitions === null
+    ? 'has rows without times, so the number in the range is unknown'
+    : 'has rows of all partitions; the number in these is not counted'
+}
+
+function describeDeletes({ sweeps, partitions }: BackfillPlan): string {
+  if (partitions !== null)
+    return sweeps
+      ? 'rows of these partitions that the source no longer has, up to the delete limit, if their field is declared'
+      : 'nothing: the sync does not delete rows that it does not return'
+  return sweeps
+    ? 'rows that the source no longer returns, up to the delete limit'
+    : 'nothing: a record that is absent from a range may have another time by now'
 }
 
 function describeTimes({ from, to }: TimeRange): string {
@@ -80,7 +103,12 @@ function describeTimes({ from, to }: TimeRange): string {
 }
 
 /** The rows of the plan's databases, or those with a time in its range. */
-async function countRows(target: Target, store: Store, { databases, range }: SyncPlan): Promise<number | null> {
+async function countRows(
+  target: Target,
+  store: Store,
+  { databases, range, partitions }: SyncPlan,
+): Promise<number | null> {
+  if (partitions !== undefined) return null
   const names = databases.map(({ name }) => name)
   const tables = (await store.databases()).filter(({ name, rows }) => names.includes(name) && rows > 0)
   if (range === undefined) return tables.reduce((sum, { rows }) => sum + rows, 0)
@@ -104,8 +132,9 @@ async function countRows(target: Target, store: Store, { databases, range }: Syn
 }
 
 /** The time per row of the newest cycle that read enough rows for an estimate. */
-async function readMsPerRow(store: Store, { worker, sync, range }: SyncPlan): Promise<number | null> {
-  const listed = range === undefined ? sync : toSyncName(sync)
+async function readMsPerRow(store: Store, plan: SyncPlan): Promise<number | null> {
+  const { worker, sync } = plan
+  const listed = readsPart(plan) ? toSyncName(sync) : sync
   const names = new Set([sync, toBackfillName(listed), listed])
   for (const name of names) {
     for (const { counts, startedAt, endedAt } of await store.cycles({ worker, sync: name }, { limit: CYCLES_MAX })) {

@@ -1,3 +1,4 @@
+import { isRangeName } from '../../engine/range-plan.ts'
 import { CommanderError } from 'commander'
 import { ERROR_CODES, isSyncError, SyncError, type ErrorCode } from '../../contract/index.ts'
 import { waitHintMs } from '../../engine/retry.ts'
@@ -51,7 +52,10 @@ export function formatErrorReport(
 /** Replaces `<sync>` in the advice with the name of the sync. */
 export function adviceFor(code: ErrorCode, sync?: string): string {
   const { advice } = ERROR_CODES[code]
-  return sync === undefined ? advice : advice.replaceAll('<sync>', sync)
+  if (sync === undefined) return advice
+  const command = '`tidemark run <sync> --allow-deletes`'
+  const repeated = 'the same command with --allow-deletes'
+  return isRangeName(sync) ? advice.replaceAll(command, repeated) : advice.replaceAll('<sync>', sync)
 }
 
 function toErrorReport(error: unknown, help: string): ErrorReport {

@@ -5,6 +5,7 @@ import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { holderName, isHolderGone } from '../../platform/lease-holder.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
 import { guardStrayRejections } from '../../platform/stray-rejections.ts'
+import { planPartitions } from '../../worker/plan-partitions.ts'
 import { planRange } from '../../worker/plan-range.ts'
 import { actorName } from '../kit/actor.ts'
 import { estimateBackfill, formatBackfillPlan, type BackfillPlan } from '../kit/backfill-plan.ts'
@@ -27,6 +28,8 @@ import {
 interface BackfillFlags extends TargetFlags {
   readonly from?: string
   readonly to?: string
+  readonly partition?: string[]
+  readonly allowDeletes?: boolean
   readonly dryRun?: boolean
   readonly yes?: boolean
   readonly reveal?: boolean
@@ -34,13 +37,15 @@ interface BackfillFlags extends TargetFlags {
 
 export function backfillVerb(): Command {
   return withStoreFlags(new Command('backfill'))
-    .summary('read everything, or a range of times, again')
+    .summary('read everything, a range or partitions again')
     .description(
-      'Reads the records of a sync again, also while `tidemark start` runs. With --from or --to only the records of that range: it deletes nothing, keeps every state, and continues after a crash. Shows the plan; --yes runs it.',
+      'Reads the records of a sync again, also while `tidemark start` runs. With --from or --to only the records of that range: it deletes nothing, keeps every state, and continues after a crash. With --partition only these partitions: it deletes rows of them alone. Shows the plan; --yes runs it.',
     )
     .argument('<sync>', 'the sync')
     .option('--from <time>', 'first time to read: 2026-01-31 or 2026-01-31T12:00:00Z')
     .option('--to <time>', 'first time not to read; the default is no end')
+    .option('--partition <key...>', 'partitions to read; see `state get --partitions`')
+    .option('--allow-deletes', 'allow a sweep above the delete limit')
     .option('--dry-run', 'show the plan and stop')
     .option('--yes', 'run the plan')
     .option('--reveal', 'show raw cursor values')
@@ -72,8 +77,13 @@ export const backfill: VerbAction<[string, BackfillFlags]> = async (cli, name, f
   }
 }
 
-/** With a range, a plan of its own; otherwise the backfill of the pair, or the sync itself if it lists everything. */
-function choosePlan({ worker }: WorkerTarget, name: string, { from, to }: BackfillFlags): SyncPlan {
+/** With partitions or a range, a plan of its own; otherwise the backfill of the pair, or the sync itself if it lists everything. */
+function choosePlan({ worker }: WorkerTarget, name: string, { from, to, partition }: BackfillFlags): SyncPlan {
+  if (partition !== undefined) {
+    if (from !== undefined || to !== undefined)
+      throw new SyncError('ARGUMENT_INVALID', '--partition excludes --from and --to. Leave out one of them.')
+    return planPartitions(worker, name, partition)
+  }
   if (from !== undefined || to !== undefined) {
     const range: TimeRange = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
     return planRange(worker, name, range)
@@ -92,7 +102,7 @@ async function runPlan(
   target: WorkerTarget,
   store: Store,
   plan: SyncPlan,
-  { reveal = false }: BackfillFlags,
+  { reveal = false, allowDeletes = false }: BackfillFlags,
 ): Promise<number> {
   const signal = cli.listenForStop()
   const runtime = await createRuntime(cli, target)
@@ -109,6 +119,7 @@ async function runPlan(
       signal,
       holder: holderName(),
       trigger: 'manual',
+      allowDeletes,
       isHolderGone,
       actor: actorName(),
       onProgress: (progress) => display.showProgress(plan.sync, progress),

@@ -29,6 +29,10 @@ export interface Kernel {
    * this does not run on a store without it. Only the tables themselves show such rows.
    */
   readonly supportsSoftDeletes?: true
+  /**
+   * The store follows Sweep.within. Without it, a read of single partitions deletes nothing.
+   */
+  readonly supportsScopedSweeps?: true
   /** The same database for another tenant. Shares connections; close only the store that was opened. */
   forTenant(tenant: string): Store
   close(): Promise<void>

@@ -48,6 +48,7 @@ function storeOf(session: TenantSession, options: ConnectionOptions): Store {
     tenant,
     isReplica,
     supportsSoftDeletes: true,
+    supportsScopedSweeps: true,
     forTenant: (other) => storeOf({ ...session, tenant: other }, options),
     eraseTenant: (by) => eraseTenant(session, by),
     close: () => connection.close(),

@@ -1,5 +1,6 @@
-import type { CommitOutcome, Sweep } from '../../contract/index.ts'
+import type { CommitOutcome, Sweep, SweepScope } from '../../contract/index.ts'
 import { countToAllowDeletes, exceedsDeleteLimit, type LandingFacts, type LandingPlan } from '../kit/plan-landing.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import { DELETED_AT } from '../kit/tables/delete-state.ts'
 import { textArray } from './binary-arrays.ts'
 import { writeCommits, type CommitFacts, type LoggedRange } from './commits.ts'
@@ -21,6 +22,13 @@ export interface SweepFacts extends CommitFacts {
   readonly headSequence: number
 }
 
+/** The facts of the cycle, and the bounds of its sweep. */
+interface SweepBounds extends SweepFacts {
+  /** The last sequence that may be swept. */
+  readonly settled: number
+  readonly within: SweepScope | undefined
+}
+
 /**
  * Invariant 5: the sweep deletes rows of this owner that the cycle did not see, that no sync wrote since the source's
  * lag before it began, and that no other owner lists. Unseen rows are found in the gaps between the seen sequences.
@@ -28,23 +36,31 @@ export interface SweepFacts extends CommitFacts {
 export async function sweep(
   transaction: Transaction,
   limits: Sweep,
-  facts: SweepFacts,
+  given: SweepFacts,
 ): Promise<{ kind: 'swept'; count: number } | Extract<CommitOutcome, { kind: 'massDeleteBlocked' | 'absent' }>> {
   const { tenant } = transaction
-  const { owner, cycle } = facts
-  const settled = Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence)
-  transaction.send(
-    'delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3',
-    tenant,
-    owner,
-    cycle,
-  )
+  const { owner, cycle, startSequence } = given
+  const facts: SweepBounds = {
+    ...given,
+    settled: Math.min(startSequence, limits.settledSequence ?? startSequence),
+    within: limits.within,
+  }
+  const { within } = limits
+  // A claim outside the scope is of a row that this cycle did not read.
+  if (within === undefined) {
+    transaction.send(
+      'delete from tidemark.claims where tenant_id = $1 and owner_id = $2 and cycle_id <> $3',
+      tenant,
+      owner,
+      cycle,
+    )
+  }
 
   const tables = [...(await readTables(transaction)).values()]
-    .filter(({ id }) => facts.holdings.has(id))
+    .filter((table) => facts.holdings.has(table.id) && canContain(table, within))
     .toSorted((a, b) => a.id - b.id)
   const surveys = await Promise.all(
-    tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts, settled)) })),
+    tables.map(async (table) => ({ table, ...(await countUnseen(transaction, table, facts)) })),
   )
   for (const { table, unseen, inherited } of surveys) {
     const toDelete = unseen - inherited
@@ -58,11 +74,11 @@ export async function sweep(
     if (limits.confirmAbsent?.database === table.database)
       return {
         kind: 'absent',
-        keys: await sampleUnseenKeys(transaction, table, facts, settled, toDelete, limits.confirmAbsent.limit),
+        keys: await sampleUnseenKeys(transaction, table, facts, toDelete, limits.confirmAbsent.limit),
         count: toDelete,
       }
   }
-  for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts, settled)
+  for (const { table, inherited } of surveys) if (inherited > 0) transferOwnership(transaction, table, facts)
   let { headSequence } = facts
   const ranges: LoggedRange[] = []
   for (const { table, unseen, inherited } of surveys.toSorted((a, b) =>
@@ -70,7 +86,7 @@ export async function sweep(
   )) {
     const toDelete = unseen - inherited
     if (toDelete === 0) continue
-    deleteUnseen(transaction, table, facts, settled, headSequence)
+    deleteUnseen(transaction, table, facts, headSequence)
     ranges.push({ table, first: headSequence + 1, last: headSequence + toDelete })
     headSequence += toDelete
   }
@@ -80,9 +96,10 @@ export async function sweep(
 
 /**
  * Live rows of the owner that the cycle did not see. Each gap is an index scan: a planner that may join by ranges
- * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept.
+ * compares every row with every gap. Parameters: tenant, database, owner, cycle, the last sequence that may be swept,
+ * the values of the scope.
  */
-function unseenSql({ live }: Table): string {
+function unseenSql(table: Table, within: SweepScope | undefined): string {
   return `gaps as materialized (
       select unnest(int8multirange(int8range(0, $5::bigint, '[]')) - coalesce(range_agg(ranges), int8multirange())) as gap
       from tidemark.seen where tenant_id = $1 and cycle_id = $4
@@ -90,13 +107,29 @@ function unseenSql({ live }: Table): string {
     unseen as materialized (
       select t._key as key, exists (select from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = t._key) as is_claimed
       from gaps g cross join lateral (
-        select _key, _owner from ${live} l where _sequence >= lower(g.gap) and _sequence < upper(g.gap) order by _sequence offset 0
-      ) t where t._owner = $3
+        select _key, _owner, ${scopeCondition(table, within, 6)} as is_inside from ${table.live} l where _sequence >= lower(g.gap) and _sequence < upper(g.gap) order by _sequence offset 0
+      ) t where t._owner = $3 and t.is_inside
     )`
 }
 
-const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle }: SweepFacts, settled: number) =>
-  [transaction.tenant, id, owner, cycle, settled] as const
+const parametersOf = (transaction: Transaction, { id }: Table, { owner, cycle, settled, within }: SweepBounds) =>
+  [transaction.tenant, id, owner, cycle, settled, within === undefined ? null : textArray(within.values)] as const
+
+/** The condition for a row `l` of the scope, whose values are a parameter. */
+function scopeCondition(table: Table, within: SweepScope | undefined, parameter: number): string {
+  const values = `$${parameter}::text[]`
+  if (within === undefined) return `${values} is null`
+  return `l.${quoteIdentifier(required(findColumn(table, within), 'column of the scope'))}::text = any(${values})`
+}
+
+/** Whether a row of the table can be in the scope: its field has a column. */
+function canContain(table: Table, within: SweepScope | undefined): boolean {
+  return within === undefined || (findColumn(table, within) !== null && within.values.length > 0)
+}
+
+function findColumn({ columns }: Table, { field }: SweepScope): string | null {
+  return columns.find(({ member }) => member === field)?.name ?? null
+}
 
 interface UnseenCounts {
   unseen: number
@@ -104,31 +137,27 @@ interface UnseenCounts {
   inherited: number
 }
 
-async function countUnseen(
-  transaction: Transaction,
-  table: Table,
-  facts: SweepFacts,
-  settled: number,
-): Promise<UnseenCounts> {
+async function countUnseen(transaction: Transaction, table: Table, facts: SweepBounds): Promise<UnseenCounts> {
   return await transaction.one<UnseenCounts>(
-    `with ${unseenSql(table)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
-    ...parametersOf(transaction, table, facts, settled),
+    `with ${unseenSql(table, facts.within)} select count(*) as unseen, count(*) filter (where is_claimed) as inherited from unseen`,
+    ...parametersOf(transaction, table, facts),
   )
 }
 
 /** Counts the owner's live rows that existed when the cycle began, up to `countMax`. */
 async function countRowsAtStart(
   transaction: Transaction,
-  { live }: Table,
-  { owner, startSequence }: SweepFacts,
+  table: Table,
+  { owner, startSequence, within }: SweepBounds,
   countMax: number,
 ): Promise<number> {
   return (
     await transaction.one<{ count: number }>(
-      `select count(*) from (select from ${live} l where _owner = $1 and _created_sequence <= $2 limit $3) as existed`,
+      `select count(*) from (select from ${table.live} l where _owner = $1 and _created_sequence <= $2 and ${scopeCondition(table, within, 4)} limit $3) as existed`,
       owner,
       startSequence,
       countMax,
+      within === undefined ? null : textArray(within.values),
     )
   ).count
 }
@@ -137,15 +166,14 @@ async function countRowsAtStart(
 async function sampleUnseenKeys(
   transaction: Transaction,
   table: Table,
-  facts: SweepFacts,
-  settled: number,
+  facts: SweepBounds,
   count: number,
   limit: number,
 ): Promise<string[]> {
   const rows = await transaction.all<{ key: string }>(
-    `with ${unseenSql(table)}, to_delete as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
-     select key from to_delete where at = 0 or (at * $6) / $7 <> ((at - 1) * $6) / $7 order by key`,
-    ...parametersOf(transaction, table, facts, settled),
+    `with ${unseenSql(table, facts.within)}, to_delete as (select key, row_number() over (order by key) - 1 as at from unseen where not is_claimed)
+     select key from to_delete where at = 0 or (at * $7) / $8 <> ((at - 1) * $7) / $8 order by key`,
+    ...parametersOf(transaction, table, facts),
     Math.min(limit, count),
     count,
   )
@@ -153,9 +181,9 @@ async function sampleUnseenKeys(
 }
 
 /** Transfers rows that another owner still lists to that owner. */
-function transferOwnership(transaction: Transaction, table: Table, facts: SweepFacts, settled: number): void {
+function transferOwnership(transaction: Transaction, table: Table, facts: SweepBounds): void {
   transaction.send(
-    `with ${unseenSql(table)}, heirs as materialized (
+    `with ${unseenSql(table, facts.within)}, heirs as materialized (
        select u.key, (select min(c.owner_id) from tidemark.claims c where c.tenant_id = $1 and c.database_id = $2 and c.key = u.key) as owner_id from unseen u where u.is_claimed
      ), redeemed as (
        delete from tidemark.claims c using heirs h where c.tenant_id = $1 and c.database_id = $2 and c.key = h.key and c.owner_id = h.owner_id
@@ -163,30 +191,24 @@ function transferOwnership(transaction: Transaction, table: Table, facts: SweepF
        insert into tidemark.holdings (tenant_id, owner_id, database_id) select distinct $1, owner_id, $2::integer from heirs on conflict do nothing
      )
      update ${table.name} t set _owner = h.owner_id from heirs h where t._key = h.key`,
-    ...parametersOf(transaction, table, facts, settled),
+    ...parametersOf(transaction, table, facts),
   )
 }
 
 /** Archives each row, and writes a deletion to the feed and a tombstone. */
-function deleteUnseen(
-  transaction: Transaction,
-  table: Table,
-  facts: SweepFacts,
-  settled: number,
-  headSequence: number,
-): void {
+function deleteUnseen(transaction: Transaction, table: Table, facts: SweepBounds, headSequence: number): void {
   checkDeletable(table, facts.lockedDatabases)
   const columns = [...SYSTEM_COLUMNS, ...table.members.map(({ name }) => name)]
   const removal =
     table.deletes === 'soft'
-      ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($7::bigint / 1000.0), _synced_at = to_timestamp($7::bigint / 1000.0), _sequence = d.until, _writer = $8::integer from to_delete d`
+      ? `update ${table.name} t set ${DELETED_AT} = to_timestamp($8::bigint / 1000.0), _synced_at = to_timestamp($8::bigint / 1000.0), _sequence = d.until, _writer = $9::integer from to_delete d`
       : `delete from ${table.name} t using to_delete d`
   transaction.send(
-    `with ${unseenSql(table)}, to_delete as materialized (
-       select key, $6::bigint + row_number() over (order by key) as until from unseen where not is_claimed
+    `with ${unseenSql(table, facts.within)}, to_delete as materialized (
+       select key, $7::bigint + row_number() over (order by key) as until from unseen where not is_claimed
      ), kept as (
        insert into ${table.history} (_until_sequence, _until_at, ${columns.join(', ')})
-       select d.until, to_timestamp($7::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')} from to_delete d join ${table.name} t on t._key = d.key
+       select d.until, to_timestamp($8::bigint / 1000.0), ${columns.map((column) => `t.${column}`).join(', ')} from to_delete d join ${table.name} t on t._key = d.key
      ), listed as (
        insert into tidemark.deletions (tenant_id, sequence, database_id, key) select $1, until, $2, key from to_delete
      ), contested as (
@@ -195,8 +217,8 @@ function deleteUnseen(
        ${removal} where t._key = d.key returning d.key, d.until, t._upstream_at
      )
      insert into tidemark.tombstones (tenant_id, database_id, key, sequence, status, upstream_at, writer_id, owner_id)
-     select $1, $2, key, until, ${STATUS_CODES.swept}, _upstream_at, $8::integer, $3 from gone`,
-    ...parametersOf(transaction, table, facts, settled),
+     select $1, $2, key, until, ${STATUS_CODES.swept}, _upstream_at, $9::integer, $3 from gone`,
+    ...parametersOf(transaction, table, facts),
     headSequence,
     facts.committedAt,
     facts.sync,

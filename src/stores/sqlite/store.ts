@@ -54,6 +54,7 @@ function bindStore(tenant: string, calls: StoreCaller): Store {
     },
     tenant,
     supportsSoftDeletes: true,
+    supportsScopedSweeps: true,
     forTenant: (other) => bindStore(other, calls),
     close: () => calls.close(),
     // A writer may be another process, and a file sends no notifications. Polling is cheap while nothing was written.

@@ -1,4 +1,4 @@
-import type { CommitOutcome, Sweep } from '../../contract/index.ts'
+import type { CommitOutcome, Sweep, SweepScope } from '../../contract/index.ts'
 import {
   countToAllowDeletes,
   sampleEvenly,
@@ -7,6 +7,7 @@ import {
   toSequenceRanges,
   type LandingPlan,
 } from '../kit/plan-landing.ts'
+import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveCondition } from '../kit/tables/delete-state.ts'
 import { writeCommits, type CommitFacts } from './commits.ts'
 import type { TenantSession } from './connection.ts'
@@ -35,25 +36,32 @@ export function sweep(
     facts.cycle,
     Math.min(facts.startSequence, limits.settledSequence ?? facts.startSequence),
   )
-  connection.run(
-    'delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?',
-    tenantId,
-    facts.owner,
-    facts.cycle,
-  )
+  const { within } = limits
+  // A claim outside the scope is of a row that this cycle did not read.
+  if (within === undefined) {
+    connection.run(
+      'delete from tidemark_claims where tenant_id = ? and owner_id = ? and cycle_id <> ?',
+      tenantId,
+      facts.owner,
+      facts.cycle,
+    )
+  }
 
   let { headSequence } = facts
   for (const open of readTables(session).values()) {
     const table = open()
+    const scope = scopeCondition(table, within)
+    if (scope === null) continue
     // The gaps drive the join: each is a range of the index by sequence, and a complete listing leaves few.
     const unseen = connection.all<{ key: string }>(
       `select t._key as key from temp.tidemark_unseen u cross join ${table.name} t indexed by tidemark_current_${table.id}
-       on t._sequence between u.first and u.last${liveCondition(table)} where t._owner = ? order by t._key`,
+       on t._sequence between u.first and u.last${liveCondition(table)} where t._owner = ?${scope.sql} order by t._key`,
       facts.owner,
+      ...scope.values,
     )
     const toDelete = unseen.filter(({ key }) => !transferOwnership(session, table, key))
     if (toDelete.length === 0) continue
-    const existed = countRowsAtStart(session, table, facts, countToAllowDeletes(limits, toDelete.length))
+    const existed = countRowsAtStart(session, table, scope, facts, countToAllowDeletes(limits, toDelete.length))
     if (exceedsDeleteLimit(limits, existed, toDelete.length))
       return { kind: 'massDeleteBlocked', database: table.database, owned: existed, toDelete: toDelete.length }
     if (limits.confirmAbsent?.database === table.database) {
@@ -74,6 +82,22 @@ export function sweep(
     headSequence += toDelete.length
   }
   return { kind: 'swept', count: headSequence - facts.headSequence }
+}
+
+interface ScopeCondition {
+  readonly sql: string
+  readonly values: readonly string[]
+}
+
+/** Null if no row of the table can be in the scope: then its field has no column. */
+function scopeCondition({ columns }: Table, within: SweepScope | undefined): ScopeCondition | null {
+  if (within === undefined) return { sql: '', values: [] }
+  const name = columns.find(({ member }) => member === within.field)?.name ?? null
+  if (name === null || within.values.length === 0) return null
+  return {
+    sql: ` and cast(t.${quoteIdentifier(name)} as text) in (${within.values.map(() => '?').join(', ')})`,
+    values: within.values,
+  }
 }
 
 /**
@@ -134,13 +158,15 @@ function deleteRows(
 function countRowsAtStart(
   { connection }: TenantSession,
   { live }: Table,
+  scope: ScopeCondition,
   { owner, startSequence }: SweepFacts,
   countMax: number,
 ): number {
   return connection.one<{ existed: number }>(
-    `select count(*) as existed from (select 1 from ${live} where _owner = ? and _created_sequence <= ? limit ?)`,
+    `select count(*) as existed from (select 1 from ${live} t where t._owner = ? and t._created_sequence <= ?${scope.sql} limit ?)`,
     owner,
     startSequence,
+    ...scope.values,
     countMax,
   ).existed
 }

@@ -36,6 +36,7 @@ export function createFaultyStore(inner: Store, options: FaultyStoreOptions): St
   const wrapped: Partial<Record<keyof Store, unknown>> = {
     tenant: inner.tenant,
     supportsSoftDeletes: inner.supportsSoftDeletes,
+    supportsScopedSweeps: inner.supportsScopedSweeps,
     close: () => inner.close(),
   }
   wrapped.forTenant = (tenant: string) => createFaultyStore(inner.forTenant(tenant), options)

@@ -99,6 +99,37 @@ export const sweepCases: readonly StoreCase[] = [
       ['a', 'b', 'c'],
     )
   }),
+  rule(
+    'invariant 5: a sweep within a scope deletes and counts only rows of it',
+    async ({ store }) => {
+      const of = (project: string | number | null, ...keys: string[]) =>
+        keys.map((key) => upsert(key, { 'project Id': project, n: 1 }))
+      const keys = async () => (await readLiveRows(store)).map(([key]) => key)
+      const driver = await SyncDriver.acquire(store, { mode: 'replace' })
+      const other = await SyncDriver.acquire(store, { sync: 'other', mode: 'replace', owner: 'other' })
+      const scopeOf = (...values: string[]) => ({ ...SWEEP_ALL, within: { field: 'project Id', values } })
+      await other.cycle(of('y', 'e'))
+      await driver.cycle([...of('x', 'a', 'b', 'c'), ...of('y', 'd', 'e'), ...of(null, 'f'), ...of(7, 'g', 'h')])
+      const swept = await driver.cycle(of('x', 'a'), { sweep: scopeOf('x') })
+      assert.deepEqual(swept.counts, counts({ unchanged: 1, swept: 2 }))
+      assert.deepEqual(await keys(), ['a', 'd', 'e', 'f', 'g', 'h'])
+      assert.equal((await driver.cycle(of(7, 'h'), { sweep: scopeOf('7', 'z') })).counts.swept, 1)
+      assert.equal(
+        (await driver.cycle([], { sweep: { ...SWEEP_ALL, within: { field: 'none', values: ['x'] } } })).counts.swept,
+        0,
+      )
+      assert.deepEqual(await keys(), ['a', 'd', 'e', 'f', 'h'])
+      // The delete limit is a share of the scope, not of the table.
+      await driver.begin()
+      const limited = { maxShare: 0.5, allowEmpty: false, within: { field: 'project Id', values: ['x'] } }
+      const blocked = await driver.send(await driver.draft(driver.lastPage({ sweep: limited }), of('x', 'new')))
+      assert.deepEqual([blocked.kind, blocked.kind === 'massDeleteBlocked' && blocked.owned], ['massDeleteBlocked', 1])
+      // The claim on a row outside the scope stays, so that the row outlives its owner's listing.
+      assert.equal((await other.cycle([])).counts.swept, 0)
+      assert.deepEqual(await keys(), ['a', 'd', 'e', 'f', 'h'])
+    },
+    { needs: 'supportsScopedSweeps' },
+  ),
   rule('XE6 invariant 5: a row that any sync wrote since the cycle began is not swept', async ({ store }) => {
     const backfill = await SyncDriver.acquire(store, { sync: 'backfill', mode: 'replace', owner: 'accounts' })
     const delta = await SyncDriver.acquire(store, { owner: 'accounts' })
