@@ -165,7 +165,7 @@ describe('the differences of vendors, played in front of a certified server', ()
         authorizePath: '/oauth/authorize',
         tokenPath: '/oauth/token',
         scopeSeparator: ',',
-        rewriteTokens: ({ token_type: _, ...tokens }) => ({ status: 201, body: JSON.stringify(tokens) }),
+        rewriteTokens: (tokens) => ({ status: 201, body: JSON.stringify({ ...tokens, token_type: undefined }) }),
       },
       { data: { viewer: { id: 'u', organization: { id: 'org-1', name: 'Acme' } } } },
     )
@@ -205,8 +205,8 @@ describe('the differences of vendors, played in front of a certified server', ()
       {
         authorizePath: '/services/oauth2/authorize',
         tokenPath: '/services/oauth2/token',
-        rewriteTokens: ({ expires_in: _, ...tokens }, url) => ({
-          body: JSON.stringify({ ...tokens, instance_url: `${url}/`, id: `${url}/id/00D/005` }),
+        rewriteTokens: (tokens, url) => ({
+          body: JSON.stringify({ ...tokens, expires_in: undefined, instance_url: `${url}/`, id: `${url}/id/00D/005` }),
         }),
       },
       { records: [{ Id: '00D1', Name: 'Acme' }] },

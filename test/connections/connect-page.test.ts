@@ -5,7 +5,7 @@ import type { Browser, BrowserContext } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { expectAccessible, launch, missing, NARROW, openPage, sideways, WIDE } from '../console/browser.ts'
 import { CONNECT_SCRIPT, DONE_SCRIPT } from '../../src/server/connect/scripts.ts'
-import { CLIENT, hubspotOptions, openConnectFixture, startHubspot, type ConnectFixture } from './connect-fixture.ts'
+import { hubspotOptions, openConnectFixture, startHubspot, type ConnectFixture } from './connect-fixture.ts'
 
 if (missing !== null) console.warn(`skipped: ${missing}`)
 

@@ -74,34 +74,29 @@ export class RotatingVendor {
       server.closeAllConnections()
       server.close()
     }
-    const vendor = this
     this.#provider = new Provider(this.url, {
-      adapter: class {
-        readonly #model: string
-        constructor(model: string) {
-          this.#model = model
-        }
-        async upsert(id: string, payload: Payload): Promise<void> {
-          vendor.#records.set(`${this.#model}:${id}`, { ...payload })
-          if (this.#model === 'RefreshToken') vendor.#newest.set(payload.grantId ?? '', id)
-        }
-        async find(id: string): Promise<Payload | undefined> {
-          const found = vendor.#records.get(`${this.#model}:${id}`)
-          return found === undefined ? undefined : vendor.#withGrace(this.#model, id, found)
-        }
-        async consume(id: string): Promise<void> {
-          const found = vendor.#records.get(`${this.#model}:${id}`)
+      adapter: (model: string) => ({
+        upsert: async (id: string, payload: Payload): Promise<void> => {
+          this.#records.set(`${model}:${id}`, { ...payload })
+          if (model === 'RefreshToken') this.#newest.set(payload.grantId ?? '', id)
+        },
+        find: async (id: string): Promise<Payload | undefined> => {
+          const found = this.#records.get(`${model}:${id}`)
+          return found === undefined ? undefined : this.#withGrace(model, id, found)
+        },
+        consume: async (id: string): Promise<void> => {
+          const found = this.#records.get(`${model}:${id}`)
           if (found !== undefined) found.consumed = Math.floor(Date.now() / 1_000)
-        }
-        async destroy(id: string): Promise<void> {
-          vendor.#records.delete(`${this.#model}:${id}`)
-        }
-        async revokeByGrantId(grantId: string): Promise<void> {
-          for (const [key, record] of vendor.#records) if (record.grantId === grantId) vendor.#records.delete(key)
-        }
-        async findByUid(): Promise<undefined> {}
-        async findByUserCode(): Promise<undefined> {}
-      },
+        },
+        destroy: async (id: string): Promise<void> => {
+          this.#records.delete(`${model}:${id}`)
+        },
+        revokeByGrantId: async (grantId: string): Promise<void> => {
+          for (const [key, record] of this.#records) if (record.grantId === grantId) this.#records.delete(key)
+        },
+        findByUid: async (): Promise<undefined> => {},
+        findByUserCode: async (): Promise<undefined> => {},
+      }),
       clients: [
         {
           client_id: VENDOR_CLIENT.clientId,

@@ -292,6 +292,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
   typings: { folders: ['contract'], packages: [] },
   export: { folders: ['contract', 'values'], packages: ['node:fs', 'node:path', 'hyparquet-writer'] },
   client: { folders: ['contract', 'values'], packages: [] },
+  'sources/rest/openapi': { folders: ['contract'], packages: ['node:fs', 'yaml'] },
   'client/node': { folders: ['client'], packages: ['node:fs/promises', 'node:path'] },
   'testing/simulation/vendors': {
     folders: [
@@ -422,6 +423,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
       'sources',
       'sources/airbyte',
       'sources/kit',
+      'sources/rest/openapi',
       'stores',
       'cli',
     ],

@@ -52,7 +52,6 @@ class LossWorld {
   readonly #losses = new Map<string, { readonly loss: Loss; readonly before: Change | null }>()
   #writes = 0
   #isEmpty = false
-  #requests = 0
 
   constructor(stream: VendorStream, seed: number, store: Store) {
     this.#stream = stream
@@ -216,7 +215,6 @@ class LossWorld {
         signal: new AbortController().signal,
       }),
     )
-    this.#requests += verification.report.requests
     return verification.report
   }
 

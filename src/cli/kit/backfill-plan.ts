@@ -54,7 +54,7 @@ export async function estimateBackfill(target: Target, store: Store | null, plan
 }
 
 export function formatBackfillPlan(plan: BackfillPlan): string[] {
-  const { sync, range, partitions, databases, rows, estimatedMs, sweeps, resumes, abandons } = plan
+  const { sync, range, partitions, databases, rows, estimatedMs, resumes, abandons } = plan
   const estimate = estimatedMs === null ? '' : `, about ${formatDuration(Math.max(1_000, estimatedMs))}`
   return [
     `Plan for ${toPrintable(sync)}:`,

@@ -13,7 +13,7 @@ export interface OpenApiProject {
     readonly notes: readonly string[]
   }>
   readonly leftOut: OpenApiPlan['leftOut']
-  /** What the document does not state about the API as a whole. */
+  /** Facts of the whole API that the document does not state. */
   readonly notes: readonly string[]
   /** Names in `.env` that have no value yet. */
   readonly missing: readonly string[]

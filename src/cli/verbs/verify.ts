@@ -181,7 +181,7 @@ function toDocument({ verification, requestsMin }: VerifyResult, explanations: r
     endedAt: isoTime(endedAt),
     ...counts,
     ...(requestsMin !== null && { requestsMin }),
-    found: found.map(({ since, digest: _, ...difference }) => ({ ...difference, since: isoTime(since) })),
+    found: found.map((difference) => ({ ...difference, digest: undefined, since: isoTime(difference.since) })),
     ...(explanations !== null && { explanations }),
   }
 }

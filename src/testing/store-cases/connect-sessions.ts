@@ -26,7 +26,10 @@ export const connectSessionCases: readonly StoreCase[] = [
     await store.addConnectSession(SESSION, SECRETS)
     const other = await reopen()
     const moves = await Promise.all([store, other, store, other].map((one) => move(one, 1)))
-    assert.deepEqual(moves.toSorted(), [false, false, false, true])
+    assert.deepEqual(
+      moves.toSorted((a, b) => Number(a) - Number(b)),
+      [false, false, false, true],
+    )
     assert.equal((await store.connectSession(ID, START))?.status, 'authorizing')
     assert.deepEqual(await store.connectSecrets(ID), { version: 2, secrets: 'moved' })
     assert.equal(await move(store, 1), false)

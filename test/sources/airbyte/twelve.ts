@@ -171,7 +171,10 @@ export class TwelveApis {
         next.set('at', String(at + 2))
         const records = rows.slice(at, at + 2).map(({ id, at: time }) => ({ id, syncedAt: time }))
         return {
-          body: { data: records, page: { next: at + 2 < rows.length ? `${this.base}/transactions?${next}` : null } },
+          body: {
+            data: records,
+            page: { next: at + 2 < rows.length ? `${this.base}/transactions?${next.toString()}` : null },
+          },
         }
       }
       // Two levels of parents, and links in a header.
