@@ -55,6 +55,10 @@ describe('the example of a store', () => {
       'drop table tidemark_partitions',
       'drop table tidemark_column_keys',
       'drop table tidemark_column_rules',
+      'alter table tidemark_tenants drop key by_connections, drop column connections_changed',
+      'drop table tidemark_connections',
+      'drop table tidemark_connect_sessions',
+      'drop table tidemark_verifications',
       "insert into tidemark_requests (tenant_id, `window`, who, count) values ('default', 1, 'me', 3)",
       'update tidemark_schema set version = 1',
     ])
@@ -62,7 +66,8 @@ describe('the example of a store', () => {
     const store = (await place.reopen()).forTenant('default')
     expect(await store.countRequests(1, [['me', 1]])).toEqual([4])
     expect([await store.webhooks(), await store.destinations(), await store.cycles(null)]).toEqual([[], [], []])
-    expect(await query(place.url, 'select version from tidemark_schema')).toEqual([{ version: 3 }])
+    expect([await store.connections(), await store.verifications({ limit: 1 })]).toEqual([[], []])
+    expect(await query(place.url, 'select version from tidemark_schema')).toEqual([{ version: 5 }])
   })
 
   test('is found by the scheme of its URL: the commands of the README run and query a copy', async () => {

@@ -279,7 +279,7 @@ export function* addMessages(sql: Sql, messages: readonly WebhookMessage[]): Ste
     )
     for (const [at, { messageId, resourceType, key, body, at: createdAt }] of own.entries())
       yield* sql.run(
-        `insert into {deliveries} (tenant_id, webhook_id, sequence, message_id, database_name, key, body, attempts, next_at, failed)
+        `insert into {deliveries} (tenant_id, webhook_id, sequence, message_id, database_name, "key", body, attempts, next_at, failed)
          values (:tenant, :id, :sequence, :messageId, :resourceType, :key, :body, 0, :createdAt, false)`,
         {
           id,
