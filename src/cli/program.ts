@@ -14,7 +14,8 @@ export async function createProgram(cli: Cli, onExit: (code: number) => void, ve
     .version(ownVersion())
     .addHelpText('after', HELP_FOOTER)
     .hook('preAction', (_, action) => void (cli.targetFlags = formatTargetFlags(action.opts())))
-  const loaders = Object.entries(VERBS).filter(([name]) => name === verb || !isVerb(verb))
+  const isForVersion = verb === '--version' || verb === '-V'
+  const loaders = Object.entries(VERBS).filter(([name]) => name === verb || (!isVerb(verb) && !isForVersion))
   for (const command of await Promise.all(loaders.map(([, load]) => load(bind)))) program.addCommand(command)
   for (const command of listCommands(program)) {
     // Usage errors are thrown instead of printed, so that they are reported like every other error.

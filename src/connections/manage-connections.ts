@@ -12,6 +12,7 @@ import {
 } from '../contract/index.ts'
 import { checkName } from '../config/names.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { withAccessToken, withFormFields, type PlainRequest } from './authenticate-request.ts'
 import { checkSettings } from './check-settings.ts'
 import { VendorContexts } from './connect/vendor-context.ts'
@@ -180,7 +181,7 @@ export function revokeConnection(store: Store, name: string, by: ConnectionActor
       {
         ...found,
         status: 'revoked',
-        statusReason: by.reason ?? 'the credentials were deleted',
+        statusReason: maskSecrets(by.reason ?? 'the credentials were deleted'),
         scopes: [],
         replaces: found.version,
         credentials: {
@@ -188,14 +189,14 @@ export function revokeConnection(store: Store, name: string, by: ConnectionActor
           replaces: found.credentialsVersion,
         },
       },
-      by,
+      withMaskedReason(by),
     ),
   )
 }
 
 /** Deletes a connection with its credentials. Its syncs stop; their rows stay. */
 export async function removeConnection(store: Store, name: string, by: ConnectionActor): Promise<void> {
-  if (!(await store.removeConnection(name, by))) throw await createUnknownError(store, name)
+  if (!(await store.removeConnection(name, withMaskedReason(by)))) throw await createUnknownError(store, name)
 }
 
 export async function getConnection(store: Store, name: string): Promise<Connection> {
@@ -210,8 +211,14 @@ async function setStatus(
   status: 'active' | 'disabled',
   { reason = '', ...by }: ConnectionActor,
 ): Promise<Connection> {
-  if (!(await store.setConnectionStatus(name, { status, reason }, by))) throw await createUnknownError(store, name)
+  if (!(await store.setConnectionStatus(name, { status, reason: maskSecrets(reason) }, by)))
+    throw await createUnknownError(store, name)
   return getConnection(store, name)
+}
+
+/** The reason is stored in the audit log and shown. */
+function withMaskedReason({ reason, ...by }: ConnectionActor): ConnectionActor {
+  return reason === undefined ? by : { ...by, reason: maskSecrets(reason) }
 }
 
 /** Repeats a compare-and-swap with what is stored now. */

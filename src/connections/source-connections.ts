@@ -11,6 +11,7 @@ import {
   type SourceCredentials,
   type SyncContext,
 } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { Secret } from '../redaction/secret.ts'
 import { OAuthAccount, toRenewedTokens, type RenewedTokens } from '../sources/kit/oauth.ts'
 import { requestTokens, type TokenAnswer, type TokenEndpoint } from '../sources/kit/token-endpoint.ts'
@@ -190,9 +191,10 @@ export class SourceConnections implements ConnectionOpener {
   async #rejectCredentials(
     store: TenantConnectionStore,
     name: string,
-    reason: string,
+    answered: string,
     credentialsVersion: number,
   ): Promise<SyncError> {
+    const reason = maskSecrets(answered)
     const { clock, log } = this.#options.ports
     const isStopped = await store.setConnectionStatus(
       name,

@@ -158,6 +158,11 @@ test(
       ['status', '--all'],
       ['query'],
       ['query', 'select 1 as one'],
+      ['cycles'],
+      ['cycles', 'quoting'],
+      ['verify', 'people'],
+      ['completion', 'bash'],
+      ['docs', 'exactly', 'once'],
       ['types'],
       ['why', 'people', 'p1'],
       ['why-not', 'people', 'bad'],
@@ -171,7 +176,7 @@ test(
       ['plan', 'people'],
       ['plan', 'people', '--widen', 'name=json'],
       ['apply', 'people'],
-      ['apply', 'people', '--widen', 'name=json', '--yes'],
+      ['apply', 'people', '--widen', 'name=json', '--yes', '--reason', `because of ${CANARIES.quoted}`],
     ])
       await say('schema', ...args)
     await say('export', 'people', '--to', 'out/people.ndjson')
@@ -222,6 +227,22 @@ test(
     )
     for (const verb of ['list', 'test', 'pause', 'resume', 'replay', 'failed', 'rotate', 'remove'])
       await say('webhooks', verb, ...(verb === 'list' ? [] : [hook]))
+    const refusing = ['--name', 'office', '--setting', `base_url=${simulated}/refused`] as const
+    for (const args of [
+      ['add', 'api-key', ...refusing, '--secret', `api_key=${CANARIES.quoted}`],
+      ['add', 'api-key', ...refusing, '--secret', 'api_key=env:API_TOKEN'],
+      ['add', 'api-key', ...refusing, '--secret', 'api_key=env:API_TOKEN', '--no-test'],
+      ['list'],
+      ['show', 'office'],
+      ['test', 'office'],
+      ['reauthorize', 'office', '--secret', 'api_key=env:STRIPE_KEY'],
+      ['reauthorize', 'office', '--secret', 'api_key=env:STRIPE_KEY', '--no-test'],
+      ['disable', 'office', '--reason', `because of ${CANARIES.quoted}`],
+      ['enable', 'office'],
+      ['revoke', 'office', '--yes', '--reason', `because of ${CANARIES.quoted}`],
+      ['remove', 'office', '--yes', '--reason', `because of ${CANARIES.quoted}`],
+    ])
+      await say('connections', ...args)
     project.write('copy.mjs', DESTINATION_WORKER)
     for (const verb of ['run', 'list', 'pause', 'resume', 'resync', 'remove'])
       await say('destinations', verb, ...(verb === 'list' ? [] : ['copy']), '--file', 'copy.mjs')

@@ -61,9 +61,9 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
       },
       {
         file: KEYSET,
-        find: 'buildEndState(state, laterKeysetCursor(last, frontier, compareIds), bounded)',
+        find: 'buildEndState(laterKeysetCursor(last, frontier, compareIds), bounded ? untilMs : null)',
         replace:
-          '((capMs) => buildEndState(state, last && instantToMs(canonicalizeInstant(last.timestamp)) > capMs ? { timestamp: formatIso(capMs), id: last.id } : last, bounded))(context.clock.now() - lagMs)',
+          '((capMs) => buildEndState(last && instantToMs(canonicalizeInstant(last.timestamp)) > capMs ? { timestamp: formatIso(capMs), id: last.id } : last, bounded ? untilMs : null))(context.clock.now() - lagMs)',
       },
     ],
     vendors: ['salesforce'],
@@ -102,8 +102,8 @@ export const VENDOR_MUTANTS: readonly VendorMutant[] = [
     patches: [
       {
         file: EVENTS,
-        find: 'return { cursor: null };',
-        replace: "return { cursor: '', cursorTime: '1970-01-01T00:00:00.000Z' };",
+        find: 'if (isMissing(event)) return { cursor: null };',
+        replace: "if (isMissing(event)) return { cursor: '', cursorTime: '1970-01-01T00:00:00.000Z' };",
       },
     ],
     vendors: ['stripe'],

@@ -8,6 +8,7 @@ import { runSelect } from '../../stores/run-select.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { actorName } from '../kit/actor.ts'
 import { parseCountOrZero, parseTime } from '../kit/arguments.ts'
+import { maskSecrets } from '../../redaction/known-secrets.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { formatNumber } from '../kit/counts.ts'
 import { RawJson } from '../kit/json-document.ts'
@@ -118,7 +119,7 @@ async function revealSelected(
     const { rows: shown, revealed, unreadable } = revealRows(rows, await openColumnCipher(store, by))
     const what =
       [...revealed].map(([column, values]) => `${column} (${formatNumber(values)})`).join(', ') || 'no values'
-    await store.recordReveal({ ...by, reason: `${what}: ${reason}` })
+    await store.recordReveal({ ...by, reason: maskSecrets(`${what}: ${reason}`) })
     if (unreadable > 0)
       cli.terminal.remark(
         `${formatNumber(unreadable)} encrypted values cannot be decrypted with the keys of this tenant.`,

@@ -6,6 +6,7 @@ import { systemClock } from '../../platform/clock.ts'
 import { required } from '../../values/required.ts'
 import { actorName } from '../kit/actor.ts'
 import { parseCount } from '../kit/arguments.ts'
+import { maskSecrets } from '../../redaction/known-secrets.ts'
 import type { VerbAction, Cli } from '../cli.ts'
 import { formatNumber } from '../kit/counts.ts'
 import { isoTime } from '../kit/json-document.ts'
@@ -118,7 +119,7 @@ export const schemaApply: VerbAction<[string, ApplyFlags]> = async (cli, databas
       await store.beginSchemaChange(database, {
         changes: plan.changes,
         actor: actorName(),
-        reason: flags.reason ?? '',
+        reason: maskSecrets(flags.reason ?? ''),
         at: systemClock.now(),
         allowDependentLoss: flags.lose === true,
       })
