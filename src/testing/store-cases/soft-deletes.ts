@@ -164,12 +164,15 @@ export const softDeleteCases: readonly StoreCase[] = [
     'a block of deleted rows is not unchanged',
     async ({ store }) => {
       const driver = await SyncDriver.acquire(store, { mode: 'replace' })
+      const kept = Array.from({ length: 40 }, (_, n) => upsert(`a${n + 10}`, { n }))
       const all = Array.from({ length: 40 }, (_, n) => upsert(`k${n + 10}`, { n }))
-      await driver.cycle(all, SOFT)
-      assert.deepEqual((await driver.cycle([], SOFT)).counts, counts({ swept: 40 }))
-      assert.deepEqual((await driver.cycle(all, SOFT)).counts, counts({ created: 40 }))
-      assert.deepEqual((await driver.cycle(all, SOFT)).counts, counts({ unchanged: 40 }))
-      assert.equal((await readLiveRows(store)).length, 40)
+      await driver.cycle([...kept, ...all], SOFT)
+      assert.deepEqual((await driver.cycle(kept, SOFT)).counts, counts({ unchanged: 40, swept: 40 }))
+      await driver.begin()
+      assert.deepEqual((await driver.page(kept, SOFT)).counts, counts({ unchanged: 40 }))
+      assert.deepEqual((await driver.page(all, SOFT)).counts, counts({ created: 40 }))
+      assert.deepEqual((await driver.complete(all, SOFT)).counts, counts({ unchanged: 40 }))
+      assert.equal((await readLiveRows(store)).length, 80)
     },
     NEEDS_SOFT_DELETES,
   ),

@@ -407,7 +407,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'sweeps the rows of other owners',
-    patches: [{ file: SWEEP, from: 'where t._owner = ? order by', to: 'where (t._owner = ? or true) order by' }],
+    patches: [
+      {
+        file: SWEEP,
+        from: 'where t._owner = ?${scope.sql} order by',
+        to: 'where (t._owner = ? or true)${scope.sql} order by',
+      },
+    ],
     caughtBy: ['invariant 5: a sync does not sweep rows of another owner', 'F7 two owners that replace one database'],
   },
   {
@@ -442,8 +448,8 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: ROWS,
-        from: 'const owner = facts.owners',
-        to: 'const owner = upserts.find(({ row }) => row !== undefined)?.row?.owner ?? facts.owners',
+        from: "  const returned = upserts.filter(({ write }) => write.row?.status !== 'live')",
+        to: "  const returned = upserts.filter(({ write }) => write.row?.status !== 'live')\n  facts = { ...facts, owner: returned[0]?.write.row?.owner ?? facts.owner }",
       },
     ],
     caughtBy: ['F7 invariant 5: a restored row belongs'],
@@ -702,7 +708,7 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: PLAN,
-        from: 'isListing: facts.sweeps && commit.listing !== undefined',
+        from: "isListing: (facts.sweeps || commit.transition.kind === 'repair') && commit.listing !== undefined",
         to: 'isListing: commit.listing !== undefined',
       },
     ],
@@ -718,8 +724,7 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: ROWS,
-        from: `    if (row !== undefined && row.contestedBy !== null) deleteContest(session, table, landing.key)
-`,
+        from: '  for (const key of contested) deleteContest(session, table, key)\n',
         to: '',
       },
     ],
@@ -767,7 +772,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'lets new rows dilute the deleted share',
-    patches: [{ file: SWEEP, from: 'where _owner = ? and _created_sequence <= ?', to: 'where _owner = ? and ? >= 0' }],
+    patches: [{ file: SWEEP, from: 't._owner = ? and t._created_sequence <= ?', to: 't._owner = ? and ? >= 0' }],
     caughtBy: ['XE4 invariant 11: new rows do not dilute'],
   },
 
@@ -826,15 +831,20 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: ROWS,
-        from: `  archiveVersions(session, table, writes.map(({ landing, sequence }) => ({ key: landing.key, until: sequence })), syncedAt)
+        from: `  archiveVersions(
+    session,
+    table,
+    upserts.map(({ write, landing }) => ({ key: landing.key, until: write.sequence })),
+    syncedAt,
+  )
 `,
         to: '',
       },
       {
         file: ROWS,
-        from: '    update.run(...values)\n',
-        to: `    update.run(...values)
-    archiveVersions(session, table, [{ key: landing.key, until: sequence }], syncedAt)
+        from: '    update.run(...values, landing.key)\n',
+        to: `    update.run(...values, landing.key)
+    archiveVersions(session, table, [{ key: landing.key, until: write.sequence }], syncedAt)
 `,
       },
     ],
@@ -847,7 +857,13 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'loses values that do not fit their column on an update',
-    patches: [{ file: ROWS, from: 'writer, record.extra]', to: 'writer, null]' }],
+    patches: [
+      {
+        file: ROWS,
+        from: 'landing.cursor,\n      writer,\n      encoded.extra,',
+        to: 'landing.cursor,\n      writer,\n      null,',
+      },
+    ],
     caughtBy: ['XD24 a value that its column cannot hold'],
   },
   {
