@@ -116,6 +116,11 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
         },
         { actor: 'test', at: 1 },
       )
+      await tenant.addConnectSession(
+        { id: `session of ${tenant.tenant}`, browser: 'b', createdAt: 1, expiresAt: 2 ** 50 },
+        'secrets',
+      )
+      await tenant.beginVerification('more', { holder: 'w', ttlMs: 1, at: 1, actor: 'test' })
       await tenant.signalDestination('copy', { kind: 'pause' }, { actor: 'test', at: 1 })
       await tenant.claimInbound({ source: 's', id: 'i' }, { at: 1, claimTtlMs: 1, purgeBefore: 0 })
       const driver = await SyncDriver.acquire(tenant, { mode: 'replace' })

@@ -23,6 +23,7 @@ export const connectionCases: readonly StoreCase[] = [
     assert.deepEqual(await again.connections(), [added])
     assert.deepEqual(await again.connection('shop'), added)
     assert.deepEqual(await again.connectionCredentials('shop'), { connection: added, credentials: SECRETS })
+    assert.deepEqual(await store.connections(), [added])
     const acme = again.forTenant('acme')
     assert.deepEqual(await acme.connections(), [])
     assert.equal(await acme.connection('shop'), null)

@@ -95,7 +95,11 @@ describe('R26 R39 SAP by OData, as documented', () => {
       '/GLAccounts?$filter=LastUpdated ge 2025-09-30T23:59:59Z and LastUpdated le 2026-03-01T00:04:29.000Z&$orderby=LastUpdated asc,AccountID asc&$top=1',
       "/GLAccounts?$filter=(LastUpdated gt 2025-10-02T11:20:45Z or (LastUpdated eq 2025-10-02T11:20:45Z and AccountID gt '100''445')) and LastUpdated le 2026-03-01T00:04:29.000Z&$orderby=LastUpdated asc,AccountID asc&$top=1",
     ])
-    expect(await stage.state()).toEqual({ cursorTimestamp: '2025-10-02T11:20:45Z', cursorId: "100'445" })
+    expect(await stage.state()).toEqual({
+      cursorTimestamp: '2025-10-02T11:20:45Z',
+      cursorId: "100'445",
+      answeredMs: Date.UTC(2026, 2, 1, 0, 4, 29),
+    })
   })
 
   test('a space is %20 and never a plus', async () => {
