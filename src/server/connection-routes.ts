@@ -109,7 +109,7 @@ export const connectionRoutes: readonly Route[] = [
         const credentials = buildCredentials(provider, kind, secrets)
         const { store } = request.caller
         const added = await addConnection(store, { name, provider, credentials, settings, scopes }, toActor(request))
-        return sendData(request.reply.code(201), toConnectionDocument(added))
+        return sendData(request.reply, toConnectionDocument(added))
       }),
   },
   {

@@ -227,6 +227,7 @@ const OWN_MEMBERS = [
   'scanned',
   'pages',
   'requests',
+  'answeredMs',
 ]
 
 function expectShape(state: unknown, shape: unknown): void {

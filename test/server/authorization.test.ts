@@ -3,7 +3,7 @@ import type { Route } from '../../src/server/route.ts'
 import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
 import { makeQuarantined, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addConnection, addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
 const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'connections:write', 'admin']
@@ -22,6 +22,7 @@ class World {
     await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
     await addDestination(stand.store, CANARY)
+    await addConnection(stand.store)
     return new World(stand)
   }
 
@@ -53,6 +54,7 @@ class World {
       await store.headSequence(),
       await store.apiKeys(),
       await store.destinations(),
+      await store.connections(),
     ])
   }
 }
@@ -153,7 +155,7 @@ describe('Z43 every route', () => {
     for (const route of closed) {
       const { status, text } = await world.ask(route, foreign)
       expect([route.id, text.includes(CANARY)]).toEqual([route.id, false])
-      if (/:(?:database|sync|destination|webhook|apiKey)/.test(route.path))
+      if (/:(?:database|sync|destination|connection|webhook|apiKey)/.test(route.path))
         expect([route.id, status]).toEqual([route.id, 404])
       else expect([route.id, status]).toEqual([route.id, 200])
     }
@@ -209,6 +211,8 @@ function neededBy({ access }: Route): string[] {
       return ['changes:read', '*:read', 'admin']
     case ':database:read':
       return ['things:read', '*:read', 'admin']
+    case 'connections:read':
+      return ['connections:write', 'admin']
     case 'sync:read':
       return ['sync:read', 'sync:write', 'admin']
     default:

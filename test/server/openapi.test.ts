@@ -6,7 +6,7 @@ import { buildOpenApiDocument } from '../../src/server/openapi.ts'
 import { ROUTES } from '../../src/server/server.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addConnection, addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 /** As a worker may declare it, with internal references. */
@@ -135,6 +135,7 @@ describe('AX10 A31 the OpenAPI document', () => {
     await stand.store.putWebhook(WEBHOOK, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
     await addDestination(stand.store, 'here')
+    await addConnection(stand.store)
     const document = buildOpenApiDocument(ROUTES, '0.0.0') as Body
     const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
     ajv.addSchema({ $id: 'doc', ...document })

@@ -59,16 +59,35 @@ export async function addDestination(store: Store, text: string): Promise<void> 
   await store.releaseDestination(claim)
 }
 
+/** A connection whose provider states no account, so that nothing is requested. */
+export async function addConnection(store: Store): Promise<void> {
+  await store.putConnection(
+    {
+      name: 'shop',
+      provider: 'shop',
+      status: 'active',
+      statusReason: null,
+      settings: {},
+      scopes: [],
+      account: null,
+      replaces: 0,
+      credentials: { text: JSON.stringify({ kind: 'api_key', key: 'sesame-of-the-shop', fields: {} }), replaces: 0 },
+    },
+    { actor: 'test', at: 1 },
+  )
+}
+
 /** For routes with a required body. */
 export const BODIES: Readonly<Record<string, object>> = {
   editWebhook: { actions: ['deleted'], dryRun: true },
   addWebhook: { url: 'https://hooks.example.com/x' },
   consoleManifest: { source: 'stripe', config: { api_key: '${STRIPE_KEY}' }, stream: { id: 'customers' } },
   createConnectSession: { provider: 'kraken' },
+  createConnection: { provider: 'shop', name: 'other', kind: 'api_key', secrets: { key: 'sesame-of-another' } },
   consoleCreateKey: { name: 'x', scopes: ['*:read'] },
 }
 
-/** Paths of the row b of things, the sync crm/delta, and the destination copy, and the webhook and key above. */
+/** Paths of the row b of things, the sync crm/delta, the destination copy, the connection shop, and the webhook and key above. */
 export function pathOf({ path }: Route): string {
   return path
     .replace(':database', 'things')
@@ -76,6 +95,7 @@ export function pathOf({ path }: Route): string {
     .replace(':worker', 'crm')
     .replace(':sync', 'delta')
     .replace(':destination', 'copy')
+    .replace(':connection', 'shop')
     .replace(':webhook', WEBHOOK.id)
     .replace(':name', 'none')
     .replace(':token', 'none')

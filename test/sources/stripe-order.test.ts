@@ -130,7 +130,7 @@ describe('an object whose current version was read', () => {
       await stage.delta()
     }
     expect(stage.asked().map(({ path }) => path)).toEqual(['/v1/events', '/v1/events', '/v1/events'])
-    expect(Object.keys(await stage.state())).toEqual(['cursor', 'cursorTime'])
+    expect(Object.keys(await stage.state())).toEqual(['cursor', 'cursorTime', 'answeredMs'])
     await expectExact()
   })
 })
