@@ -13,7 +13,7 @@ const OWN_WORKER = [
   'test/destinations/duckdb-missing-package.test.ts',
   'test/engine/page-signals.test.ts',
   'test/export/killed.test.ts',
-  'test/platform/clock.test.ts',
+  'test/platform/{clock,lease-holder}.test.ts',
   'test/registry/*.pg.test.ts',
   'test/registry/rotation-killed.test.ts',
   'test/sources/{kafka,sql}/missing-package.test.ts',

@@ -31,7 +31,8 @@ export class KnownSecrets {
       return
     }
     const forms = extractSecretParts(value)
-      .filter((part) => part.length >= SECRET_LENGTH_MIN)
+      // A part of the mask itself would be masked within it.
+      .filter((part) => part.length >= SECRET_LENGTH_MIN && !MASK.includes(part))
       .flatMap(listEncodedForms)
     if (forms.length === 0) return
     this.#forms.set(value, forms)

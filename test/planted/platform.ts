@@ -242,6 +242,7 @@ export const PLATFORM_BUGS: readonly PlantedBug[] = [
     ['test/redaction/known-secrets.test.ts'],
     [
       ['a secret in base64 is shown', ', ...listBase64Forms(value)]', ']'],
+      ['the mask is masked again', ' && !MASK.includes(part)', ''],
       ['a secret in a form is shown', 'form, json, JSON.stringify', 'json, JSON.stringify'],
       ['the password of a URL is shown', '[...(password === undefined ? [] : [password]), ...queries', '[...queries'],
     ],

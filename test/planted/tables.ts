@@ -540,6 +540,11 @@ export const TABLE_BUGS: readonly PlantedBug[] = [
       'thousands of quarantined',
     ],
   ]),
+  ...inFile(
+    'src/stores/postgres/connection.ts',
+    ['test/stores/postgres-pool.pg.test.ts'],
+    [['values are read as the program has set the driver', '      types: VALUE_PARSERS,\n', '']],
+  ),
   ...inFile('src/stores/postgres/connection.ts', FAULTS, [
     [
       'COMMIT is sent although a statement could not be',

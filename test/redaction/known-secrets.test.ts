@@ -35,6 +35,10 @@ test('XF16 a secret is masked as it is and in its encoded forms', () => {
   }
 })
 
+test('a secret that the mask contains does not change what is masked', () => {
+  expect(knowing('secret', 'p4ssw0rd').mask('login with p4ssw0rd')).toBe('login with [secret]')
+})
+
 test('XF16 with any text before and after a secret in base64: less than four of its bytes remain', () => {
   fc.assert(
     fc.property(

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
 import { CopyQuery } from '../../stores/postgres/copy.ts'
 import { isCommitRejected, sqlStateOf } from '../../stores/postgres/errors.ts'
+import { VALUE_PARSERS } from '../../stores/postgres/value-parsers.ts'
 
 const STATEMENT_TIMEOUT_MS = 600_000
 const CONNECT_TIMEOUT_MS = 10_000
@@ -42,6 +43,7 @@ export class PostgresClient {
       query_timeout: STATEMENT_TIMEOUT_MS + 5_000,
       keepAlive: true,
       application_name: 'tidemark',
+      types: VALUE_PARSERS,
     })
     // Without a listener, a connection that breaks between two statements would end the process.
     client.on('error', () => {})

@@ -4,6 +4,7 @@ import { CopyQuery, CopyRows } from './copy.ts'
 import { toConnectError, isCommitRejected, isTransactionAborted, toQueryError, sqlStateOf } from './errors.ts'
 import type { PageKind } from './found-rows.ts'
 import type { Table } from './table.ts'
+import { VALUE_PARSERS } from './value-parsers.ts'
 import { required } from '../../values/required.ts'
 
 export interface ConnectionOptions {
@@ -101,7 +102,7 @@ export class Connection {
       application_name: 'tidemark',
       // Independent statements are pipelined, so that a page costs few round trips.
       pipeline: true,
-      types: { getTypeParser } as pg.CustomTypesConfig,
+      types: VALUE_PARSERS,
       maxUses: TRANSACTIONS_PER_CONNECTION,
     })
     this.#pool.on('connect', (client) => client.on('error', () => this.#brokenClients.add(client)))
@@ -497,13 +498,6 @@ export function rollback<T>(value: T): Rollback<T> {
 
 function asText(text: string): string {
   return text
-}
-
-const INT8 = 20
-
-/** Sequences, milliseconds and counts stay far below 2^53. */
-function getTypeParser(oid: number, format?: 'text' | 'binary'): unknown {
-  return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')
 }
 
 /** Name of the server for messages, without user and password. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import replication from 'pg-logical-replication'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { formatLsn, parseLsn } from '../../../src/sources/postgres-cdc/lsn.ts'
 import { parseMessage, UNCHANGED_TOAST, type Relation, type Tuple } from '../../../src/sources/postgres-cdc/pgoutput.ts'
 import { CdcFixture } from './cdc-fixture.ts'
@@ -23,7 +23,9 @@ describe.skipIf(inject('postgresUrl') === '')('the messages of pgoutput', () => 
     const { rows } = await shop.client.query<{ data: Buffer }>(
       "select data from pg_logical_slot_peek_binary_changes('s', null, null, 'proto_version', '1', 'publication_names', 'p')",
     )
+    const parser = pg.types.getTypeParser(23)
     pg.types.setTypeParser(23, (text) => text)
+    onTestFinished(() => pg.types.setTypeParser(23, parser))
     const oracle = new replication.PgoutputPlugin({ protoVersion: 1, publicationNames: ['p'] })
     const relations = new Map<number, Relation>()
     const kinds = new Set<string>()
