@@ -141,6 +141,7 @@ export type {
   ConnectionStatus,
   ConnectionSummary,
   ConnectionWithCredentials,
+  CredentialsVersion,
   ConnectionWrite,
   OAuthClient,
   OAuthCredentials,
