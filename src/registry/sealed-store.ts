@@ -344,6 +344,7 @@ export const SEAL_RULES = {
   pendingInbound: 'plain',
   settleInbound: 'plain',
   columnRules: 'plain',
+  changeColumnRules: 'plain',
   recordReveal: 'plain',
   storeId: 'plain',
   destinations: 'plain',
@@ -436,7 +437,7 @@ class StateSealer {
               state: this.#sealWith(key, ref, partition.state, partitionPurpose(partition.key)),
             })),
           }
-    if (transition.kind === 'abandon' || transition.kind === 'replay' || transition.kind === 'repair') return commit
+    if (!('state' in transition)) return commit
     const purpose =
       transition.kind === 'continue'
         ? inflightPurpose(transition.cycle, transition.page)

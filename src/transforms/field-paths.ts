@@ -74,6 +74,13 @@ export function takeField(record: JsonObject, path: string): { value: JsonValue;
   return null
 }
 
+/** The record with a field of its own under another name. */
+export function moveField(record: JsonObject, from: string, to: string): JsonObject {
+  if (!Object.hasOwn(record, from)) return record
+  const { [from]: value, ...rest } = record
+  return value === undefined ? record : { ...rest, [to]: value }
+}
+
 /** A copy of the record with only the named fields. */
 export function selectFields(record: JsonObject, paths: readonly string[]): JsonObject {
   const entries: Array<[string, JsonValue]> = []

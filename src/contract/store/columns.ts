@@ -11,6 +11,14 @@ export interface ColumnStore {
   offerColumnKey(key: ColumnKey | null, by: { actor: string; at: number }): Promise<ColumnKey[]>
   /** The column rules of the rows that the syncs of a worker wrote. A sync that never had rules is absent. */
   columnRules(worker: string): Promise<StoredColumnRules[]>
+  /**
+   * Notes that rows of the sync follow these rules from now on. With `isApplied` all of them do, unless a cycle has begun
+   * with other rules since: then null, and nothing is written. Audited if it is applied.
+   */
+  changeColumnRules(
+    change: SyncRef & { readonly database: string; readonly rules: string; readonly isApplied: boolean },
+    by: { actor: string; reason: string; at: number },
+  ): Promise<StoredColumnRules | null>
   /** Records in the audit log that encrypted values were shown. */
   recordReveal(by: { actor: string; reason: string; at: number }): Promise<void>
 }
@@ -31,4 +39,13 @@ export interface StoredColumnRules extends SyncRef {
    * not follow them.
    */
   readonly since: number
+  /** The rules by which rows were written, oldest first. Empty if that was not recorded. */
+  readonly used: readonly UsedColumnRules[]
+}
+
+/** Rows with a later sequence were written by these rules, up to that of the next ones. */
+export interface UsedColumnRules {
+  readonly since: number
+  /** '' for none. */
+  readonly rules: string
 }
