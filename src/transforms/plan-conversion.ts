@@ -30,9 +30,11 @@ export function planConversion(from: KnownRules, to: ColumnPlan | null): Convers
   ]
   if (reasons.length > 0) return { kind: 'lost', reasons }
   const stable = from.rename.filter((rename) => !undo.includes(rename))
+  const isSameSelect = isSame(from.select, next.select)
   const plan: ColumnPlan = {
-    select: isSame(from.select, next.select) ? null : next.select,
-    drop: without(next.drop, from.drop),
+    select: isSameSelect ? null : next.select,
+    // Of other fields, the same rule may find a value that it cannot be applied to.
+    drop: isSameSelect ? without(next.drop, from.drop) : next.drop,
     cast: without(next.cast, from.cast),
     protect: without(next.protect, from.protect),
     rename: without(next.rename, stable),
@@ -94,12 +96,13 @@ function findDropLoss({ drop }: KnownRules, { drop: dropped, select }: KnownRule
 /** Cast, hashed, masked and encrypted values: they stay as they are, or go. */
 function findValueLoss(from: KnownRules, next: KnownRules): string[] {
   const reasons: string[] = []
+  const newSelect = isSame(from.select, next.select) ? null : next.select
   for (const path of new Set(listChanged(from))) {
     const isGone = next.drop.includes(path) || next.select?.some((kept) => overlaps(kept, path)) === false
     if (isGone) continue
     const isCut =
       without(next.drop, from.drop).some((dropped) => isWithin(dropped, path)) ||
-      (!isSame(from.select, next.select) && next.select?.some((kept) => kept !== path && isWithin(kept, path)) === true)
+      newSelect?.some((kept) => kept !== path && overlaps(kept, path)) === true
     if (isCut || !isSame(listRulesOf(path, from), listRulesOf(path, next)))
       reasons.push(`the original value of ${path} is not stored`)
   }
