@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { injectFaultAt, disconnectFrom, networkFaults } from './network-faults.ts'
 import type { SourceCase, SourceNeed } from './harness.ts'
+import { partitionCases } from './partition-cases.ts'
 import type { SourceFixture } from './source-fixture.ts'
 import { corruptResponses, injectCorruptResponseAt } from './corrupt-responses.ts'
 import { required } from '../../values/required.ts'
@@ -220,6 +221,7 @@ export const sourceCases: readonly SourceCase[] = [
       }
     }
   }),
+  ...partitionCases,
 ]
 
 /** Where in a cycle a response is wrong: at its beginning, in the middle, at its end. */
