@@ -19,6 +19,7 @@ export const partitionCases: readonly SourceCase[] = [
       const perPage = await countLargestPage(trial, half)
       await changeAll()
       const all = await trial.countRequests(() => trial.complete(half))
+      assert.ok(perPage <= all / 2, `A ${half} takes ${all} requests, and a page ${perPage}: a crash loses the page.`)
       for (const share of [0.3, 0.6, 0.9]) {
         await changeAll()
         const from = Math.max(1, Math.floor(all * share))
