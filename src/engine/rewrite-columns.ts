@@ -31,6 +31,8 @@ export interface RewriteOptions extends LeaseWait {
   readonly store: Store
   readonly actor: string
   readonly database: string
+  /** Syncs of the worker whose rows of the database are rewritten by runs of their own. */
+  readonly others?: ReadonlySet<string>
   /** Count, and write nothing. */
   readonly dryRun: boolean
   readonly random: RandomBytes
@@ -118,15 +120,20 @@ class Rewriting {
   }
 
   async run(used: StoredColumnRules['used']): Promise<RewriteResult> {
-    const { store, database, onProgress, signal } = this.#options
+    const { store, database, others = new Set(), onProgress, signal } = this.#options
     const { columns = [] } = (await store.schema(database)) ?? {}
     this.#types = new Map(columns.map(({ member, type }) => [member, type as ColumnType]))
     const end = await store.headSequence()
     for (let after = 0; ;) {
       signal.throwIfAborted()
       const entries = await store.changes({ after, limit: PAGE_ENTRIES, databases: [database] })
-      const own = entries.filter((entry) => entry.sequence <= end && entry.text !== null && this.#isOwn(entry))
-      await this.#rewritePage(own, used)
+      const stored = entries.filter(
+        ({ sequence, text, worker }) => sequence <= end && text !== null && worker === this.#plan.worker,
+      )
+      await this.#rewritePage(
+        stored.filter(({ sync }) => this.#isOwn(sync) || !others.has(sync)),
+        used,
+      )
       onProgress?.(this.#rows)
       const last = entries.at(-1)
       if (last === undefined || last.sequence >= end) break
@@ -136,11 +143,9 @@ class Rewriting {
   }
 
   /** The delta of a backfill writes by the same rules. */
-  #isOwn({ worker, sync }: LogEntry): boolean {
+  #isOwn(sync: string): boolean {
     const { pair } = this.#plan
-    return (
-      worker === this.#plan.worker && (sync === this.#plan.sync || (pair?.role === 'backfill' && sync === pair.delta))
-    )
+    return sync === this.#plan.sync || (pair?.role === 'backfill' && sync === pair.delta)
   }
 
   async #rewritePage(entries: readonly LogEntry[], used: StoredColumnRules['used']): Promise<void> {
@@ -165,7 +170,10 @@ class Rewriting {
     const rows = await this.#findCurrent(entries)
     const changes: Change[] = []
     const lost: string[] = []
-    for (const [rules, group] of groupByRules(rows, used)) {
+    // Which rules such a row follows is recorded for its own sync, if at all.
+    for (const { sync } of rows.filter((row) => !this.#isOwn(row.sync))) lost.push(`it was written by ${sync}`)
+    const own = rows.filter((row) => this.#isOwn(row.sync))
+    for (const [rules, group] of groupByRules(own, used)) {
       const conversion = this.#findConversion(rules)
       if (conversion.kind === 'lost') for (const reason of conversion.reasons) lost.push(...group.map(() => reason))
       if (conversion.kind === 'convert') changes.push(...(await this.#convert(group, conversion)))

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, JsonObject, Page, Store } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
-import { rewriteColumns, type RewriteResult } from '../../src/engine/rewrite-columns.ts'
+import { rewriteColumns, type RewriteOptions, type RewriteResult } from '../../src/engine/rewrite-columns.ts'
 import { replayQuarantinedRecords } from '../../src/engine/replay-quarantine.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { ColumnCipher, openColumnCipher } from '../../src/registry/column-cipher.ts'
@@ -344,7 +344,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       expect(await changesOf(plan)).toEqual([])
     })
 
-    async function rewrite(plan: SyncPlan, options: { dryRun?: boolean; store?: Store } = {}): Promise<RewriteResult> {
+    async function rewrite(plan: SyncPlan, options: Partial<RewriteOptions> = {}): Promise<RewriteResult> {
       return rewriteColumns(plan, {
         store,
         ports: ports(),
@@ -446,6 +446,15 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       expect(await rewrite(dropped)).toMatchObject({ rows: 2, changed: 1, isApplied: true })
       expect(await rows()).toEqual({ 1: {}, 2: { n: 1 } })
       expect(await store.quarantineEntries({ ref: { worker: 'crm', sync: 'people' }, limit: 10 })).toHaveLength(1)
+    })
+
+    test('rows of a sync that no longer exists are not taken for converted ones', async () => {
+      await run(planOf(undefined, [upsert('1', { n: 1 })]))
+      const other = planOf({ drop: ['n'] }, [upsert('2', { n: 2 })])
+      await run({ ...other, sync: 'persons', owner: 'crm/persons' })
+      const plan = { ...other, sync: 'persons' }
+      expect(await rewrite(plan)).toMatchObject({ lost: { 'it was written by people': 1 }, isApplied: false })
+      expect(await rewrite(plan, { others: new Set(['people']) })).toMatchObject({ rows: 1, isApplied: true })
     })
 
     test('a renamed column keeps its type', async () => {
