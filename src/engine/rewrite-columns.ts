@@ -70,24 +70,39 @@ export async function rewriteColumns(plan: SyncPlan, options: RewriteOptions): P
     const stored = (await store.columnRules(plan.worker)).find(
       (one) => one.sync === plan.sync && one.database === database,
     )
-    return new Rewriting(plan, options, null).run(stored?.used ?? [{ since: 0, rules: '' }])
+    const rewriting = new Rewriting(plan, options, null)
+    await rewriting.run(stored?.used ?? [{ sync: '', since: 0, rules: '' }])
+    return { ...rewriting.result, isApplied: false }
   }
   const retryingStore = new RetryingStore(store, ports, new CycleCounters())
   const { lease, version } = await waitForLease(plan, retryingStore, options)
+  const held = [lease]
+  const renew = async (): Promise<void> => {
+    const request = { ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
+    for (const one of held)
+      if (!(await store.renew(one, request)))
+        throw new SyncError('LEASE_LOST', `${one.ref.sync}: another runner took over.`)
+  }
   try {
     const by = { actor, reason: 'the stored rows were rewritten' }
+    const note = async (isApplied: boolean): Promise<StoredColumnRules | null> =>
+      store.changeColumnRules({ ...change, isApplied }, { ...by, at: ports.clock.now() })
     // Noted before the first row is written: a later run does not convert rewritten rows again.
-    const { used } = required(
-      await store.changeColumnRules({ ...change, isApplied: false }, { ...by, at: ports.clock.now() }),
-      'stored rules',
-    )
-    const result = await new Rewriting(plan, options, { lease, version, retryingStore }).run(used)
-    const isComplete = result.refused === 0 && Object.keys(result.lost).length === 0
-    if (!isComplete) return result
-    const applied = await store.changeColumnRules({ ...change, isApplied: true }, { ...by, at: ports.clock.now() })
-    return { ...result, isApplied: applied !== null }
+    const noted = required(await note(false), 'stored rules')
+    const rewriting = new Rewriting(plan, options, { lease, version, retryingStore, renew })
+    await rewriting.run(noted.used)
+    // What a delta has written meanwhile: while its lease is held too, it writes no more.
+    if (plan.pair?.role === 'backfill') {
+      held.push((await waitForLease({ ...plan, sync: plan.pair.delta }, retryingStore, options)).lease)
+      await rewriting.run(required(await note(false), 'stored rules').used)
+    }
+    const { refused, lost } = rewriting.result
+    const isComplete = refused === 0 && Object.keys(lost).length === 0
+    await renew()
+    const isApplied = isComplete && (await note(true)) !== null
+    return { ...rewriting.result, isApplied }
   } finally {
-    await store.release(lease).catch(() => {})
+    for (const one of held) await store.release(one).catch(() => {})
   }
 }
 
@@ -95,6 +110,8 @@ interface WriteContext {
   readonly lease: Lease
   readonly version: number
   readonly retryingStore: RetryingStore
+  /** Throws if a lease is lost. */
+  readonly renew: () => Promise<void>
 }
 
 class Rewriting {
@@ -106,6 +123,8 @@ class Rewriting {
   readonly #preparer: PagePreparer
   readonly #conversions = new Map<string, Conversion>()
   #types: ReadonlyMap<string, ColumnType> = new Map()
+  /** The sequence up to which the rows were rewritten. */
+  #end = 0
   #rows = 0
   #changed = 0
   #refused = 0
@@ -119,16 +138,23 @@ class Rewriting {
     this.#preparer = new PagePreparer(plan.sync, plan.databases, plan.limits)
   }
 
-  async run(used: StoredColumnRules['used']): Promise<RewriteResult> {
+  get result(): Omit<RewriteResult, 'isApplied'> {
+    return { rows: this.#rows, changed: this.#changed, refused: this.#refused, lost: this.#lost }
+  }
+
+  /** Rewrites the rows that were written since the last call. */
+  async run(used: StoredColumnRules['used']): Promise<void> {
     const { store, database, others = new Set(), onProgress, signal } = this.#options
     const { columns = [] } = (await store.schema(database)) ?? {}
     this.#types = new Map(columns.map(({ member, type }) => [member, type as ColumnType]))
     const end = await store.headSequence()
-    for (let after = 0; ;) {
+    for (let after = this.#end; ;) {
       signal.throwIfAborted()
+      await this.#context?.renew()
       const entries = await store.changes({ after, limit: PAGE_ENTRIES, databases: [database] })
       const stored = entries.filter(
-        ({ sequence, text, worker }) => sequence <= end && text !== null && worker === this.#plan.worker,
+        ({ sequence, text, worker, ...entry }) =>
+          sequence <= end && text !== null && worker === this.#plan.worker && !this.#isRewritten(entry),
       )
       await this.#rewritePage(
         stored.filter(({ sync }) => this.#isOwn(sync) || !others.has(sync)),
@@ -139,7 +165,12 @@ class Rewriting {
       if (last === undefined || last.sequence >= end) break
       after = last.sequence
     }
-    return { rows: this.#rows, changed: this.#changed, refused: this.#refused, lost: this.#lost, isApplied: false }
+    this.#end = end
+  }
+
+  /** By the first call; see the transition `columns`. */
+  #isRewritten({ cycle, page }: Pick<LogEntry, 'cycle' | 'page'>): boolean {
+    return this.#end > 0 && cycle === 0 && page === -1
   }
 
   /** The delta of a backfill writes by the same rules. */
@@ -258,8 +289,6 @@ class Rewriting {
     if (landings.length === 0) return { updated: 0, refused: 0 }
     if (this.#context === null) return { updated: changed, refused: 0 }
     const { lease, version, retryingStore } = this.#context
-    if (!(await store.renew(lease, { ttlMs: this.#plan.limits.leaseTtlMs, at: ports.clock.now() })))
-      throw new SyncError('LEASE_LOST', `${this.#plan.sync}: another runner took over.`)
     const outcome = await retryingStore.commit({
       lease,
       version,
@@ -302,7 +331,8 @@ interface RewrittenPage {
 function groupByRules(rows: readonly LogEntry[], used: StoredColumnRules['used']): Map<string | null, LogEntry[]> {
   const groups = new Map<string | null, LogEntry[]>()
   for (const row of rows) {
-    const rules = used.findLast(({ since }) => since < row.sequence)?.rules ?? null
+    const rules =
+      used.findLast(({ sync, since }) => since < row.sequence && (sync === row.sync || sync === ''))?.rules ?? null
     const group = groups.get(rules)
     if (group === undefined) groups.set(rules, [row])
     else group.push(row)

@@ -457,6 +457,42 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       expect(await rewrite(plan, { others: new Set(['people']) })).toMatchObject({ rows: 1, isApplied: true })
     })
 
+    test('rows that a delta writes by the old rules meanwhile are converted too, by the rules that it began with', async () => {
+      const track = (columns: ColumnRules | undefined, changes: Change[]): { backfill: SyncPlan; delta: SyncPlan } => {
+        const worker = new Worker({ name: 'crm' })
+        const database = worker.database('people', columns === undefined ? {} : { columns })
+        const page = async (): Promise<Page> => ({ changes, hasMore: false, nextState: { n: clock.now() } })
+        const { backfill, delta } = worker.track('people', { database, source: { backfill: page, delta: page } })
+        return { backfill: worker.plan(backfill), delta: worker.plan(delta) }
+      }
+      const old = track(undefined, [upsert('1', { email: 'a' }), upsert('2', { email: 'b' })])
+      await run(old.backfill)
+      const { backfill, delta } = track({ hash: ['email'] }, [upsert('4', { email: 'd' })])
+      let isWritten = false
+      const busy = new Proxy(store, {
+        get(target, name: keyof Store) {
+          const value: unknown = target[name]
+          if (name === 'commit')
+            return async (...args: Parameters<Store['commit']>) => {
+              const outcome = await target.commit(...args)
+              // A process of the old version: its cycle ends while the rows are rewritten.
+              if (!isWritten) {
+                isWritten = true
+                await run(track(undefined, [upsert('2', { email: 'b2' }), upsert('3', { email: 'c' })]).delta)
+                await run(delta)
+              }
+              return outcome
+            }
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+        },
+      })
+      expect(await rewrite(backfill, { store: busy })).toMatchObject({ refused: 0, lost: {}, isApplied: true })
+      const cipher = await openColumnCipher(store, { actor: 'test', at: clock.now() })
+      const hashes = ['a', 'b2', 'c', 'd'].map((text) => ({ email: cipher.hash(text) }))
+      expect(Object.values(await rows())).toEqual(hashes)
+      expect(await findColumnRuleChanges(store, [backfill, delta], clock)).toEqual([])
+    })
+
     test('a renamed column keeps its type', async () => {
       await run(
         planOf(undefined, {

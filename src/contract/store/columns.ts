@@ -43,8 +43,10 @@ export interface StoredColumnRules extends SyncRef {
   readonly used: readonly UsedColumnRules[]
 }
 
-/** Rows with a later sequence were written by these rules, up to that of the next ones. */
+/** Later rows of a sync were written by these rules, up to the next ones of the sync. */
 export interface UsedColumnRules {
+  /** The sync that wrote the rows: this one, or its delta. '' for both. */
+  readonly sync: string
   readonly since: number
   /** '' for none. */
   readonly rules: string

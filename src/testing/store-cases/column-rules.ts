@@ -27,8 +27,8 @@ export const columnRuleCases: readonly StoreCase[] = [
     await list.begin({ rules: inForce('a') })
     const { headSequence } = await list.complete([upsert('1', { n: 1 })])
     assert.deepEqual((await readRules(store)).used, [
-      { since: 0, rules: '' },
-      { since: 1, rules: 'a' },
+      { sync: '', since: 0, rules: '' },
+      { sync: 'list', since: 1, rules: 'a' },
     ])
     await list.begin({ rules: inForce('a') })
     await list.complete([upsert('1', { n: 2 })])
@@ -36,7 +36,10 @@ export const columnRuleCases: readonly StoreCase[] = [
     const delta = await SyncDriver.acquire(store)
     await delta.begin({ rules: inForce('b') })
     const rules = await readRules(store)
-    assert.deepEqual([rules.fingerprint, rules.used.at(-1)], ['a', { since: headSequence + 1, rules: 'b' }])
+    assert.deepEqual(
+      [rules.fingerprint, rules.used.at(-1)],
+      ['a', { sync: 'delta', since: headSequence + 1, rules: 'b' }],
+    )
     assert.equal(rules.used.length, 3)
   }),
   rule('the first cycle of a sync leaves no rows of other rules', async ({ store }) => {
@@ -45,7 +48,7 @@ export const columnRuleCases: readonly StoreCase[] = [
     await delta.begin({ rules: inForce('a') })
     await list.begin({ rules: inForce('a') })
     await list.complete([upsert('1', {})])
-    assert.deepEqual((await readRules(store)).used, [{ since: 0, rules: 'a' }])
+    assert.deepEqual((await readRules(store)).used, [{ sync: '', since: 0, rules: 'a' }])
   }),
   rule('rewritten rows follow the new rules, unless a cycle has begun with others since', async ({ store, reopen }) => {
     const list = await SyncDriver.acquire(store, { sync: 'list', mode: 'replace' })
@@ -56,8 +59,8 @@ export const columnRuleCases: readonly StoreCase[] = [
       [
         '',
         [
-          { since: 0, rules: '' },
-          { since: 1, rules: 'b' },
+          { sync: '', since: 0, rules: '' },
+          { sync: 'list', since: 1, rules: 'b' },
         ],
       ],
     )
@@ -72,7 +75,7 @@ export const columnRuleCases: readonly StoreCase[] = [
       database: DATABASE,
       fingerprint: 'b',
       since: 0,
-      used: [{ since: 0, rules: 'b' }],
+      used: [{ sync: '', since: 0, rules: 'b' }],
     })
     const { entries } = await store.auditChain({ after: 0, limit: 100 })
     assert.deepEqual(

@@ -43,10 +43,14 @@ export const COLUMN_PLANS = {
     const { sequence } = yield* lockTenant(sql)
     const row = (yield* readRules(sql, worker, sync)).find((one) => one.database === database)
     const known = row === undefined ? { ...NO_RULES, worker, sync, database } : toStoredRules(row)
-    if (isApplied && known.used.at(-1)?.rules !== rules) return null
+    if (isApplied && lastUse(known.used, sync)?.rules !== rules) return null
     const next = isApplied
-      ? { applied: rules, appliedSince: 0, used: [{ since: 0, rules }] }
-      : { applied: known.fingerprint, appliedSince: known.since, used: addUse(known.used, sequence, rules) }
+      ? { applied: rules, appliedSince: 0, used: [{ sync: '', since: 0, rules }] }
+      : {
+          applied: known.fingerprint,
+          appliedSince: known.since,
+          used: addUse(known.used, { sync, since: sequence, rules }),
+        }
     const pending = { pending: null, pendingSince: null, pendingCycle: null }
     yield* writeRules(sql, {
       worker,
@@ -99,11 +103,11 @@ export function* beginColumnRules(
     const row = stored.get(database)
     if (row === undefined && fingerprint === '') continue
     const ref = { worker, sync: rules.sync, database }
-    const first = { fingerprint, since: 0, used: [{ since: 0, rules: fingerprint }] }
+    const first = { fingerprint, since: 0, used: [{ sync: '', since: 0, rules: fingerprint }] }
     const known = row === undefined ? (isOwn && isFirst ? first : NO_RULES) : toStoredRules(row)
     if (known.fingerprint !== fingerprint) changed.push(database)
     const applied = { ...ref, applied: known.fingerprint, appliedSince: known.since }
-    const used = addUse(known.used, headSequence, fingerprint)
+    const used = addUse(known.used, { sync: entry.stream_id, since: headSequence, rules: fingerprint })
     if (!isOwn) {
       // A delta writes by the rules before its backfill has begun a cycle with them.
       const hasBegun = row !== undefined || ((yield* findEntry(sql, ref))?.version ?? 0) > 0
@@ -126,12 +130,16 @@ export function* beginColumnRules(
 const NO_RULES: Pick<StoredColumnRules, 'fingerprint' | 'since' | 'used'> = {
   fingerprint: '',
   since: 0,
-  used: [{ since: 0, rules: '' }],
+  used: [{ sync: '', since: 0, rules: '' }],
 }
 
 /** The same list if the rules are those of the last use, or if earlier uses are not known. */
-function addUse(used: readonly UsedColumnRules[], since: number, rules: string): readonly UsedColumnRules[] {
-  return used.length === 0 || used.at(-1)?.rules === rules ? used : [...used, { since, rules }]
+function addUse(used: readonly UsedColumnRules[], use: UsedColumnRules): readonly UsedColumnRules[] {
+  return used.length === 0 || lastUse(used, use.sync)?.rules === use.rules ? used : [...used, use]
+}
+
+function lastUse(used: readonly UsedColumnRules[], sync: string): UsedColumnRules | undefined {
+  return used.findLast((use) => use.sync === sync || use.sync === '')
 }
 
 interface PendingRules {
