@@ -77,7 +77,7 @@ const TABLES: Readonly<Record<string, string>> = {
     primary key (tenant_id, sync_id, partition_key)`,
   column_keys: `tenant_id ${NAME}, key_id ${NAME}, number ${NUMBER}, secret ${TEXT} not null, primary key (tenant_id, key_id)`,
   column_rules: `tenant_id ${NAME}, connector_id ${NAME}, stream_id ${NAME}, database_name ${NAME}, applied ${TEXT} not null, applied_since ${NUMBER},
-    pending ${TEXT}, pending_since bigint, pending_cycle bigint, primary key (tenant_id, connector_id, stream_id, database_name)`,
+    pending ${TEXT}, pending_since bigint, pending_cycle bigint, used ${TEXT} not null, primary key (tenant_id, connector_id, stream_id, database_name)`,
   destinations: `tenant_id ${NAME}, name ${NAME}, kind ${TEXT}, location ${TEXT}, mode ${TEXT}, epoch ${NUMBER}, holder ${TEXT}, held_until bigint,
     paused boolean not null default false, triggered_at bigint, resync ${TEXT} not null default '[]', started_at bigint, ended_at bigint,
     failures bigint not null default 0, retry_at bigint, error_code varchar(100), error_message ${TEXT}, "databases" ${TEXT} not null default '[]',

@@ -1,7 +1,14 @@
-import { SyncError, type Clock, type ConnectionStore, type OAuthCredentials } from '../contract/index.ts'
+import {
+  SyncError,
+  type Clock,
+  type Connection,
+  type ConnectionStore,
+  type OAuthCredentials,
+} from '../contract/index.ts'
 import { EXPIRY_MARGIN_MS } from '../sources/kit/oauth.ts'
 import type { StoredTokens, Tokens, TokenStore } from '../sources/kit/token-store.ts'
 import { parseCredentials, serializeCredentials } from './credentials.ts'
+import { createReplacedError } from './replaced-error.ts'
 
 /** A renewal whose process crashed is taken over after this time. Longer than a token request takes. */
 const CLAIM_MS = 30_000
@@ -20,13 +27,16 @@ const RETRY_MAX_MS = 10 * 60_000
 export class ConnectionTokens implements TokenStore {
   readonly #store: ConnectionStore
   readonly #name: string
+  /** Of the connection. One of the same name that was added later has other tokens. */
+  readonly createdAt: number
   readonly #clock: Clock
   #credentials: OAuthCredentials | null = null
   #version = 0
 
-  constructor(store: ConnectionStore, name: string, clock: Clock) {
+  constructor(store: ConnectionStore, { name, createdAt }: Connection, clock: Clock) {
     this.#store = store
     this.#name = name
+    this.createdAt = createdAt
     this.#clock = clock
   }
 
@@ -46,6 +56,7 @@ export class ConnectionTokens implements TokenStore {
     const credentials = found === null ? null : parseCredentials(this.#name, found.credentials)
     if (found === null || credentials?.kind !== 'oauth')
       throw new SyncError('CONNECTION_UNKNOWN', `The connection ${this.#name} no longer has tokens.`)
+    if (found.connection.createdAt !== this.createdAt) throw createReplacedError(this.#name)
     this.#credentials = credentials
     this.#version = found.connection.credentialsVersion
     const { accessToken, refreshToken, renewAt, claimedUntil } = credentials
@@ -63,7 +74,7 @@ export class ConnectionTokens implements TokenStore {
         : this.#rotate(before, tokens)
     const isWritten = await this.#store.swapCredentials(this.#name, {
       credentials: serializeCredentials(credentials),
-      replaces: expectedVersion,
+      replaces: { createdAt: this.createdAt, credentialsVersion: expectedVersion },
       at: this.#clock.now(),
     })
     if (!isWritten) return false

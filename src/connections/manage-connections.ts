@@ -20,6 +20,7 @@ import { registerCredentials, serializeCredentials } from './credentials.ts'
 import type { FormAuth, Provider } from './define-provider.ts'
 import { identifyAccount, type VendorAccount } from './identify-account.ts'
 import { PROVIDERS } from './registry.ts'
+import { createReplacedError } from './replaced-error.ts'
 import { resolveProvider, templateValues, type ProviderOptions, type ResolvedProvider } from './resolve-provider.ts'
 
 /** The person or program that changes a connection, for the audit log. */
@@ -87,8 +88,8 @@ export async function addConnection(store: Store, given: NewConnection, by: Conn
       settings,
       scopes: [...new Set(scopes)].toSorted(),
       account: null,
-      replaces: 0,
-      credentials: { text: serializeCredentials(credentials), replaces: 0 },
+      replaces: null,
+      credentials: serializeCredentials(credentials),
     },
     by,
   )
@@ -125,10 +126,8 @@ export async function editConnection(
         scopes: scopes === undefined ? found.scopes : [...new Set(scopes)].toSorted(),
         // The account of other credentials is unknown until the vendor states it.
         account: allowAccountChange && credentials !== undefined ? null : found.account,
-        replaces: found.version,
-        ...(credentials !== undefined && {
-          credentials: { text: serializeCredentials(credentials), replaces: found.credentialsVersion },
-        }),
+        replaces: found,
+        ...(credentials !== undefined && { credentials: serializeCredentials(credentials) }),
       },
       by,
     )
@@ -152,7 +151,7 @@ export async function testConnection(
         code: 'SCOPE_CHANGED',
         message: `The credentials belong to the account ${account.label}, but the connection was made for ${found.account.label}.`,
       }
-    if (found.account?.label !== account.label) await storeAccount(store, name, account, runtime.ports.clock.now())
+    if (found.account?.label !== account.label) await storeAccount(store, found, account, runtime.ports.clock.now())
     return { ok: true, account }
   } catch (error) {
     if (!isSyncError(error)) throw error
@@ -183,11 +182,8 @@ export function revokeConnection(store: Store, name: string, by: ConnectionActor
         status: 'revoked',
         statusReason: maskSecrets(by.reason ?? 'the credentials were deleted'),
         scopes: [],
-        replaces: found.version,
-        credentials: {
-          text: serializeCredentials({ kind: 'none', fields: {} }),
-          replaces: found.credentialsVersion,
-        },
+        replaces: found,
+        credentials: serializeCredentials({ kind: 'none', fields: {} }),
       },
       withMaskedReason(by),
     ),
@@ -234,10 +230,11 @@ async function change(
   throw new SyncError('CONNECTION_CHANGED', `The connection ${name} is being changed by another process.`)
 }
 
-async function storeAccount(store: Store, name: string, account: VendorAccount, at: number): Promise<void> {
-  await change(store, name, (found) =>
-    store.putConnection({ ...found, account, replaces: found.version }, { actor: 'test', at }),
-  )
+async function storeAccount(store: Store, asked: Connection, account: VendorAccount, at: number): Promise<void> {
+  await change(store, asked.name, async (found) => {
+    if (found.createdAt !== asked.createdAt) throw createReplacedError(asked.name)
+    return store.putConnection({ ...found, account, replaces: found }, { actor: 'test', at })
+  })
 }
 
 /** Null if the provider is not described, so that the vendor cannot be asked. */

@@ -19,6 +19,7 @@ import type { Tokens } from '../sources/kit/token-store.ts'
 import { ConnectionTokens } from './connection-tokens.ts'
 import { parseCredentials } from './credentials.ts'
 import { isClientError } from './oauth/token-requests.ts'
+import { createReplacedError } from './replaced-error.ts'
 
 type TenantConnectionStore = ConnectionStore & { readonly tenant: string }
 
@@ -78,11 +79,12 @@ export class SourceConnections implements ConnectionOpener {
     const key = toKey(store.tenant, connection.name)
     const known = this.#accounts.get(key)
     if (known !== undefined) {
-      if (known.tokens.version >= connection.credentialsVersion) return known.load(context)
+      const { createdAt, version } = known.tokens
+      if (createdAt === connection.createdAt && version >= connection.credentialsVersion) return known.load(context)
       // Another process has renewed or replaced the tokens: read them again.
       this.#accounts.delete(key)
     }
-    const { credentials } = await this.#read(store, connection.name)
+    const { credentials } = await this.#read(store, connection)
     if (credentials.kind === 'oauth') return this.#openAccount(store, connection).load(context)
     onLoad(credentials)
     return credentials
@@ -90,12 +92,13 @@ export class SourceConnections implements ConnectionOpener {
 
   async #read(
     store: TenantConnectionStore,
-    name: string,
-  ): Promise<{ credentials: ConnectionCredentials; version: number }> {
+    { name, createdAt }: Connection,
+  ): Promise<{ credentials: ConnectionCredentials; connection: Connection }> {
     const found = await store.connectionCredentials(name)
     if (found === null)
       throw new SyncError('CONNECTION_UNKNOWN', `The tenant ${store.tenant} has no connection ${name}.`)
-    return { credentials: parseCredentials(name, found.credentials), version: found.connection.credentialsVersion }
+    if (found.connection.createdAt !== createdAt) throw createReplacedError(name)
+    return { credentials: parseCredentials(name, found.credentials), connection: found.connection }
   }
 
   async #renew(
@@ -105,24 +108,23 @@ export class SourceConnections implements ConnectionOpener {
     context: SyncContext,
     onLoad: (credentials: SourceCredentials) => void,
   ): Promise<SourceCredentials> {
-    const { name } = connection
     if (refused.kind === 'oauth') return this.#openAccount(store, connection).renew(refused.accessToken, context)
-    const { credentials, version } = await this.#read(store, name)
+    const { credentials, connection: found } = await this.#read(store, connection)
     // An operator may have replaced them while the request was sent.
     if (credentials.kind !== 'oauth' && JSON.stringify(credentials) !== JSON.stringify(refused)) {
       onLoad(credentials)
       return credentials
     }
-    throw await this.#rejectCredentials(store, name, 'the vendor refused the credentials', version)
+    throw await this.#rejectCredentials(store, found, 'the vendor refused the credentials')
   }
 
   #openAccount(store: TenantConnectionStore, connection: Connection): OpenAccount {
     const { clock } = this.#options.ports
     const key = toKey(store.tenant, connection.name)
     let open = this.#accounts.get(key)
-    if (open === undefined) {
+    if (open === undefined || open.tokens.createdAt !== connection.createdAt) {
       if (this.#accounts.size >= ACCOUNTS_MAX) this.#accounts.delete([...this.#accounts.keys()][0] ?? '')
-      const tokens = new ConnectionTokens(store, connection.name, clock)
+      const tokens = new ConnectionTokens(store, connection, clock)
       const account = new OAuthAccount(
         (before, context) => this.#requestTokens(store, connection, tokens, before, context),
         tokens,
@@ -151,12 +153,12 @@ export class SourceConnections implements ConnectionOpener {
     before: Tokens,
     context: SyncContext,
   ): Promise<RenewedTokens> {
-    const { name } = connection
-    const { credentials, version } = tokens
+    const { credentials, version: credentialsVersion } = tokens
+    const read = { ...connection, credentialsVersion }
     const client = this.#findClient(store, connection, credentials)
     const grants = listGrants(credentials, before)
     if (grants.length === 0)
-      throw await this.#rejectCredentials(store, name, 'the access token ended, and there is no refresh token', version)
+      throw await this.#rejectCredentials(store, read, 'the access token ended, and there is no refresh token')
     let answer: TokenAnswer | null = null
     for (const grant of grants) {
       // Not the signal of the page: a vendor that rotates tokens has replaced the old one before it answers, so the
@@ -175,7 +177,7 @@ export class SourceConnections implements ConnectionOpener {
         )
     }
     const reason = answer?.kind === 'refused' ? (answer.reason ?? 'no reason') : 'no reason'
-    throw await this.#rejectCredentials(store, name, `the vendor refused to renew the tokens (${reason})`, version)
+    throw await this.#rejectCredentials(store, read, `the vendor refused to renew the tokens (${reason})`)
   }
 
   #findClient(store: TenantConnectionStore, connection: Connection, { client }: OAuthCredentials): ProviderClient {
@@ -190,15 +192,15 @@ export class SourceConnections implements ConnectionOpener {
   /** Stops the connection, unless its credentials were replaced meanwhile, and returns the error to throw. */
   async #rejectCredentials(
     store: TenantConnectionStore,
-    name: string,
+    credentials: Connection,
     answered: string,
-    credentialsVersion: number,
   ): Promise<SyncError> {
+    const { name } = credentials
     const reason = maskSecrets(answered)
     const { clock, log } = this.#options.ports
     const isStopped = await store.setConnectionStatus(
       name,
-      { status: 'needs_reauthorization', reason, credentialsVersion },
+      { status: 'needs_reauthorization', reason, credentials },
       { actor: ACTOR, at: clock.now() },
     )
     this.#accounts.delete(toKey(store.tenant, name))

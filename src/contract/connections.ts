@@ -27,6 +27,7 @@ export interface Connection {
   /** Scopes that the vendor granted, sorted. */
   readonly scopes: readonly string[]
   readonly account: ConnectionAccount | null
+  /** A connection of the same name with another time was removed and added again. */
   readonly createdAt: number
   readonly updatedAt: number
   /** Grows with every change except a renewal of the credentials. */
@@ -130,11 +131,14 @@ export interface ConnectionWrite extends Pick<
   Connection,
   'name' | 'provider' | 'status' | 'statusReason' | 'settings' | 'scopes' | 'account'
 > {
-  /** The version that it replaces; 0 if the connection must not exist. */
-  readonly replaces: number
-  /** New credentials as JSON text, and the version that they replace; absent to keep the stored ones. */
-  readonly credentials?: { readonly text: string; readonly replaces: number }
+  /** What the writer has read; null if the connection must not exist. */
+  readonly replaces: (CredentialsVersion & Pick<Connection, 'version'>) | null
+  /** New credentials as JSON text; absent to keep the stored ones. */
+  readonly credentials?: string
 }
+
+/** Identifies credentials: versions restart when a connection is removed and added again. */
+export type CredentialsVersion = Pick<Connection, 'createdAt' | 'credentialsVersion'>
 
 /** A connection with its credentials as JSON text. */
 export interface ConnectionWithCredentials {

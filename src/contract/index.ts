@@ -81,7 +81,7 @@ export type {
 } from './store.ts'
 export type { ApiKeyStore } from './store/api-keys.ts'
 export type { AuditEntry, AuditLog, AuditChain, AuditChainEntry, AuditChainQuery } from './store/audit.ts'
-export type { ColumnKey, ColumnStore, StoredColumnRules } from './store/columns.ts'
+export type { ColumnKey, ColumnStore, StoredColumnRules, UsedColumnRules } from './store/columns.ts'
 export type { ConnectSessionStore } from './store/connect-sessions.ts'
 export type { ConnectionStore } from './store/connections.ts'
 export type { ConsumerStore } from './store/consumers.ts'
@@ -141,6 +141,7 @@ export type {
   ConnectionStatus,
   ConnectionSummary,
   ConnectionWithCredentials,
+  CredentialsVersion,
   ConnectionWrite,
   OAuthClient,
   OAuthCredentials,

@@ -329,6 +329,12 @@ export type StateTransition =
    * cycle do not change. The log entries have cycle 0 and the verification as their page.
    */
   | { readonly kind: 'repair'; readonly actor: string; readonly reason: string; readonly verification: number }
+  /**
+   * Rewrites stored rows by changed column rules. Its records were made from the rows as of `readAtSequence`, so they win
+   * over every version committed before. Quarantined records of the same keys stay. The checkpoint and an unfinished
+   * cycle do not change. The log entries have cycle 0 and page -1.
+   */
+  | { readonly kind: 'columns'; readonly actor: string; readonly reason: string }
 
 /** The rules for deleting rows that a complete replace cycle did not return. */
 export interface Sweep {

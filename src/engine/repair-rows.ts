@@ -1,15 +1,8 @@
-import {
-  SyncError,
-  type Column,
-  type Landing,
-  type LandingCounts,
-  type Lease,
-  type Ports,
-  type Store,
-} from '../contract/index.ts'
+import { SyncError, type Column, type Landing, type LandingCounts, type Lease, type Store } from '../contract/index.ts'
 import { CycleCounters } from './cycle-counters.ts'
 import { RetryingStore } from './retrying-store.ts'
 import { buildCommitColumnRules, buildCommitOwners, buildCommitSchemaModes, type SyncPlan } from './sync-plan.ts'
+import { waitForLease, type LeaseWait } from './wait-for-lease.ts'
 
 /** Landings with the fields of their records, for a commit. */
 export interface RepairLandings {
@@ -17,27 +10,20 @@ export interface RepairLandings {
   readonly columns: Readonly<Record<string, readonly Column[]>>
 }
 
-export interface RepairOptions {
+export interface RepairOptions extends LeaseWait {
   readonly store: Store
-  readonly ports: Ports
-  readonly holder: string
-  readonly isHolderGone?: ((holder: string) => boolean) | undefined
   readonly actor: string
   readonly database: string
   readonly verification: number
-  readonly signal: AbortSignal
   /**
    * The current landings of these keys, read from the source now: a deletion for a key that the source does not have,
    * nothing for a key that needs no repair any more.
    */
   readonly readLandings: (keys: readonly string[]) => Promise<RepairLandings>
-  /** How long to wait for the lease of a running cycle; one minute by default. */
-  readonly leaseWaitMs?: number
 }
 
 const KEYS_PER_COMMIT = 200
 const OVERLAPS_MAX = 5
-const LEASE_POLL_MS = 500
 
 /**
  * Lands the source's versions of these keys through the ordinary commit. No state moves: the cursor of the sync stays
@@ -47,7 +33,7 @@ const LEASE_POLL_MS = 500
 export async function repairRows(plan: SyncPlan, keys: readonly string[], options: RepairOptions): Promise<number> {
   const { store, ports } = options
   const retryingStore = new RetryingStore(store, ports, new CycleCounters())
-  const { lease, version } = await acquireForRepair(plan, retryingStore, options)
+  const { lease, version } = await waitForLease(plan, retryingStore, options)
   let repaired = 0
   try {
     for (let start = 0; start < keys.length; start += KEYS_PER_COMMIT) {
@@ -108,28 +94,5 @@ async function repairChunk(
         'OVERLAP_UNRESOLVED',
         `${plan.sync}: another sync kept writing the rows that are repaired. Repair them again.`,
       )
-  }
-}
-
-/** Waits for a running cycle to end. */
-async function acquireForRepair(
-  plan: SyncPlan,
-  retryingStore: RetryingStore,
-  { ports, holder, isHolderGone, signal, leaseWaitMs = 60_000 }: RepairOptions,
-): Promise<{ lease: Lease; version: number }> {
-  const ref = { worker: plan.worker, sync: plan.sync }
-  const end = ports.clock.now() + leaseWaitMs
-  for (let evictHolder: string | undefined; ;) {
-    const request = { holder, ttlMs: plan.limits.leaseTtlMs, at: ports.clock.now() }
-    const evicting = evictHolder
-    const result = await retryingStore.call((store) =>
-      store.acquire(ref, { ...request, ...(evicting !== undefined && { evictHolder: evicting }) }),
-    )
-    if (result.kind === 'acquired') return { lease: result.lease, version: result.checkpoint.version }
-    evictHolder = isHolderGone?.(result.holder) === true ? result.holder : undefined
-    if (evictHolder !== undefined) continue
-    if (ports.clock.now() >= end)
-      throw new SyncError('LEASE_HELD', `${plan.sync} is being run by ${result.holder}; nothing was repaired.`)
-    await ports.clock.sleep(LEASE_POLL_MS, signal)
   }
 }

@@ -227,18 +227,13 @@ export const SEAL_RULES = {
   putConnection:
     ({ store, keys, sealer, withNewestKey }) =>
     async (write, by) => {
-      const { credentials } = write
+      const { name, credentials, replaces } = write
       if (credentials === undefined) return store.putConnection(write, by)
+      const version = (replaces?.credentialsVersion ?? 0) + 1
       await keys.load()
       return withNewestKey(async () =>
         store.putConnection(
-          {
-            ...write,
-            credentials: {
-              ...credentials,
-              text: await sealer.sealCredentials(write.name, credentials.text, credentials.replaces + 1, by.at),
-            },
-          },
+          { ...write, credentials: await sealer.sealCredentials(name, credentials, version, by.at) },
           by,
         ),
       )
@@ -249,7 +244,12 @@ export const SEAL_RULES = {
       withNewestKey(async () =>
         store.swapCredentials(name, {
           ...swap,
-          credentials: await sealer.sealCredentials(name, swap.credentials, swap.replaces + 1, swap.at),
+          credentials: await sealer.sealCredentials(
+            name,
+            swap.credentials,
+            swap.replaces.credentialsVersion + 1,
+            swap.at,
+          ),
         }),
       ),
   connectionCredentials:
@@ -344,6 +344,7 @@ export const SEAL_RULES = {
   pendingInbound: 'plain',
   settleInbound: 'plain',
   columnRules: 'plain',
+  changeColumnRules: 'plain',
   recordReveal: 'plain',
   storeId: 'plain',
   destinations: 'plain',
@@ -436,7 +437,7 @@ class StateSealer {
               state: this.#sealWith(key, ref, partition.state, partitionPurpose(partition.key)),
             })),
           }
-    if (transition.kind === 'abandon' || transition.kind === 'replay' || transition.kind === 'repair') return commit
+    if (!('state' in transition)) return commit
     const purpose =
       transition.kind === 'continue'
         ? inflightPurpose(transition.cycle, transition.page)

@@ -64,4 +64,8 @@ const SKIP_REASONS: Record<SourceNeed, string> = {
   deletes: 'the harness offers no `remove`',
   reported: 'its delta does not report deletions',
   fetch: "it does not send requests through the context's fetch",
+  partitions: 'the harness declares no `partitions`',
+  addedPartitions: 'its partitions are fixed',
+  removedPartitions: 'its partitions are fixed',
+  tidemark: 'the harness offers no `timeOf`',
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { ColumnType, JsonObject } from '../contract/index.ts'
 
 /**
@@ -46,7 +45,7 @@ export interface ColumnPlan {
   readonly protect: readonly Protection[]
   readonly rename: ReadonlyArray<readonly [from: string, to: string]>
   readonly map: ColumnMap | null
-  /** Equal for rules with the same effect. */
+  /** The rules as text: equal for rules with the same effect. `parseFingerprint` reads it. */
   readonly fingerprint: string
 }
 
@@ -72,11 +71,23 @@ export function planColumns(rules: ColumnRules): ColumnPlan | null {
   const version = map === undefined ? null : String(map.version)
   const isEmpty = select === undefined && map === undefined
   if (isEmpty && [plan.drop, plan.cast, plan.protect, plan.rename].every((list) => list.length === 0)) return null
-  const fingerprint = hash('sha256', JSON.stringify({ ...plan, map: version }), 'hex').slice(0, FINGERPRINT_LENGTH)
-  return { ...plan, map: map ?? null, fingerprint }
+  return { ...plan, map: map ?? null, fingerprint: JSON.stringify({ ...plan, map: version }) }
 }
 
-const FINGERPRINT_LENGTH = 16
+/** Rules by which stored rows were written. Of `map`, only the version is known. */
+export interface KnownRules extends Omit<ColumnPlan, 'map' | 'fingerprint'> {
+  readonly map: string | null
+}
+
+/** The rules of a fingerprint, or of ''; null if it is of another form. */
+export function parseFingerprint(fingerprint: string): KnownRules | null {
+  if (fingerprint === '') return { select: null, drop: [], cast: [], protect: [], rename: [], map: null }
+  try {
+    return JSON.parse(fingerprint) as KnownRules
+  } catch {
+    return null
+  }
+}
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : a > b ? 1 : 0

@@ -36,7 +36,9 @@ export function updateField(
     const head = path.slice(0, dot)
     if (!Object.hasOwn(record, head)) continue
     const nested = updateNested(record[head], path.slice(dot + 1), update, options)
-    if (nested === BLOCKED && options.isStrict && !isLiteral) throw new PathBlockedError(head)
+    // A list may have the field in other items, also beside a field whose own name is the path.
+    if (nested === BLOCKED && options.isStrict && !(isLiteral && !Array.isArray(record[head])))
+      throw new PathBlockedError(head)
     if (nested !== BLOCKED) replace(head, nested)
   }
   return result
@@ -72,6 +74,13 @@ export function takeField(record: JsonObject, path: string): { value: JsonValue;
     if (taken !== null) return { value: taken.value, rest: { ...record, [head]: taken.rest } }
   }
   return null
+}
+
+/** The record with a field of its own under another name. */
+export function moveField(record: JsonObject, from: string, to: string): JsonObject {
+  if (!Object.hasOwn(record, from)) return record
+  const { [from]: value, ...rest } = record
+  return value === undefined ? record : { ...rest, [to]: value }
 }
 
 /** A copy of the record with only the named fields. */

@@ -147,7 +147,8 @@ describe('a sync that names a connection', () => {
     async function setAccount(replaces: number, id: string): Promise<void> {
       const found = await store.connection('crm')
       const account = { id, label: id }
-      expect(await store.putConnection({ ...found!, account, replaces }, { actor: 'test', at: 1 })).not.toBeNull()
+      const read = { ...found!, version: replaces }
+      expect(await store.putConnection({ ...found!, account, replaces: read }, { actor: 'test', at: 1 })).not.toBeNull()
     }
   })
 })
@@ -166,8 +167,8 @@ describe('credentials at rest', () => {
       settings: {},
       scopes: [],
       account: null,
-      replaces: 0,
-      credentials: { text, replaces: 0 },
+      replaces: null,
+      credentials: text,
     })
     const acme = sealed.forTenant('acme')
     const globex = sealed.forTenant('globex')
@@ -195,7 +196,11 @@ describe('credentials at rest', () => {
     const before = database.prepare("select credentials from tidemark_connections where name = 'other'").get() as {
       credentials: string
     }
-    await acme.swapCredentials('other', { credentials: 'canary-new', replaces: 1, at: 1 })
+    await acme.swapCredentials('other', {
+      credentials: 'canary-new',
+      replaces: { createdAt: 1, credentialsVersion: 1 },
+      at: 1,
+    })
     database.prepare("update tidemark_connections set credentials = ? where name = 'other'").run(before.credentials)
     await expect(acme.connectionCredentials('other')).rejects.toMatchObject({ code: 'STATE_UNREADABLE' })
   })

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { buildCredentials } from '../../src/connections/build-credentials.ts'
-import { addConnection, editConnection } from '../../src/connections/manage-connections.ts'
+import { addConnection, editConnection, removeConnection } from '../../src/connections/manage-connections.ts'
 import { SourceConnections } from '../../src/connections/source-connections.ts'
 import type { ConnectionCredentials, OAuthCredentials, Store, SyncContext } from '../../src/contract/index.ts'
 import { maskSecrets } from '../../src/redaction/known-secrets.ts'
@@ -33,6 +33,8 @@ class TokenEndpoint {
   }
 }
 
+const TOKENS = { token_url: 'https://vendor.example/token', client_id: 'client', client_secret: 'secret-of-the-client' }
+
 interface Fleet {
   readonly store: Store
   readonly endpoint: TokenEndpoint
@@ -57,9 +59,7 @@ async function openFleet(): Promise<Fleet> {
   }
   const credentials = buildCredentials('crm', 'oauth', {
     refresh_token: endpoint.valid,
-    token_url: 'https://vendor.example/token',
-    client_id: 'client',
-    client_secret: 'secret-of-the-client',
+    ...TOKENS,
   })
   await addConnection(store, { name: 'crm', provider: 'crm', credentials }, BY)
   const silent = (): void => {}
@@ -131,7 +131,7 @@ describe('the tokens of a connection', () => {
     clock.now += SECONDS * 1_000 - 20_000
     await store.swapCredentials('crm', {
       credentials: JSON.stringify({ ...claimed, claimedUntil: clock.now + 30_000 }),
-      replaces: connection.credentialsVersion,
+      replaces: connection,
       at: 1,
     })
     endpoint.valid = 'refresh-token-0'
@@ -181,9 +181,34 @@ describe('the tokens of a connection', () => {
     const { credentials, connection } = (await store.connectionCredentials('crm'))!
     await store.swapCredentials('crm', {
       credentials: JSON.stringify({ ...(JSON.parse(credentials) as object), renewAt: 0 }),
-      replaces: connection.credentialsVersion,
+      replaces: connection,
       at: 1,
     })
     expect(await late.token()).toBe('access-token-of-the-user')
+  })
+
+  test('tokens of a removed connection are neither stored in one that was added later nor used for it', async () => {
+    const { store, endpoint, join, stored } = await openFleet()
+    const process = join()
+    endpoint.before = async () => {
+      endpoint.before = () => {}
+      await replace('refresh-token-of-the-other')
+    }
+    await expect(process.token()).rejects.toMatchObject({ code: 'CONNECTION_CHANGED' })
+    expect(await stored()).toMatchObject({ accessToken: null, refreshToken: 'refresh-token-of-the-other' })
+
+    endpoint.valid = 'refresh-token-of-the-other'
+    expect(await process.token()).toBe('access-token-2')
+    await replace('refresh-token-of-the-third')
+    endpoint.valid = 'refresh-token-of-the-third'
+    expect(await process.token()).toBe('access-token-3')
+    expect(endpoint.sent.at(-1)).toBe('refresh-token-of-the-third')
+
+    async function replace(refreshToken: string): Promise<void> {
+      const { createdAt } = (await store.connection('crm'))!
+      await removeConnection(store, 'crm', BY)
+      const credentials = buildCredentials('crm', 'oauth', { refresh_token: refreshToken, ...TOKENS })
+      await addConnection(store, { name: 'crm', provider: 'crm', credentials }, { ...BY, at: createdAt + 1 })
+    }
   })
 })

@@ -7,6 +7,39 @@ const BROWSER = ['test/connections/connect-page.test.ts']
 
 /** The connect flow: providers, OAuth, sessions and pages. */
 export const CONNECT_BUGS: readonly PlantedBug[] = [
+  ...inFile(
+    'src/stores/kit/roles/connections.ts',
+    ['test/stores/sqlite.test.ts'],
+    [
+      ['credentials of a removed connection are stored in a later one', ' and created_at = :createdAt', ''],
+      [
+        'a removed connection changes the status of a later one',
+        ' || found.createdAt !== createdAt) return false',
+        ') return false',
+      ],
+      [
+        'a removed connection is written over a later one',
+        ' || found?.createdAt !== replaces?.createdAt) return null',
+        ') return null',
+      ],
+    ],
+  ),
+  ...inFile(
+    'src/connections/source-connections.ts',
+    ['test/connections/renewal.test.ts'],
+    [['tokens of a removed connection are used for a later one', 'createdAt === connection.createdAt && ', '']],
+  ),
+  ...inFile(
+    'src/connections/connection-tokens.ts',
+    ['test/connections/renewal.test.ts'],
+    [
+      [
+        'a renewal continues with the tokens of a later connection',
+        'if (found.connection.createdAt !== this.createdAt) throw createReplacedError(this.#name)',
+        '',
+      ],
+    ],
+  ),
   ...inFile('src/connections/check-host.ts', PROVIDERS, [
     [
       'a host that contains a suffix is accepted',

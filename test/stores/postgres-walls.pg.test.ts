@@ -111,8 +111,8 @@ describe.skipIf(server === '')('postgres store, tenant isolation and tables', ()
           settings: {},
           scopes: [],
           account: null,
-          replaces: 0,
-          credentials: { text: 'x', replaces: 0 },
+          replaces: null,
+          credentials: 'x',
         },
         { actor: 'test', at: 1 },
       )

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, JsonObject, Page, Store } from '../../src/contract/index.ts'
 import { runCycle } from '../../src/engine/cycle.ts'
 import type { CycleResult } from '../../src/engine/cycle-options.ts'
+import { rewriteColumns, type RewriteOptions, type RewriteResult } from '../../src/engine/rewrite-columns.ts'
 import { replayQuarantinedRecords } from '../../src/engine/replay-quarantine.ts'
 import type { SyncPlan } from '../../src/engine/sync-plan.ts'
 import { ColumnCipher, openColumnCipher } from '../../src/registry/column-cipher.ts'
@@ -341,6 +342,168 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       // A row that follows the rules, and whose newer record is quarantined.
       await run(plan)
       expect(await changesOf(plan)).toEqual([])
+    })
+
+    async function rewrite(plan: SyncPlan, options: Partial<RewriteOptions> = {}): Promise<RewriteResult> {
+      return rewriteColumns(plan, {
+        store,
+        ports: ports(),
+        holder: 'p2',
+        actor: 'ana',
+        database: 'people',
+        dryRun: false,
+        random: randomBytes,
+        signal: new AbortController().signal,
+        ...options,
+      })
+    }
+
+    test('stored rows are rewritten by changed rules without the source, and the next listing changes nothing', async () => {
+      const page = [upsert('1', { email: 'a@b.c', n: 1, note: CANARY }), upsert('2', { n: 2 })]
+      await run(planOf(undefined, page))
+      const rules: ColumnRules = { drop: ['note'], hash: ['email'], cast: { n: 'text' }, rename: { n: 'number' } }
+      const plan = planOf(rules, page)
+      const before = await store.headSequence()
+      expect(await rewrite(plan, { dryRun: true })).toMatchObject({ rows: 2, changed: 2, lost: {}, isApplied: false })
+      expect([await store.headSequence(), await store.columnKeys()]).toEqual([before, []])
+      expect(await rewrite(plan)).toEqual({ rows: 2, changed: 2, refused: 0, lost: {}, isApplied: true })
+      const cipher = await openColumnCipher(store, { actor: 'test', at: clock.now() })
+      const expected = { 1: { email: cipher.hash('a@b.c'), number: '1' }, 2: { number: '2' } }
+      expect(await rows()).toEqual(expected)
+      expect(await rulesOf()).toBe(plan.databases[0]!.columns!.fingerprint)
+      expect(await findColumnRuleChanges(store, [plan], clock)).toEqual([])
+      const [, entry] = await store.history('people', '1')
+      expect(entry).toMatchObject({ action: 'updated', sync: 'people', cycle: 0, page: -1 })
+      expect((await run(plan)).counts).toMatchObject({ created: 0, updated: 0, deleted: 0, unchanged: 2 })
+      // A second rewriting has nothing to do.
+      expect(await rewrite(plan)).toMatchObject({ changed: 0, isApplied: true })
+      expect(await rows()).toEqual(expected)
+    })
+
+    test('XA3 a rewriting that is interrupted continues, and converts no row twice', async () => {
+      const page = Array.from({ length: 450 }, (_, n) => upsert(String(n), { email: `${n}@b.c` }))
+      await run(planOf(undefined, page))
+      const plan = planOf({ hash: ['email'] }, page)
+      let commits = 0
+      const failing = new Proxy(store, {
+        get(target, name: keyof Store) {
+          const value: unknown = target[name]
+          if (name === 'commit')
+            return async (...args: Parameters<Store['commit']>) => {
+              if (++commits === 2) throw new Error('the process is killed')
+              return target.commit(...args)
+            }
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+        },
+      })
+      await expect(rewrite(plan, { store: failing })).rejects.toThrow('killed')
+      expect(await rulesOf()).toBe('')
+      expect(await rewrite(plan)).toMatchObject({ rows: 450, changed: 250, isApplied: true })
+      expect((await run(plan)).counts).toMatchObject({ updated: 0, unchanged: 450 })
+    })
+
+    test('rows that were written by the new rules already are not converted again', async () => {
+      await run(planOf(undefined, [upsert('1', { email: 'a@b.c' })], { mode: 'incremental' }))
+      const plan = planOf({ hash: ['email'] }, [upsert('2', { email: 'd@e.f' })], { mode: 'incremental' })
+      await run(plan)
+      expect(await rewrite(plan)).toMatchObject({ rows: 2, changed: 1, isApplied: true })
+      const cipher = await openColumnCipher(store, { actor: 'test', at: clock.now() })
+      expect(await rows()).toEqual({ 1: { email: cipher.hash('a@b.c') }, 2: { email: cipher.hash('d@e.f') } })
+      // Rules that change twice: the rows of each are converted from their own.
+      const masked = planOf({ hash: ['email'], drop: ['n'] }, [upsert('3', { email: 'g', n: 1 })], {
+        mode: 'incremental',
+      })
+      await run(masked)
+      const last = planOf({ hash: ['email'], drop: ['n', 'm'] }, [], { mode: 'incremental' })
+      expect(await rewrite(last)).toMatchObject({ rows: 3, changed: 0, isApplied: true })
+    })
+
+    test('what only the source has is named, and nothing is written', async () => {
+      await run(planOf({ drop: ['note'], hash: ['email'] }, [upsert('1', { email: 'a@b.c', note: 'x' })]))
+      const plan = planOf(undefined, [])
+      expect(await rewrite(plan)).toEqual({
+        rows: 1,
+        changed: 0,
+        refused: 0,
+        lost: { 'note was removed by `drop`': 1, 'the original value of email is not stored': 1 },
+        isApplied: false,
+      })
+      expect(await findColumnRuleChanges(store, [plan], clock)).toMatchObject([{ database: 'people' }])
+    })
+
+    test('a row that the rules cannot be applied to keeps its form, and the quarantined record of a row stays', async () => {
+      const page = (address: JsonObject | string): Change[] => [
+        upsert('1', { address }),
+        upsert('2', { address: null }),
+      ]
+      await run(planOf(undefined, page('Kiel')))
+      const rules: ColumnRules = { hash: ['address.city'] }
+      expect(await rewrite(planOf(rules, []))).toMatchObject({ rows: 2, refused: 1, isApplied: false })
+      await run(
+        planOf(undefined, [{ type: 'invalid', key: '1', reason: 'unreadable', raw: '{' }, upsert('2', { n: 1 })]),
+      )
+      const dropped = planOf({ drop: ['address'] }, [])
+      expect(await rewrite(dropped)).toMatchObject({ rows: 2, changed: 1, isApplied: true })
+      expect(await rows()).toEqual({ 1: {}, 2: { n: 1 } })
+      expect(await store.quarantineEntries({ ref: { worker: 'crm', sync: 'people' }, limit: 10 })).toHaveLength(1)
+    })
+
+    test('rows of a sync that no longer exists are not taken for converted ones', async () => {
+      await run(planOf(undefined, [upsert('1', { n: 1 })]))
+      const other = planOf({ drop: ['n'] }, [upsert('2', { n: 2 })])
+      await run({ ...other, sync: 'persons', owner: 'crm/persons' })
+      const plan = { ...other, sync: 'persons' }
+      expect(await rewrite(plan)).toMatchObject({ lost: { 'it was written by people': 1 }, isApplied: false })
+      expect(await rewrite(plan, { others: new Set(['people']) })).toMatchObject({ rows: 1, isApplied: true })
+    })
+
+    test('rows that a delta writes by the old rules meanwhile are converted too, by the rules that it began with', async () => {
+      const track = (columns: ColumnRules | undefined, changes: Change[]): { backfill: SyncPlan; delta: SyncPlan } => {
+        const worker = new Worker({ name: 'crm' })
+        const database = worker.database('people', columns === undefined ? {} : { columns })
+        const page = async (): Promise<Page> => ({ changes, hasMore: false, nextState: { n: clock.now() } })
+        const { backfill, delta } = worker.track('people', { database, source: { backfill: page, delta: page } })
+        return { backfill: worker.plan(backfill), delta: worker.plan(delta) }
+      }
+      const old = track(undefined, [upsert('1', { email: 'a' }), upsert('2', { email: 'b' })])
+      await run(old.backfill)
+      const { backfill, delta } = track({ hash: ['email'] }, [upsert('4', { email: 'd' })])
+      let isWritten = false
+      const busy = new Proxy(store, {
+        get(target, name: keyof Store) {
+          const value: unknown = target[name]
+          if (name === 'commit')
+            return async (...args: Parameters<Store['commit']>) => {
+              const outcome = await target.commit(...args)
+              // A process of the old version: its cycle ends while the rows are rewritten.
+              if (!isWritten) {
+                isWritten = true
+                await run(track(undefined, [upsert('2', { email: 'b2' }), upsert('3', { email: 'c' })]).delta)
+                await run(delta)
+              }
+              return outcome
+            }
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value
+        },
+      })
+      expect(await rewrite(backfill, { store: busy })).toMatchObject({ refused: 0, lost: {}, isApplied: true })
+      const cipher = await openColumnCipher(store, { actor: 'test', at: clock.now() })
+      const hashes = ['a', 'b2', 'c', 'd'].map((text) => ({ email: cipher.hash(text) }))
+      expect(Object.values(await rows())).toEqual(hashes)
+      expect(await findColumnRuleChanges(store, [backfill, delta], clock)).toEqual([])
+    })
+
+    test('a renamed column keeps its type', async () => {
+      await run(
+        planOf(undefined, {
+          changes: [upsert('1', { at: '2026-01-01T00:00:00Z' })],
+          hasMore: false,
+          nextState: null,
+          tables: [{ columns: [{ name: 'at', type: 'timestamp' }] }],
+        }),
+      )
+      expect(await rewrite(planOf({ rename: { at: 'seen' } }, []))).toMatchObject({ changed: 1, isApplied: true })
+      expect((await columnsOf())['seen']).toBe('timestamp')
     })
 
     test('a listing that was resumed with other rules does not count', async () => {

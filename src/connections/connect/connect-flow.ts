@@ -473,8 +473,8 @@ export class ConnectFlow {
           settings: { ...found?.settings, ...settings },
           scopes,
           account,
-          replaces: found?.version ?? 0,
-          credentials: { text: JSON.stringify(credentials), replaces: found?.credentialsVersion ?? 0 },
+          replaces: found,
+          credentials: JSON.stringify(credentials),
         },
         { actor: ACTOR, at: this.#options.ports.clock.now(), reason: `session ${session.id.slice(0, 16)}` },
       )

@@ -11,6 +11,14 @@ export interface ColumnStore {
   offerColumnKey(key: ColumnKey | null, by: { actor: string; at: number }): Promise<ColumnKey[]>
   /** The column rules of the rows that the syncs of a worker wrote. A sync that never had rules is absent. */
   columnRules(worker: string): Promise<StoredColumnRules[]>
+  /**
+   * Notes that rows of the sync follow these rules from now on. With `isApplied` all of them do, unless a cycle has begun
+   * with other rules since: then null, and nothing is written. Audited if it is applied.
+   */
+  changeColumnRules(
+    change: SyncRef & { readonly database: string; readonly rules: string; readonly isApplied: boolean },
+    by: { actor: string; reason: string; at: number },
+  ): Promise<StoredColumnRules | null>
   /** Records in the audit log that encrypted values were shown. */
   recordReveal(by: { actor: string; reason: string; at: number }): Promise<void>
 }
@@ -31,4 +39,15 @@ export interface StoredColumnRules extends SyncRef {
    * not follow them.
    */
   readonly since: number
+  /** The rules by which rows were written, oldest first. Empty if that was not recorded. */
+  readonly used: readonly UsedColumnRules[]
+}
+
+/** Later rows of a sync were written by these rules, up to the next ones of the sync. */
+export interface UsedColumnRules {
+  /** The sync that wrote the rows: this one, or its delta. '' for both. */
+  readonly sync: string
+  readonly since: number
+  /** '' for none. */
+  readonly rules: string
 }

@@ -78,6 +78,15 @@ export function createColumnKeyAuditEntry(id: string, by: AuditActor): AuditEntr
   return createTenantAuditEntry('new-column-key', `column key ${id}`, by)
 }
 
+/** The stored rows of a database follow other column rules from now on. */
+export function createColumnRulesAuditEntry(
+  sync: string,
+  database: string,
+  { reason, ...by }: AuditActor & { readonly reason: string },
+): AuditEntry {
+  return createTenantAuditEntry('column-rules', `${database} of ${sync}: ${reason}`, by)
+}
+
 /** Encrypted values were shown. */
 export function createRevealAuditEntry({ reason, ...by }: AuditActor & { readonly reason: string }): AuditEntry {
   return createTenantAuditEntry('reveal', reason, by)

@@ -23,16 +23,17 @@ export function matchesCheckpoint(entry: RegistryEntry, { version, transition }:
   )
 }
 
-/** A replay or a repair belongs to no cycle: an unfinished one has not seen its records. */
+/** A replay, a repair or a change of columns belongs to no cycle: an unfinished one has not seen its records. */
 export function isOutsideCycle(
   transition: StateTransition,
-): transition is Extract<StateTransition, { kind: 'replay' | 'repair' }> {
-  return transition.kind === 'replay' || transition.kind === 'repair'
+): transition is Extract<StateTransition, { kind: 'replay' | 'repair' | 'columns' }> {
+  return transition.kind === 'replay' || transition.kind === 'repair' || transition.kind === 'columns'
 }
 
 /** The page of the commit in the log; see LogEntry. */
 export function toLogPage(transition: StateTransition): number {
   if (transition.kind === 'repair') return transition.verification
+  if (transition.kind === 'columns') return -1
   return 'page' in transition ? transition.page : 0
 }
 
@@ -81,6 +82,7 @@ export function* updateCheckpoint(
       return entry.version
     case 'replay':
     case 'repair':
+    case 'columns':
       yield* sql.kernel.writeAudit(entry, {
         version: entry.version,
         at,
@@ -191,7 +193,8 @@ export function* writeQuarantine(
     'select 1 as waiting from {quarantine} where tenant_id = :tenant and sync_id = :sync limit 1',
     { sync },
   )
-  if (waiting !== undefined) {
+  // A quarantined record is newer than the row that changed rules rewrite.
+  if (waiting !== undefined && transition.kind !== 'columns') {
     for (const landing of landings)
       yield* sql.send(`delete from {quarantine} where ${QUARANTINE_CONDITION}`, {
         sync,

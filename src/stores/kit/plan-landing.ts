@@ -81,8 +81,10 @@ export function planLanding(commit: Commit, facts: LandingFacts): LandingPlan {
     writer: facts.writer,
     readFrom: commit.readAtSequence,
     upstreamToleranceMs: commit.upstreamToleranceMs,
-    // The records of a repair are the source's current ones.
-    isListing: (facts.sweeps || commit.transition.kind === 'repair') && commit.listing !== undefined,
+    // The records of a repair are the source's current ones, and those of changed rules the stored ones.
+    isListing:
+      (facts.sweeps || commit.transition.kind === 'repair' || commit.transition.kind === 'columns') &&
+      commit.listing !== undefined,
   }
   const resolveContest = createContestResolver(commit, facts)
   let { headSequence } = facts

@@ -432,8 +432,8 @@ function writeQuarantine(
   hasQuarantined: boolean,
 ): void {
   const { tenant } = transaction
-  // A key that lands leaves the quarantine.
-  if (hasQuarantined && commit.landings.length > 0) {
+  // A key that lands leaves the quarantine. A quarantined record is newer than the row that changed rules rewrite.
+  if (hasQuarantined && commit.landings.length > 0 && commit.transition.kind !== 'columns') {
     transaction.send(
       `delete from tidemark.quarantine q using unnest($3::text[], $4::text[]) as landed (database_name, identity)
        where q.tenant_id = $1 and q.sync_id = $2 and q.database_name = landed.database_name and q.identity = landed.identity`,

@@ -239,7 +239,7 @@ export abstract class StoreOracle<Facts extends { readonly sync: string }> {
     const { transition: move } = commit
     if (move.kind === 'set') return this.#onStateSet(model, commit, move.state, outcome)
     // An operator action, which the simulation never performs.
-    if (move.kind === 'replay' || move.kind === 'repair') return
+    if (move.kind === 'replay' || move.kind === 'repair' || move.kind === 'columns') return
     this.outcomes[outcome.kind] = (this.outcomes[outcome.kind] ?? 0) + 1
     const held = this.#holds(model, commit.lease)
     const expected =

@@ -28,7 +28,19 @@ export interface SourceHarness {
   readonly cyclesPerRound?: number
   /** False when only a listing reveals deletions. */
   readonly deltaReportsDeletes?: boolean
+  /** Set for a source that is read in partitions; `create` then spreads records over them. */
+  readonly partitions?: PartitionHarness
   close?(): void | Promise<void>
+}
+
+/** The partitions of the system. */
+export interface PartitionHarness {
+  /** Adds a partition, which later records are spread over too. Absent if the partitions are fixed. */
+  add?(): void | Promise<void>
+  /** Removes a partition that has records, with all of them. Absent if the partitions are fixed. */
+  remove?(): void | Promise<void>
+  /** The source's time of one of `rows`, RFC 3339. Absent if the source claims no tidemark. */
+  timeOf?(record: unknown): string
 }
 
 /** One requirement of a source: a title and its check. Independent of the test framework. */
@@ -44,5 +56,16 @@ export interface SourceCase {
  * deletes  the system can delete records
  * reported the delta reports deletions
  * fetch    it sends requests through the context's fetch, where faults can be injected
+ * partitions, addedPartitions, removedPartitions  it is read in partitions, which appear and vanish
+ * tidemark the times of its records are known
  */
-export type SourceNeed = 'listing' | 'delta' | 'deletes' | 'reported' | 'fetch'
+export type SourceNeed =
+  | 'listing'
+  | 'delta'
+  | 'deletes'
+  | 'reported'
+  | 'fetch'
+  | 'partitions'
+  | 'addedPartitions'
+  | 'removedPartitions'
+  | 'tidemark'

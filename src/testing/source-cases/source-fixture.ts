@@ -7,6 +7,7 @@ import type { SyncPlan } from '../../engine/sync-plan.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { systemRandom } from '../../platform/random.ts'
 import { openSqliteStore } from '../../stores/sqlite/store.ts'
+import { canonicalizeInstant } from '../../values/instant.ts'
 import { parseJson } from '../../values/json.ts'
 import type { SourceHarness, SourceNeed } from './harness.ts'
 import { required } from '../../values/required.ts'
@@ -54,13 +55,17 @@ export class SourceFixture {
 
   /** The capabilities the source lacks, so that their cases are skipped. */
   async findUnmetNeed(needs: readonly SourceNeed[]): Promise<SourceNeed | undefined> {
-    const { remove } = this.#harness
+    const { remove, partitions } = this.#harness
     const has: Record<SourceNeed, boolean> = {
       listing: this.#plans.listing !== undefined,
       delta: this.#plans.delta !== undefined,
       deletes: remove !== undefined,
       reported: remove !== undefined && this.#deltaReportsDeletes,
       fetch: true,
+      partitions: partitions !== undefined,
+      addedPartitions: partitions?.add !== undefined,
+      removedPartitions: partitions?.remove !== undefined,
+      tidemark: partitions?.timeOf !== undefined,
     }
     if (needs.includes('fetch')) {
       await this.loadInitially()
@@ -86,6 +91,14 @@ export class SourceFixture {
   /** Only where `follow` must report it. */
   async removeIfDeltaReportsDeletes(keys: readonly string[]): Promise<void> {
     if (this.#plans.delta === undefined || this.#deltaReportsDeletes) await this.remove(keys)
+  }
+
+  async addPartition(): Promise<void> {
+    await this.#harness.partitions?.add?.()
+  }
+
+  async removePartition(): Promise<void> {
+    await this.#harness.partitions?.remove?.()
   }
 
   async settle(): Promise<void> {
@@ -144,6 +157,13 @@ export class SourceFixture {
     )
   }
 
+  /** The requests that the action sends. */
+  async countRequests(act: () => Promise<void>): Promise<number> {
+    const before = this.#requestCount
+    await act()
+    return this.#requestCount - before
+  }
+
   /** Runs repeatedly until the cycle is complete. */
   async completeInRuns(
     half: SyncKind,
@@ -188,6 +208,20 @@ export class SourceFixture {
 
   log(): Promise<LogEntry[]> {
     return this.#store.changes({ after: 0, limit: 1_000_000 })
+  }
+
+  /** Invariant 12, for the records that are in the system now. */
+  async assertTidemark(half: SyncKind, when: string): Promise<void> {
+    const { worker, sync } = required(this.#plans[half], 'plans[half]')
+    const { tidemark } = await this.#store.readCheckpoint({ worker, sync })
+    if (tidemark === null) return
+    const [rows, truth] = [await this.rows(), await this.truth()]
+    const timeOf = required(this.#harness.partitions?.timeOf, 'timeOf')
+    for (const [key, record] of Object.entries(truth)) {
+      const time = timeOf(record)
+      if (required(canonicalizeInstant(time), 'time') > tidemark) continue
+      assert.deepEqual(rows[key], record, `${when}, the tidemark is ${tidemark}, but ${key} of ${time} is not there.`)
+    }
   }
 
   async assertRowsMatchSource(when: string): Promise<void> {

@@ -36,7 +36,7 @@ export const atomicityCases: readonly StoreCase[] = [
     }
     assert.deepEqual((await driver.complete([upsert('a', { n: 2 })])).counts, counts({ updated: 1, swept: 1 }))
   }),
-  ...(['continue', 'complete', 'abandon', 'set', 'replay', 'repair'] as const).map((kind): StoreCase => ({
+  ...(['continue', 'complete', 'abandon', 'set', 'replay', 'repair', 'columns'] as const).map((kind): StoreCase => ({
     name: `XA3 a crash before any statement of a commit (${kind}) leaves rows, log, registry and cycle exactly as they were`,
     needs: 'crashDuringCommit',
     async run(harness) {
@@ -122,5 +122,7 @@ function transitionOf(driver: SyncDriver, kind: StateTransition['kind']): StateT
       return { kind, actor: 'ana', reason: 'because', superseded: [] }
     case 'repair':
       return { kind, actor: 'ana', reason: 'because', verification: 1 }
+    case 'columns':
+      return { kind, actor: 'ana', reason: 'because' }
   }
 }

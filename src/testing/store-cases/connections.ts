@@ -28,7 +28,7 @@ export const connectionCases: readonly StoreCase[] = [
     assert.deepEqual(await acme.connections(), [])
     assert.equal(await acme.connection('shop'), null)
     assert.equal(await acme.connectionCredentials('shop'), null)
-    assert.equal(await acme.swapCredentials('shop', { credentials: 'x', replaces: 1, at: START }), false)
+    assert.equal(await acme.swapCredentials('shop', { credentials: 'x', replaces: ADDED, at: START }), false)
     assert.equal(await acme.setConnectionStatus('shop', { status: 'disabled', reason: '' }, OPERATOR), false)
     assert.equal(await acme.removeConnection('shop', OPERATOR), false)
     assert.deepEqual(await again.connections(), [added])
@@ -36,15 +36,16 @@ export const connectionCases: readonly StoreCase[] = [
   rule('a connection is replaced only from the versions that the writer has read', async ({ store }) => {
     const added = await add(store)
     assert.equal(await store.putConnection(WRITE, OPERATOR), null)
-    const change = { ...WRITE, settings: { url: 'https://two.example' }, replaces: 1 }
-    assert.equal(await store.putConnection({ ...change, credentials: { text: 'other', replaces: 2 } }, OPERATOR), null)
+    const change = { ...WRITE, settings: { url: 'https://two.example' }, replaces: ADDED }
+    const unread = { ...ADDED, credentialsVersion: 2 }
+    assert.equal(await store.putConnection({ ...change, credentials: 'other', replaces: unread }, OPERATOR), null)
     const { credentials: _, ...settings } = change
     const changed = await store.putConnection(settings, { ...OPERATOR, at: START + 1 })
     assert.deepEqual(changed, { ...added, settings: change.settings, version: 2, updatedAt: START + 1 })
     assert.equal((await store.connectionCredentials('shop'))?.credentials, SECRETS)
-    assert.equal(await store.putConnection({ ...change, replaces: 1 }, OPERATOR), null)
+    assert.equal(await store.putConnection(change, OPERATOR), null)
     const authorized = required(
-      await store.putConnection({ ...change, replaces: 2, credentials: { text: 'new', replaces: 1 } }, OPERATOR),
+      await store.putConnection({ ...change, replaces: { ...ADDED, version: 2 }, credentials: 'new' }, OPERATOR),
       'the changed connection',
     )
     assert.deepEqual([authorized.version, authorized.credentialsVersion], [3, 2])
@@ -56,22 +57,36 @@ export const connectionCases: readonly StoreCase[] = [
       const added = await add(store)
       const swaps = await Promise.all(
         ['one', 'two', 'three'].map((credentials) =>
-          store.swapCredentials('shop', { credentials, replaces: 1, at: START }),
+          store.swapCredentials('shop', { credentials, replaces: ADDED, at: START }),
         ),
       )
       assert.equal(swaps.filter(Boolean).length, 1)
       assert.deepEqual(await store.connection('shop'), { ...added, credentialsVersion: 2 })
-      assert.equal(await store.swapCredentials('shop', { credentials: 'four', replaces: 2, at: START }), true)
+      assert.equal(
+        await store.swapCredentials('shop', {
+          credentials: 'four',
+          replaces: { ...ADDED, credentialsVersion: 2 },
+          at: START,
+        }),
+        true,
+      )
       assert.equal((await store.connectionCredentials('shop'))?.credentials, 'four')
     },
   ),
   rule('the status of a connection is not changed on account of credentials that were replaced', async ({ store }) => {
     await add(store)
-    const refused = { status: 'needs_reauthorization', reason: 'invalid_grant', credentialsVersion: 1 } as const
-    assert.equal(await store.swapCredentials('shop', { credentials: 'new', replaces: 1, at: START }), true)
+    const refused = { status: 'needs_reauthorization', reason: 'invalid_grant', credentials: ADDED } as const
+    assert.equal(await store.swapCredentials('shop', { credentials: 'new', replaces: ADDED, at: START }), true)
     assert.equal(await store.setConnectionStatus('shop', refused, OPERATOR), false)
     assert.equal((await find(store)).status, 'active')
-    assert.equal(await store.setConnectionStatus('shop', { ...refused, credentialsVersion: 2 }, OPERATOR), true)
+    assert.equal(
+      await store.setConnectionStatus(
+        'shop',
+        { ...refused, credentials: { ...ADDED, credentialsVersion: 2 } },
+        OPERATOR,
+      ),
+      true,
+    )
     const stopped = await find(store)
     assert.deepEqual(
       [stopped.status, stopped.statusReason, stopped.version],
@@ -81,10 +96,27 @@ export const connectionCases: readonly StoreCase[] = [
     assert.equal((await find(store)).statusReason, null)
     assert.equal(await store.setConnectionStatus('none', { status: 'disabled', reason: '' }, OPERATOR), false)
   }),
+  rule('a process that has read a removed connection changes nothing of a later one', async ({ store }) => {
+    await add(store)
+    await store.removeConnection('shop', OPERATOR)
+    const later = required(await store.putConnection(WRITE, { ...OPERATOR, at: START + 1 }), 'the later connection')
+    const refused = { status: 'needs_reauthorization', reason: 'invalid_grant', credentials: ADDED } as const
+    assert.equal(await store.swapCredentials('shop', { credentials: 'old', replaces: ADDED, at: START }), false)
+    assert.equal(await store.setConnectionStatus('shop', refused, OPERATOR), false)
+    assert.equal(await store.putConnection({ ...WRITE, replaces: ADDED }, OPERATOR), null)
+    const { credentials: _, ...settings } = WRITE
+    assert.equal(await store.putConnection({ ...settings, replaces: ADDED }, OPERATOR), null)
+    assert.deepEqual(await store.connectionCredentials('shop'), { connection: later, credentials: SECRETS })
+    assert.equal(await store.swapCredentials('shop', { credentials: 'new', replaces: later, at: START }), true)
+  }),
   rule('every change of a connection but a renewal is in the audit log, without credentials', async ({ store }) => {
     await add(store)
-    await store.putConnection({ ...WRITE, replaces: 1, credentials: { text: 'canary-2', replaces: 1 } }, OPERATOR)
-    await store.swapCredentials('shop', { credentials: 'canary-3', replaces: 2, at: START })
+    await store.putConnection({ ...WRITE, replaces: ADDED, credentials: 'canary-2' }, OPERATOR)
+    await store.swapCredentials('shop', {
+      credentials: 'canary-3',
+      replaces: { ...ADDED, credentialsVersion: 2 },
+      at: START,
+    })
     await store.setConnectionStatus('shop', { status: 'disabled', reason: 'holiday' }, OPERATOR)
     await store.removeConnection('shop', { ...OPERATOR, reason: 'the customer left' })
     const { entries } = await store.auditChain({ after: 0, limit: 100 })
@@ -115,7 +147,7 @@ export const connectionCases: readonly StoreCase[] = [
         ],
       },
     ])
-    await acme.swapCredentials('shop', { credentials: 'new', replaces: 1, at: START })
+    await acme.swapCredentials('shop', { credentials: 'new', replaces: ADDED, at: START })
     assert.deepEqual((await seen(second.changeToken)).tenants, [])
     await add(store)
     await acme.setConnectionStatus('shop', { status: 'disabled', reason: 'holiday' }, OPERATOR)
@@ -171,9 +203,12 @@ const WRITE: ConnectionWrite = {
   settings: { url: 'https://shop.example/ü', depth: { list: [1, null, true] } },
   scopes: ['read', 'write'],
   account: { id: 'acct_1', label: 'Ada’s shop' },
-  replaces: 0,
-  credentials: { text: SECRETS, replaces: 0 },
+  replaces: null,
+  credentials: SECRETS,
 }
+
+/** What a writer has read of the connection that `add` makes. */
+const ADDED = { createdAt: START, version: 1, credentialsVersion: 1 }
 
 async function add(store: Store, name = 'shop'): Promise<Connection> {
   return required(await store.putConnection({ ...WRITE, name }, { actor: OPERATOR.actor, at: START }), 'the connection')

@@ -309,7 +309,7 @@ export class SyncDriver {
     if (outcome.kind !== 'landed') return outcome
     this.version = outcome.version
     const { transition: move } = commit
-    if (move.kind === 'replay' || move.kind === 'repair') return outcome
+    if (move.kind === 'replay' || move.kind === 'repair' || move.kind === 'columns') return outcome
     this.inflight =
       move.kind === 'continue' ? { ...required(this.inflight, 'inflight'), page: move.page, state: move.state } : null
     return outcome

@@ -1,6 +1,7 @@
 import { atomicityCases } from './atomicity.ts'
 import { backfillCases } from './backfills.ts'
 import { beginCases } from './begin.ts'
+import { columnRuleCases } from './column-rules.ts'
 import { commitCases } from './commit.ts'
 import { connectSessionCases } from './connect-sessions.ts'
 import { connectionCases } from './connections.ts'
@@ -54,4 +55,5 @@ export const storeCases: readonly StoreCase[] = [
   ...connectionCases,
   ...connectSessionCases,
   ...verificationCases,
+  ...columnRuleCases,
 ]

@@ -4,8 +4,11 @@ import { describeSource, runSourceCase } from '../../../src/testing/describe-sou
 import { sourceCases } from '../../../src/testing/source-cases/cases.ts'
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 import { openLedger, type Mistakes } from './ledger.ts'
+import { openShelves, type PartitionMistakes } from './shelves.ts'
 
 describeSource("a small ledger's", () => openLedger(), { runner: { describe, test } })
+describeSource("a library's shelves, listed", () => openShelves('replace'), { runner: { describe, test } })
+describeSource("a library's shelves, followed", () => openShelves('incremental'), { runner: { describe, test } })
 
 /** A source that is wrong in one way, and the cases that must detect it; by the beginning of their names. */
 const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
@@ -23,7 +26,27 @@ const broken: ReadonlyArray<readonly [keyof Mistakes, readonly string[]]> = [
   ['remembers', ['new and changed records']],
 ]
 
+const CRASH = 'a crash in the middle'
+const brokenPartitions: ReadonlyArray<readonly [keyof PartitionMistakes, 'replace' | 'incremental', string]> = [
+  ['onePage', 'replace', CRASH],
+  ['onePage', 'incremental', CRASH],
+  ['forgetsPage', 'replace', CRASH],
+  ['endsEarly', 'replace', 'rows are deleted only after'],
+  ['lateTidemark', 'incremental', 'the tidemark is true'],
+  ['remembersList', 'replace', 'a partition that is added'],
+  ['remembersList', 'incremental', 'a partition that is added'],
+  ['keepsVanished', 'replace', 'a partition that vanishes'],
+]
+
 describe('the source contract', () => {
+  test.each(brokenPartitions)('partitions with the mistake %s are detected (%s)', async (mistake, mode, name) => {
+    const [sourceCase, ...others] = sourceCases.filter((one) => one.name.startsWith(name))
+    expect(others).toEqual([])
+    await expect(runSourceCase(sourceCase!, () => openShelves(mode, { [mistake]: true }))).rejects.toMatchObject({
+      code: 'ERR_ASSERTION',
+    })
+  })
+
   test.each(broken)('a source with the mistake %s is detected', async (mistake, caughtBy) => {
     for (const name of caughtBy) {
       const [sourceCase, ...others] = sourceCases.filter((one) => one.name.startsWith(name))
@@ -43,7 +66,8 @@ describe('the source contract', () => {
     for (const sourceCase of sourceCases) {
       const { needs } = sourceCase
       const reason = await runSourceCase(sourceCase, listing)
-      if (needs.includes('delta')) expect(reason).toBe('the source has no delta')
+      if (needs.some((need) => /partitions|Partitions/.test(need))) expect(reason).toMatch(/no `partitions`|are fixed/)
+      else if (needs.includes('delta')) expect(reason).toBe('the source has no delta')
       else if (needs.includes('deletes')) expect(reason).toContain('remove')
       else expect(reason).toBeNull()
     }

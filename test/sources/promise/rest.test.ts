@@ -5,8 +5,9 @@ import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
 
 const BASE = 'https://api.example.com'
-const PARENTS = 3
+const PARENTS = ['p0', 'p1', 'p2']
 const LAG_MS = 10_000
+const START = Date.now()
 
 interface Row {
   readonly id: string
@@ -19,12 +20,24 @@ interface Row {
 class ApiRows {
   readonly clock = new SkippingClock()
   readonly rows = new Map<string, Row>()
+  readonly parents = new Set(PARENTS)
   #writes = 0
 
   set(id: string): void {
     const n = ++this.#writes
-    const parent = this.rows.get(id)?.parent ?? `p${n % PARENTS}`
+    const parents = [...this.parents]
+    const parent = this.rows.get(id)?.parent ?? String(parents[n % parents.length])
     this.rows.set(id, { id, parent, n, at: new Date(this.clock.now()).toISOString() })
+  }
+
+  addParent(): void {
+    this.parents.add(`p${this.parents.size + this.#writes}`)
+  }
+
+  removeParent(): void {
+    const [parent = ''] = this.parents
+    this.parents.delete(parent)
+    for (const row of this.rows.values()) if (row.parent === parent) this.rows.delete(row.id)
   }
 
   sorted(): Row[] {
@@ -44,13 +57,14 @@ interface World {
   readonly streams: readonly RestStream[]
   readonly answer: (api: ApiRows, url: URL, body: unknown) => unknown
   readonly deltaReportsDeletes?: boolean
+  readonly partitions?: 'fixed' | 'changing'
 }
 
 const answerChildren: World['answer'] = (api, { pathname, searchParams: query }) => {
   const after = query.get('after')
   if (pathname === '/parents')
     return page(
-      Array.from({ length: PARENTS }, (_, n) => ({ id: `p${n}` })),
+      [...api.parents].toSorted().map((id) => ({ id })),
       after,
     )
   const parent = /^\/parents\/(\w+)\/items$/.exec(pathname)?.[1] ?? query.get('parent')
@@ -68,6 +82,7 @@ const WORLDS: Readonly<Record<string, World>> = {
       { ...ITEM, path: '/parents/{parent.id}/items', partitions: { parent: 'parents' } },
     ],
     answer: answerChildren,
+    partitions: 'changing',
   },
   'children, followed': {
     streams: [
@@ -82,6 +97,7 @@ const WORLDS: Readonly<Record<string, World>> = {
     ],
     answer: answerChildren,
     deltaReportsDeletes: false,
+    partitions: 'changing',
   },
   'a list of values': {
     streams: [
@@ -89,10 +105,27 @@ const WORLDS: Readonly<Record<string, World>> = {
         ...ITEM,
         path: '/items',
         query: { parent: '{partition}' },
-        partitions: { values: ['p0', 'p1', 'p2'] },
+        partitions: { values: PARENTS, concurrency: 2 },
       },
     ],
     answer: answerChildren,
+    partitions: 'fixed',
+  },
+  'windows of time': {
+    streams: [
+      {
+        ...ITEM,
+        path: '/items',
+        query: { from: '{from}', to: '{to}' },
+        partitions: { since: 'from', until: 'to', from: new Date(START).toISOString(), step: 'PT2M' },
+      },
+    ],
+    answer: (api, { searchParams: query }) =>
+      page(
+        api.sorted().filter(({ at }) => at > query.get('from')! && at < query.get('to')!),
+        query.get('after'),
+      ),
+    partitions: 'fixed',
   },
   GraphQL: {
     streams: [
@@ -131,7 +164,7 @@ const WORLDS: Readonly<Record<string, World>> = {
   },
 }
 
-function openHarness({ streams, answer, deltaReportsDeletes }: World): SourceHarness {
+function openHarness({ streams, answer, deltaReportsDeletes, partitions }: World): SourceHarness {
   const api = new ApiRows()
   let created = 0
   return {
@@ -153,6 +186,12 @@ function openHarness({ streams, answer, deltaReportsDeletes }: World): SourceHar
     rows: () => Object.fromEntries(api.rows),
     settle: () => api.clock.skip(5 * 60_000),
     ...(deltaReportsDeletes !== undefined && { deltaReportsDeletes }),
+    ...(partitions !== undefined && {
+      partitions: {
+        timeOf: (record) => (record as Row).at,
+        ...(partitions === 'changing' && { add: () => api.addParent(), remove: () => api.removeParent() }),
+      },
+    }),
   }
 }
 

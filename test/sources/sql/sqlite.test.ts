@@ -84,31 +84,37 @@ describeSqlSource(
   },
 )
 
-describeSource(
-  'sql: sqlite',
-  async () => {
-    const source = await SOURCES.find(({ name }) => name === 'sqlite')!.open(inject('postgresUrl'))
-    await source.exec('create table items (id integer primary key, name text, updated_at timestamp not null)')
-    const now = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    let writes = 0
-    return {
-      source: sql({ url: source.url }).table('items', { cursor: 'updated_at', lagMs: 20, pageSize: 6 }),
-      async create(count) {
-        const ids = Array.from({ length: count }, () => ++writes)
-        await source.exec(`insert into items values ${ids.map((id) => `(${id}, 'write ${id}', ${now})`).join(', ')}`)
-        return ids.map(String)
-      },
-      change: (keys) =>
-        source.exec(
-          `update items set name = 'write ${++writes}', updated_at = ${now} where id in (${keys.join(', ')})`,
-        ),
-      remove: (keys) => source.exec(`delete from items where id in (${keys.join(', ')})`),
-      rows: async () =>
-        Object.fromEntries((await source.query('select * from items')).map((row) => [String(row['id']), row])),
-      settle: () => sleep(40),
-      deltaReportsDeletes: false,
-      close: () => source.close(),
-    }
-  },
-  { runner: { describe, test } },
-)
+const SPLITS = { 'in one part': {}, 'in ranges of keys': { partitions: 3, concurrency: 2 } }
+
+for (const [name, split] of Object.entries(SPLITS))
+  describeSource(
+    `sql: sqlite, ${name}`,
+    async () => {
+      const source = await SOURCES.find(({ name }) => name === 'sqlite')!.open(inject('postgresUrl'))
+      await source.exec('create table items (id integer primary key, name text, updated_at timestamp not null)')
+      const now = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+      let writes = 0
+      return {
+        source: sql({ url: source.url }).table('items', { cursor: 'updated_at', lagMs: 20, pageSize: 6, ...split }),
+        async create(count) {
+          const ids = Array.from({ length: count }, () => ++writes)
+          await source.exec(`insert into items values ${ids.map((id) => `(${id}, 'write ${id}', ${now})`).join(', ')}`)
+          return ids.map(String)
+        },
+        change: (keys) =>
+          source.exec(
+            `update items set name = 'write ${++writes}', updated_at = ${now} where id in (${keys.join(', ')})`,
+          ),
+        remove: (keys) => source.exec(`delete from items where id in (${keys.join(', ')})`),
+        rows: async () =>
+          Object.fromEntries((await source.query('select * from items')).map((row) => [String(row['id']), row])),
+        settle: () => sleep(40),
+        deltaReportsDeletes: false,
+        ...('partitions' in split && {
+          partitions: { timeOf: (record) => (record as { updated_at: string }).updated_at },
+        }),
+        close: () => source.close(),
+      }
+    },
+    { runner: { describe, test } },
+  )

@@ -44,11 +44,11 @@ export const CONNECTION_PLANS = {
 
   putConnection: defineWrite(function* (sql, write, { actor, at, reason = '' }) {
     const { name, provider, status, settings, scopes, account, credentials, replaces } = write
-    yield* replaces === 0 ? reviveTenant(sql) : lockTenant(sql)
-    if (credentials !== undefined) yield* checkSealingKey(sql, credentials.text)
+    yield* replaces === null ? reviveTenant(sql) : lockTenant(sql)
+    if (credentials !== undefined) yield* checkSealingKey(sql, credentials)
     const found = yield* findConnection(sql, name, '{for_update}')
-    if ((found?.version ?? 0) !== replaces) return null
-    if (credentials !== undefined && (found?.credentialsVersion ?? 0) !== credentials.replaces) return null
+    if (found?.version !== replaces?.version || found?.createdAt !== replaces?.createdAt) return null
+    if (credentials !== undefined && found?.credentialsVersion !== replaces?.credentialsVersion) return null
     const values = {
       name,
       status,
@@ -56,7 +56,7 @@ export const CONNECTION_PLANS = {
       settings: JSON.stringify(settings),
       scopes: JSON.stringify(scopes),
       account: account === null ? null : JSON.stringify(account),
-      version: replaces + 1,
+      version: (replaces?.version ?? 0) + 1,
       at,
     }
     if (found === null && credentials === undefined)
@@ -65,7 +65,7 @@ export const CONNECTION_PLANS = {
       yield* sql.run(
         `insert into {connections} (tenant_id, name, provider, status, status_reason, settings, scopes, account, credentials, credentials_version, version, created_at, updated_at)
          values (:tenant, :name, :provider, :status, :statusReason, :settings, :scopes, :account, :credentials, 1, :version, :at, :at)`,
-        { ...values, provider, credentials: credentials?.text ?? '' },
+        { ...values, provider, credentials: credentials ?? '' },
       )
     else {
       yield* sql.run(
@@ -76,7 +76,7 @@ export const CONNECTION_PLANS = {
       if (credentials !== undefined)
         yield* sql.run(
           `update {connections} set credentials = :credentials, credentials_version = credentials_version + 1 ${WHERE}`,
-          { name, credentials: credentials.text },
+          { name, credentials },
         )
     }
     const action = found === null ? 'add' : credentials === undefined ? 'change' : 'authorize'
@@ -86,21 +86,25 @@ export const CONNECTION_PLANS = {
     return yield* findConnection(sql, name)
   }),
 
-  swapCredentials: defineWrite(function* (sql, name, { credentials, replaces }) {
+  swapCredentials: defineWrite(function* (sql, name, { credentials, replaces: { credentialsVersion, createdAt } }) {
     yield* lockTenant(sql)
     yield* checkSealingKey(sql, credentials)
     const changed = yield* sql.run(
-      `update {connections} set credentials = :credentials, credentials_version = credentials_version + 1 ${WHERE} and credentials_version = :replaces`,
-      { name, credentials, replaces },
+      `update {connections} set credentials = :credentials, credentials_version = credentials_version + 1 ${WHERE}
+         and credentials_version = :credentialsVersion and created_at = :createdAt`,
+      { name, credentials, credentialsVersion, createdAt },
     )
     return changed > 0
   }),
 
-  setConnectionStatus: defineWrite(function* (sql, name, { status, reason, credentialsVersion }, { actor, at }) {
+  setConnectionStatus: defineWrite(function* (sql, name, { status, reason, credentials }, { actor, at }) {
     yield* lockTenant(sql)
     const found = yield* findConnection(sql, name, '{for_update}')
     if (found === null) return false
-    if (credentialsVersion !== undefined && found.credentialsVersion !== credentialsVersion) return false
+    if (credentials !== undefined) {
+      const { credentialsVersion, createdAt } = credentials
+      if (found.credentialsVersion !== credentialsVersion || found.createdAt !== createdAt) return false
+    }
     yield* sql.run(
       `update {connections} set status = :status, status_reason = :reason, version = version + 1, updated_at = :at ${WHERE}`,
       { name, status, reason: status === 'active' ? null : replaceNul(reason), at },

@@ -97,6 +97,7 @@ export const LEASE_PLANS = {
         entry,
         cycle: unfinished.cycle,
         startSequence: unfinished.startSequence,
+        headSequence,
         readsAll: false,
         isFirst: false,
       })
@@ -130,6 +131,7 @@ export const LEASE_PLANS = {
       entry,
       cycle,
       startSequence: headSequence,
+      headSequence,
       readsAll: state === null,
       isFirst: entry.version === 0 && unfinished === null,
     })

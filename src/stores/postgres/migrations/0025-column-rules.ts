@@ -18,6 +18,7 @@ create table tidemark.column_rules (
   pending text,
   pending_since bigint,
   pending_cycle bigint,
+  used text not null default '[]',
   primary key (tenant_id, connector_id, stream_id, database_name)
 );
 

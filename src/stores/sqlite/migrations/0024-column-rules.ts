@@ -18,6 +18,7 @@ create table tidemark_column_rules (
   pending text,
   pending_since integer,
   pending_cycle integer,
+  used text not null default '[]',
   primary key (tenant_id, connector_id, stream_id, database_name)
 ) strict, without rowid;
 `
