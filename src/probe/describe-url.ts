@@ -106,6 +106,30 @@ export function describeUrl(url: URL, response: HttpResponse, hints: UrlHints): 
   }
 }
 
+/** The list of a URL before any answer, for the plan of the requests. */
+export function sketchUrl(url: URL, { since: given, until: givenUntil, lookup }: UrlHints): RestStream {
+  const { path, id } = splitUrl(url)
+  const parameters = toParameters(url.searchParams)
+  const document = new OpenApiDocument(url.pathname, {})
+  const guess = guessPaging({ document, place: path, parameters, headers: ['link'], schema: {}, key: 'id' })
+  const page = typeof guess === 'string' ? { kind: 'link' } : guess.page
+  const filter = findTimeFilter(parameters)
+  const since = given ?? filter?.since
+  const until = givenUntil ?? filter?.until
+  const used = new Set([...listNames(page), since, until])
+  return {
+    name: id,
+    path,
+    key: 'id',
+    query: Object.fromEntries(Object.entries(sentQuery(url)).filter(([name]) => !used.has(name))),
+    page: toListPaging(page),
+    ...(since !== undefined && {
+      follow: { kind: 'window', since, ...(until !== undefined && { until }), page: { kind: 'link' } },
+    }),
+    lookup: { path: lookup ?? `${path}/{key}` },
+  }
+}
+
 function unclear(what: string, flag: string): SyncError {
   return new SyncError('ARGUMENT_INVALID', `Nothing can be probed, because ${what}. Add ${flag}.`)
 }
@@ -124,8 +148,11 @@ function timeFormat(sample: JsonValue | undefined): { time?: TimeFormat } {
 function listParameters(url: URL, response: HttpResponse): ApiParameter[] {
   const link = parseNextLink(response.headers)
   const linked = link !== null && URL.canParse(link, url.href) ? new URL(link, url.href).searchParams : []
-  const values = new Map([...linked, ...url.searchParams])
-  return [...values].map(([name, value]) => ({
+  return toParameters([...linked, ...url.searchParams])
+}
+
+function toParameters(pairs: Iterable<readonly [string, string]>): ApiParameter[] {
+  return [...new Map(pairs)].map(([name, value]) => ({
     name,
     in: 'query',
     isRequired: false,

@@ -17,39 +17,46 @@ function describeOrder(seen: Observations, { query = {}, updatedAt }: Pick<RestS
   const text = 'The order of the list is unknown.'
   if (before === undefined || before.failure !== null)
     return untestable('order', text, seen.endedBy ?? 'the reference page failed')
-  const direction = directionOf(before.rows)
+  const { rows, requests } = findLongestReading(seen, before)
+  const direction = directionOf(rows)
   if (direction === null)
-    return untestable('order', text, `fewer than ${TIMES_MIN} different times were seen`, [before.request])
+    return untestable('order', text, `fewer than ${TIMES_MIN} different times were seen`, requests)
   const requested = findSortField(query, String(updatedAt ?? ''))
-  const inversion = findInversion(before.rows)
-  const evidence = toEvidence(
-    [before.request, reversed?.page.request],
-    direction === 'unsorted' ? inversion : before.rows.slice(0, 2),
-  )
+  const shown = direction === 'unsorted' ? findInversion(rows) : rows.slice(0, 2)
+  const evidence = toEvidence([...requests, reversed?.page.request], shown)
   if (direction === 'unsorted')
     return requested === null
       ? { topic: 'order', value: direction, text: 'The list is not sorted by time.', certainty: 'shown', evidence }
       : sortIgnored(`\`${requested}\` is ignored: the list is not sorted by time.`, evidence)
-  if (reversed !== undefined && reversed.page.failure === null) {
-    const other = directionOf(reversed.page.rows)
-    const isSame = isSameOrder(before, reversed.page)
-    if (other === direction && isSame)
-      return sortIgnored(`\`${reversed.parameter}\` is ignored: the reverse direction gives the same rows.`, evidence)
+  if (reversed === undefined || reversed.page.failure !== null)
     return {
       topic: 'order',
       value: direction,
-      text: `The list is sorted by time, ${direction}; the reverse direction gives other rows.`,
-      certainty: other === null || other === direction ? 'consistent' : 'shown',
+      text: `The rows that were seen are sorted by time, ${direction}.`,
+      certainty: 'consistent',
       evidence,
     }
-  }
+  const other = directionOf(reversed.page.rows)
+  if (other === direction && isSameOrder(before, reversed.page))
+    return sortIgnored(`\`${reversed.parameter}\` is ignored: the reverse direction gives the same rows.`, evidence)
   return {
     topic: 'order',
     value: direction,
-    text: `The rows that were seen are sorted by time, ${direction}.`,
-    certainty: 'consistent',
+    text: `The list is sorted by time, ${direction}; the reverse direction gives other rows.`,
+    certainty: other === null || other === direction ? 'consistent' : 'shown',
     evidence,
   }
+}
+
+/** The large page, or the small pages if they have more rows, as without a parameter for the page size. */
+function findLongestReading(
+  { walk }: Observations,
+  before: ProbePage,
+): { readonly rows: readonly ProbeRow[]; readonly requests: readonly number[] } {
+  const rows = walk.flatMap((page) => page.rows)
+  return rows.length > before.rows.length
+    ? { rows, requests: walk.map(({ request }) => request) }
+    : { rows: before.rows, requests: [before.request] }
 }
 
 function sortIgnored(text: string, evidence: Fact['evidence']): Fact {

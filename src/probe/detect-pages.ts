@@ -233,7 +233,7 @@ function hasKey(pages: readonly ProbePage[], key: string): boolean {
 }
 
 /** `repeatsTimes`: the paging returns the rows of the last time again, by design. */
-function detectIds(seen: Observations, repeatsTimes: boolean): Fact[] {
+export function detectIds(seen: Observations, repeatsTimes: boolean): Fact[] {
   const passes = [seen.walk, ...[seen.before, seen.large].map((page) => (page === undefined ? [] : [page]))]
   for (const pages of passes) {
     const owners = new Map<string, { readonly page: ProbePage; readonly row: ProbeRow }>()

@@ -58,6 +58,32 @@ export interface LookupAnswer {
   readonly row: ProbeRow | null
 }
 
+/** The parameters that select records by time. */
+export interface TimeParameters {
+  readonly since: string
+  readonly until: string | null
+}
+
+/** Null if the stream has no time filter. */
+export function findTimeParameters({ follow, page }: RestStream): TimeParameters | null {
+  if (follow?.kind === 'window' || follow?.kind === 'timestamp')
+    return { since: follow.since, until: follow.until ?? null }
+  if (page.kind === 'timestamp') return { since: page.since, until: page.until ?? null }
+  if (follow?.kind === 'keyset') return { since: follow.after, until: follow.until ?? null }
+  return page.kind === 'keyset' ? { since: page.after, until: page.until ?? null } : null
+}
+
+/** The parameter of the page size; null if the stream has none. */
+export function findPageSize({ page, follow }: RestStream): PageSizeParameter | null {
+  if ('size' in page && page.size !== undefined) return page.size
+  return follow !== undefined && 'size' in follow ? follow.size : null
+}
+
+/** The method of a stream that declares none. */
+export function methodOf({ method, body, graphql }: RestStream): 'GET' | 'POST' {
+  return method ?? (body === undefined && graphql === undefined ? 'GET' : 'POST')
+}
+
 /** A list of an API, as a stream of the `rest` source describes it. */
 export class ProbeEndpoint {
   readonly stream: RestStream
@@ -73,21 +99,12 @@ export class ProbeEndpoint {
     this.#context = context
   }
 
-  /** The parameters that select records by time; null if the stream has none. */
-  get filter(): { readonly since: string; readonly until: string | null } | null {
-    const { follow, page } = this.stream
-    if (follow?.kind === 'window' || follow?.kind === 'timestamp')
-      return { since: follow.since, until: follow.until ?? null }
-    if (page.kind === 'timestamp') return { since: page.since, until: page.until ?? null }
-    if (follow?.kind === 'keyset') return { since: follow.after, until: follow.until ?? null }
-    return page.kind === 'keyset' ? { since: page.after, until: page.until ?? null } : null
+  get filter(): TimeParameters | null {
+    return findTimeParameters(this.stream)
   }
 
-  /** The parameter of the page size; null if the stream has none. */
   get size(): PageSizeParameter | null {
-    const { page, follow } = this.stream
-    if ('size' in page && page.size !== undefined) return page.size
-    return follow !== undefined && 'size' in follow ? follow.size : null
+    return findPageSize(this.stream)
   }
 
   /** Throws only if the budget is spent or the probe is cancelled. */

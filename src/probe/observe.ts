@@ -1,5 +1,15 @@
 import { isSyncError, type Clock } from '../contract/index.ts'
-import type { LookupAnswer, PageQuestion, ProbeEndpoint, ProbePage, ProbeRow } from './endpoint.ts'
+import type { RestStream } from '../sources/rest/stream.ts'
+import {
+  findPageSize,
+  findTimeParameters,
+  methodOf,
+  type LookupAnswer,
+  type PageQuestion,
+  type ProbeEndpoint,
+  type ProbePage,
+  type ProbeRow,
+} from './endpoint.ts'
 import { formatTimeLike, unitOf, type TimeText } from './time-text.ts'
 
 /** What a probe has seen of a list. A step that was not reached is absent. */
@@ -49,9 +59,10 @@ const NEWEST_MS = 3_600_000
 const FILTERS_MAX = 2
 
 /** The requests that a probe of this stream can send, before the first one is sent. */
-export function planProbe(endpoint: ProbeEndpoint, options: { readonly polls: number } = { polls: 0 }): ProbeStep[] {
-  const { stream, size, filter } = endpoint
-  const method = stream.method ?? (stream.body === undefined && stream.graphql === undefined ? 'GET' : 'POST')
+export function planProbe(stream: RestStream, options: { readonly polls: number } = { polls: 0 }): ProbeStep[] {
+  const size = findPageSize(stream)
+  const filter = findTimeParameters(stream)
+  const method = methodOf(stream)
   const target = (...parameters: readonly (string | undefined)[]): string => {
     const fixed = Object.entries(stream.query ?? {}).map(([name, value]) => `${name}=${String(value)}`)
     const all = [...fixed, ...parameters.filter((parameter) => parameter !== undefined)]
@@ -151,16 +162,12 @@ async function observeAll(
       page: await ask('order', { ...reference, query: direction.query }),
     }
   await observeLookups(endpoint, seen)
-  if (method(stream) === 'GET') await observeFilters(endpoint, seen, before)
+  if (methodOf(stream) === 'GET') await observeFilters(endpoint, seen, before)
   for (let poll = 0; poll < (watch?.polls ?? 0); poll++) {
     await clock.sleep(watch?.everyMs ?? 0, signal)
     await readNewest()
   }
   await readNewest()
-}
-
-function method({ method: given, body, graphql }: ProbeEndpoint['stream']): 'GET' | 'POST' {
-  return given ?? (body === undefined && graphql === undefined ? 'GET' : 'POST')
 }
 
 /** Small pages whose first border lies between two rows of one time, if there are such rows. */
@@ -237,7 +244,7 @@ async function observeLookups(endpoint: ProbeEndpoint, seen: Writable<Observatio
 }
 
 /** A key of the same form that no row has. */
-function inventKey(key: string): string {
+export function inventKey(key: string): string {
   if (/^\d+$/.test(key)) return '9'.repeat(Math.min(15, key.length + 3))
   return `${key.slice(0, Math.max(0, key.length - 6))}${'zq0zq0'.slice(0, Math.min(6, key.length))}`
 }
@@ -258,7 +265,7 @@ async function observeFilters(endpoint: ProbeEndpoint, seen: Writable<Observatio
 
 /** The parameter that sets the direction of the order, reversed; null if the query has none. */
 export function findDirection(
-  query: ProbeEndpoint['stream']['query'],
+  query: RestStream['query'],
 ): { readonly parameter: string; readonly query: Readonly<Record<string, string>> } | null {
   for (const [parameter, value] of Object.entries(query ?? {})) {
     if (typeof value !== 'string' || !/sort|order|dir/i.test(parameter)) continue

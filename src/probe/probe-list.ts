@@ -4,7 +4,7 @@ import { createHttpClient, type HttpClient, type HttpClientOptions } from '../so
 import type { RestStream } from '../sources/rest/stream.ts'
 import { collectFacts } from './collect-facts.ts'
 import { describeUrl, sentQuery, splitUrl, type DescribedUrl, type UrlHints } from './describe-url.ts'
-import { ProbeEndpoint } from './endpoint.ts'
+import { methodOf, ProbeEndpoint } from './endpoint.ts'
 import type { Fact } from './fact.ts'
 import { observe } from './observe.ts'
 import { recommend, type Recommendation } from './recommend.ts'
@@ -42,7 +42,7 @@ export async function probeStream(
   journal = new RequestJournal(options.requestsMax),
 ): Promise<ListReport> {
   // A declared body or GraphQL query reads; a probe adds no other requests with a body.
-  const reads = stream.body !== undefined || stream.graphql !== undefined || stream.method === 'POST'
+  const reads = methodOf(stream) === 'POST'
   const endpoint = new ProbeEndpoint(
     stream,
     client,

@@ -76,14 +76,17 @@ export interface ServedApi extends AsyncDisposable {
   readonly url: string
   /** The requests that arrived. */
   readonly requests: readonly string[]
+  readonly authorizations: readonly (string | undefined)[]
 }
 
 /** Serves a list with these behaviours. */
 export async function serveApi(lies: Partial<ApiBehaviour> = {}, records = createRecords()): Promise<ServedApi> {
   const api = { ...createHonestBehaviour(records), ...lies }
   const requests: string[] = []
+  const authorizations: (string | undefined)[] = []
   const server = createServer((incoming, outgoing) => {
     const url = new URL(incoming.url ?? '/', 'http://127.0.0.1')
+    authorizations.push(incoming.headers.authorization)
     requests.push(`${incoming.method} ${url.pathname}${url.search}`)
     const question: ListQuestion = {
       url,
@@ -113,6 +116,7 @@ export async function serveApi(lies: Partial<ApiBehaviour> = {}, records = creat
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/items`,
     requests,
+    authorizations,
     [Symbol.asyncDispose]: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
