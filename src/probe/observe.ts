@@ -59,14 +59,17 @@ const NEWEST_MS = 3_600_000
 const FILTERS_MAX = 2
 
 /** The requests that a probe of this stream can send, before the first one is sent. */
-export function planProbe(stream: RestStream, options: { readonly polls: number } = { polls: 0 }): ProbeStep[] {
+export function planProbe(
+  stream: RestStream,
+  { polls = 0, basePath = '' }: { readonly polls?: number; readonly basePath?: string } = {},
+): ProbeStep[] {
   const size = findPageSize(stream)
   const filter = findTimeParameters(stream)
   const method = methodOf(stream)
   const target = (...parameters: readonly (string | undefined)[]): string => {
     const fixed = Object.entries(stream.query ?? {}).map(([name, value]) => `${name}=${String(value)}`)
     const all = [...fixed, ...parameters.filter((parameter) => parameter !== undefined)]
-    return `${method} ${stream.path}${all.length === 0 ? '' : `?${all.join('&')}`}`
+    return `${method} ${basePath}${stream.path}${all.length === 0 ? '' : `?${all.join('&')}`}`
   }
   const sized = (rows: string): string | undefined => (size === null ? undefined : `${size.parameter}=${rows}`)
   const isPaged = stream.page.kind !== 'none'
@@ -74,7 +77,7 @@ export function planProbe(stream: RestStream, options: { readonly polls: number 
     { purpose: 'first page', requestsMax: 1, example: target(sized(String(size?.value))) },
     filter !== null && {
       purpose: 'newest rows',
-      requestsMax: 2 + options.polls,
+      requestsMax: 2 + polls,
       example: target(sized(String(size?.value)), `${filter.since}=<an hour ago>`),
     },
     { purpose: 'reference', requestsMax: 2, example: target(sized(String(REFERENCE_ROWS))) },
@@ -98,7 +101,7 @@ export function planProbe(stream: RestStream, options: { readonly polls: number 
     stream.lookup !== undefined && {
       purpose: 'lookup',
       requestsMax: 3,
-      example: `GET ${stream.lookup.path}`,
+      example: `GET ${basePath}${stream.lookup.path}`,
     },
     method === 'GET' && {
       purpose: 'deleted rows',

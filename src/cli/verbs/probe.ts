@@ -75,7 +75,10 @@ async function probeAddress(cli: Cli, text: string, flags: ProbeFlags): Promise<
   const answers = parseAnswers(flags.answer ?? [])
   const auth = parseAuth(flags)
   const options = { ...toOptions(flags), answers }
-  const steps = planProbe(sketchUrl(url, flags), { polls: options.watch?.polls ?? 0 })
+  const steps = planProbe(sketchUrl(url, flags), {
+    polls: options.watch?.polls ?? 0,
+    basePath: new URL(splitUrl(url).baseUrl).pathname.replace(/\/$/, ''),
+  })
   const description = { purpose: 'description', requestsMax: 1, example: `GET ${url.pathname}` }
   const plan = [description, ...steps]
   if (flags.dryRun === true) return showPlan(cli, plan, flags.requests)
