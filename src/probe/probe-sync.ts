@@ -1,5 +1,7 @@
 import { isSyncError, type Change, type Execute, type Lookup, type SyncContext } from '../contract/index.ts'
+import { toRangePlan } from '../engine/range-plan.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
+import { msToInstant } from '../values/instant.ts'
 import { detectOrder } from './detect-order.ts'
 import { detectIds } from './detect-pages.ts'
 import { detectRateLimits } from './detect-rate-limits.ts'
@@ -87,9 +89,9 @@ class SyncProbe {
     const [page] = first.pages
     const pivot = page === undefined ? null : choosePivot({ ...page, rows })
     if (execute.range !== undefined && pivot !== null) {
-      const from = new Date(Math.floor(pivot.time.micros / 1_000)).toISOString()
-      const to = new Date(Math.floor(pivot.time.micros / 1_000) + 1).toISOString()
-      this.#range = { row: pivot, reading: await this.#read('range', execute.range({ from, to })) }
+      const ms = Math.floor(pivot.time.micros / 1_000)
+      const { execute: readRange } = toRangePlan(this.#plan, { from: msToInstant(ms), to: msToInstant(ms + 1) })
+      this.#range = { row: pivot, reading: await this.#read('range', readRange) }
     }
     const known = rows.find(({ key }) => key !== '')
     if (lookup != null && known !== undefined) await this.#lookUp(lookup, known)
@@ -99,13 +101,18 @@ class SyncProbe {
   async #read(purpose: string, execute: Execute<any>): Promise<Reading> {
     const startedAt = this.#context.clock.now()
     const pages: SyncPage[] = []
+    const known = new Set<string>()
     let state: unknown
     for (;;) {
       const before = this.#journal.last
       const page = await this.#journal.during(purpose, () => execute(state, this.#context))
+      const rows = page.changes.flatMap(toRow)
+      // A strategy reads the end of a list again to confirm it.
+      const isConfirmation = rows.every((row) => known.has(toVersion(row)))
+      for (const row of rows) known.add(toVersion(row))
       pages.push({
         request: Math.min(before + 1, Math.max(1, this.#journal.last)),
-        rows: page.changes.flatMap(toRow),
+        rows: isConfirmation ? [] : rows,
         next: page.hasMore ? { token: '' } : null,
         total: null,
         asked: null,
@@ -122,7 +129,12 @@ class SyncProbe {
       this.#journal.during('lookup', () => lookup(key, this.#context))
     this.#known = { row, change: await find(row.key), request: this.#journal.last }
     const key = inventKey(row.key)
-    this.#unknown = { key, change: await find(key), request: this.#journal.last }
+    try {
+      this.#unknown = { key, change: await find(key), request: this.#journal.last }
+    } catch (error) {
+      // A vendor may refuse a key that it could not have assigned.
+      if (!isSyncError(error) || error.code !== 'CONNECTOR_FAILED') throw error
+    }
   }
 
   conclude(endedBy: string | null): { facts: Fact[]; contradictions: Contradiction[] } {

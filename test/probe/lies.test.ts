@@ -145,6 +145,7 @@ describe('probe names the lie of an API', () => {
     const { evidence } = findFact(probed, 'page-border', 'ties-lost')
     expect(evidence.rows.map(({ key }) => key)).toEqual(['rec_002', 'rec_003', 'rec_007', 'rec_011'])
     expect(probed.report.recommendation.cautions).toHaveLength(1)
+    expect(probed.report.recommendation.answers.changes).toBe('none')
   })
 
   test('that loses rows of different times at a page border', async () => {
