@@ -3,7 +3,7 @@ import type { Contradiction, Fact, Topic } from './fact.ts'
 
 const DEFAULT_LAG_MS = 30_000
 
-/** What a stream of a manifest declares and the facts contradict. Only what loses or falsifies rows counts. */
+/** The declarations of a stream that the facts contradict. Only those that lose or falsify rows count. */
 export function compareContract(stream: RestStream, facts: readonly Fact[]): Contradiction[] {
   return RULES.flatMap(({ topic, declared, contradicts }) =>
     facts.flatMap((fact) => {

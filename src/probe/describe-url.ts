@@ -11,7 +11,7 @@ import { findTimeFilter, guessDeleted, guessKey, guessUpdatedAt } from '../sourc
 import { findList } from '../sources/rest/openapi/schema.ts'
 import { parseTime } from './time-text.ts'
 
-/** What the author of a connector knows already; the rest is derived from the first answer. */
+/** Facts that the author of a connector knows already; the rest is derived from the first answer. */
 export interface UrlHints {
   readonly records?: string
   readonly key?: string
@@ -26,7 +26,7 @@ export interface DescribedUrl {
   readonly stream: RestStream
   /** `page` in the form of a manifest. */
   readonly page: ManifestPaging
-  /** What was assumed. */
+  /** Assumptions. */
   readonly notes: readonly string[]
 }
 

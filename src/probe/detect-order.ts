@@ -63,7 +63,7 @@ function sortIgnored(text: string, evidence: Fact['evidence']): Fact {
   return { topic: 'order', value: 'sort-ignored', text, certainty: 'shown', isWarning: true, evidence }
 }
 
-/** Null if there are too few times to tell. */
+/** Null if there are too few times to decide. */
 function directionOf(rows: readonly ProbeRow[]): Direction | null {
   const times = rows.flatMap(({ time }) => (time === null ? [] : [time.micros]))
   if (new Set(times).size < TIMES_MIN) return null

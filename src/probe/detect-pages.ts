@@ -2,7 +2,7 @@ import type { ProbeEndpoint, ProbePage, ProbeRow } from './endpoint.ts'
 import { toEvidence, untestable, type Fact } from './fact.ts'
 import { isTie, type Observations } from './observe.ts'
 
-/** What follows from reading the same rows in small pages and in one large page. */
+/** The facts that follow from reading the same rows in small pages and in one large page. */
 export function detectPages(endpoint: ProbeEndpoint, seen: Observations): Fact[] {
   const { page } = endpoint.stream
   const first = toEvidence([seen.first?.request])

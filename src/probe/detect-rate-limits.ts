@@ -1,7 +1,7 @@
 import { toEvidence, type Fact } from './fact.ts'
 import type { JournalEntry } from './request-journal.ts'
 
-/** What the headers of the answers say about rate limits. */
+/** The rate limits by the headers of the answers. */
 export function detectRateLimits(entries: readonly JournalEntry[]): Fact[] {
   const names = [...new Set(entries.flatMap(({ limits }) => Object.keys(limits)))].toSorted()
   const refused = entries.filter(({ status }) => status === 429)

@@ -12,7 +12,7 @@ import {
 } from './endpoint.ts'
 import { formatTimeLike, unitOf, type TimeText } from './time-text.ts'
 
-/** What a probe has seen of a list. A step that was not reached is absent. */
+/** The answers of a list to a probe. A step that was not reached is absent. */
 export interface Observations {
   /** The first page, as the stream declares it. */
   readonly first?: ProbePage

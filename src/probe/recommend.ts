@@ -75,7 +75,7 @@ export function recommend(
   }
 }
 
-/** What no strategy can repair: the list itself loses rows. */
+/** Facts that no strategy can repair: the list itself loses rows. */
 const UNSAFE: readonly string[] = [
   'page-border ties-lost',
   'page-border rows-lost',

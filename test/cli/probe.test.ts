@@ -8,7 +8,7 @@ const rowOf = (facts: readonly Record<string, any>[], topic: string): Record<str
   facts.find((fact) => fact['topic'] === topic)!
 
 describe('tidemark probe <url>', () => {
-  test('--dry-run lists the requests and their number, and sends none', async () => {
+  test('RX10 --dry-run lists the requests and their number, and sends none', async () => {
     await using api = await serveApi()
     const project = new Project()
     const { code, stdout, stderr } = await project.ask('probe', api.url + QUERY, '--dry-run')
@@ -22,7 +22,7 @@ describe('tidemark probe <url>', () => {
     expect(steps.reduce((sum: number, step: { requests_max: number }) => sum + step.requests_max, 0)).toBe(19)
   })
 
-  test('sends no more requests than it announced, and prints facts with evidence and certainty', async () => {
+  test('RX10 sends no more requests than it announced, and prints facts with evidence and certainty', async () => {
     await using api = await serveApi()
     const project = new Project()
     const { code, stdout } = await project.ask('probe', api.url + QUERY)
@@ -68,7 +68,7 @@ describe('tidemark probe <url>', () => {
     expect(readFileSync(join(project.folder, 'tidemark.yaml'), 'utf8')).toContain('connector: rest')
   })
 
-  test('reads the token from the environment, and shows it nowhere', async () => {
+  test('RX14 reads the token from the environment, and shows it nowhere', async () => {
     await using api = await serveApi()
     const project = new Project()
     const url = api.url + QUERY
@@ -120,7 +120,7 @@ ${options}`
     expect(code).toBe(0)
   })
 
-  test('an exclusive filter that is declared as inclusive is a finding with exit code 1', async () => {
+  test('RX13 an exclusive filter that is declared as inclusive is a finding with exit code 1', async () => {
     await using api = await serveApi({
       select: (all, { since }) => all.filter(({ updated_at: at }) => since === null || String(at) > since),
     })

@@ -49,7 +49,7 @@ function findFact({ report }: Probed, topic: Fact['topic'], value: string): Fact
 }
 
 describe('an honest API', () => {
-  test('has its facts shown with requests and rows, and no warning', async () => {
+  test('RX12 has its facts shown with requests and rows, and no warning', async () => {
     const probed = await probe()
     expect(probed.warnings).toEqual([])
     expect(probed.values('lower-bound')).toEqual(['inclusive'])
@@ -69,7 +69,7 @@ describe('an honest API', () => {
     expect(bound.evidence.rows).toHaveLength(2)
   })
 
-  test('receives exactly the requests of the journal, all of them GET, and none beyond the budget', async () => {
+  test('RX10 RX12 receives exactly the requests of the journal, all of them GET, and none beyond the budget', async () => {
     const { report, requests } = await probe()
     expect(requests).toHaveLength(report.requests.length)
     expect(requests.every((request) => request.startsWith('GET '))).toBe(true)
@@ -80,7 +80,7 @@ describe('an honest API', () => {
     expect([bound.certainty, bound.reason]).toEqual(['untestable', 'The budget of 6 requests is spent'])
   })
 
-  test('has no values of its records in the report except keys and times', async () => {
+  test('RX14 has no values of its records in the report except keys and times', async () => {
     const records = createRecords().map((record) => ({ ...record, email: 'secret@example.com' }))
     const { report } = await probe({}, { records })
     expect(JSON.stringify(report)).not.toContain('secret@example.com')
@@ -88,7 +88,7 @@ describe('an honest API', () => {
   })
 })
 
-describe('probe names the lie of an API', () => {
+describe('RX11 probe names the lie of an API', () => {
   test('whose filter excludes its time', async () => {
     const probed = await probe({
       select: (all, { since }) => all.filter(({ updated_at: at }) => since === null || String(at) > since),

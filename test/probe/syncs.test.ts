@@ -211,7 +211,7 @@ async function contradict(lies: FakeLies): Promise<string[]> {
   return contradictions.map(({ declared, evidence }) => `${declared} ${evidence.rows.map(({ key }) => key).join(',')}`)
 }
 
-describe('a source that contradicts its declaration is named', () => {
+describe('RX13 a source that contradicts its declaration is named', () => {
   test('an honest source has no contradiction', async () => {
     expect(await contradict({})).toEqual([])
     expect(planSyncProbe(listingOf(createSource({}))).map(({ purpose }) => purpose)).toEqual([
@@ -253,7 +253,7 @@ describe('a source that contradicts its declaration is named', () => {
   })
 })
 
-describe('the declaration of a manifest is compared with the facts', () => {
+describe('RX13 the declaration of a manifest is compared with the facts', () => {
   const fact = (topic: Fact['topic'], value: string): Fact => ({
     topic,
     value,

@@ -62,7 +62,7 @@ async function probe({ vendor, clock }: World<Simulator>, stream: RestStream): P
   return { report, facts }
 }
 
-describe('the facts are those of the simulator', () => {
+describe('RX12 the facts are those of the simulator', () => {
   const stripe = (since: string): RestStream => ({
     name: 'customers',
     path: '/v1/customers',
