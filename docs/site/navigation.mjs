@@ -12,6 +12,7 @@ export const NAVIGATION = [
     title: 'Read a source',
     pages: [
       'docs/guides/write-a-connector.md',
+      'docs/guides/probe.md',
       'docs/guides/manifests.md',
       'docs/guides/airbyte.md',
       'docs/guides/singer.md',

@@ -29,6 +29,10 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
     const { discover, discoverVerb } = await import('./verbs/discover.ts')
     return bind(discoverVerb(), discover)
   },
+  probe: async (bind) => {
+    const { probe, probeVerb } = await import('./verbs/probe.ts')
+    return bind(probeVerb(), probe)
+  },
   preview: async (bind) => {
     const { preview, previewVerb } = await import('./verbs/preview.ts')
     return bind(previewVerb(), preview)

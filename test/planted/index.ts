@@ -11,6 +11,7 @@ import { PAGED_VENDOR_BUGS } from './paged-vendors.ts'
 import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { PROBE_BUGS } from './probe.ts'
 import { RANGE_BUGS } from './ranges.ts'
 import { REST_BUGS } from './rest.ts'
 import { ROW_VALUES_BUGS } from './row-values.ts'
@@ -55,6 +56,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,
   ...RANGE_BUGS,
+  ...PROBE_BUGS,
   ...COLUMN_BUGS,
   ...SIMULATION_BUGS,
   ...VERIFY_BUGS,

@@ -116,7 +116,7 @@ export const REST_BUGS: readonly PlantedBug[] = [
   ...inFile('src/sources/rest/openapi/schema.ts', OPENAPI, [
     ['one record is a list', "if (members.has('id') || members.has('uuid'))", 'if (false)'],
   ]),
-  ...inFile('src/cli/kit/openapi-project.ts', OPENAPI, [
+  ...inFile('src/cli/kit/rest-manifest.ts', OPENAPI, [
     ['a text of the document ends a comment', "line.replaceAll(/\\p{Cc}+/gu, ' ')", 'line'],
   ]),
   ...inFile('src/sources/rest/manifest-schema.ts', MANIFESTS, [

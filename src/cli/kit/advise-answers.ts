@@ -70,6 +70,11 @@ async function readAnswerFile(cli: Cli, file: string | undefined): Promise<objec
   )
 }
 
+/** Answers in the form name=value, checked one by one. */
+export function parseAnswers(given: readonly string[]): Answers {
+  return checkAnswers(parseAnswerFlags(given))
+}
+
 function parseAnswerFlags(given: readonly string[]): object {
   return Object.fromEntries(
     given.map((text) => {

@@ -24,6 +24,13 @@ export function parseList(text: string, earlier: readonly string[] = []): string
   ]
 }
 
+/** Returns milliseconds. */
+export function parseSeconds(text: string): number {
+  const [, count, unit = 's'] = /^(\d{1,6})(s|m)?$/.exec(text) ?? []
+  if (count === undefined || Number(count) === 0) throw new InvalidArgumentError('It must be a time such as 60s or 5m.')
+  return Number(count) * (unit === 'm' ? 60_000 : 1_000)
+}
+
 export function parseUrl(text: string): string {
   if (!/^https?:$/.test(URL.canParse(text) ? new URL(text).protocol : ''))
     throw new InvalidArgumentError('It must be a URL such as http://127.0.0.1:9080.')

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { stringify } from 'yaml'
 import { SyncError } from '../../contract/index.ts'
-import type { OpenApiPlan, PlannedStream } from '../../sources/rest/openapi/plan.ts'
+import type { OpenApiPlan } from '../../sources/rest/openapi/plan.ts'
 import { toVariable, writeEnvironment } from './project-environment.ts'
+import { formatRestManifest } from './rest-manifest.ts'
 
 export interface OpenApiProject {
   readonly written: readonly string[]
@@ -71,33 +71,19 @@ function formatManifest(plan: OpenApiPlan, file: string, prefix: string): string
             Object.entries(plan.auth.auth).map(([name, value]) => [name, toSecretReference(value, prefix)]),
           ),
         }
-  const config = stringify({ connector: 'rest', config: { base_url: plan.baseUrl, ...auth } }, FORMAT)
-  return [
-    ...comment([`Derived from ${file}${plan.title === '' ? '' : `: ${plan.title}`}. Check what the comments say.`]),
-    ...comment([...plan.notes, ...plan.auth.notes]),
-    config.trimEnd(),
-    'streams:',
-    ...plan.streams.flatMap((stream) => formatStream(stream)),
-    ...(plan.leftOut.length === 0 ? [] : ['', '# Left out:']),
-    ...plan.leftOut.flatMap(({ operation, reason }) => comment([`  ${operation}: ${reason}`])),
-    '',
-  ].join('\n')
+  return formatRestManifest({
+    comments: [
+      `Derived from ${file}${plan.title === '' ? '' : `: ${plan.title}`}. Check what the comments say.`,
+      ...plan.notes,
+      ...plan.auth.notes,
+    ],
+    config: { base_url: plan.baseUrl, ...auth },
+    streams: plan.streams.map(({ operation, notes, ...stream }) => ({ ...stream, comments: [operation, ...notes] })),
+    leftOut: plan.leftOut.map(({ operation, reason }) => `  ${operation}: ${reason}`),
+  })
 }
 
 function toSecretReference(value: unknown, prefix: string): unknown {
   const name = typeof value === 'string' ? /^\$\{(\w+)\}$/.exec(value)?.[1] : undefined
   return name === undefined ? value : `\${${prefix}_${name}}`
-}
-
-function formatStream({ id, operation, key, cursor, options, notes }: PlannedStream): string[] {
-  const text = stringify([{ id, key: [key], ...(cursor !== null && { cursor }), options }], FORMAT)
-  const lines = [...comment([operation, ...notes]), ...text.trimEnd().split('\n')]
-  return lines.map((line) => `  ${line}`)
-}
-
-const FORMAT = { lineWidth: 0, aliasDuplicateObjects: false } as const
-
-/** Texts of the document cannot end a comment. */
-function comment(lines: readonly string[]): string[] {
-  return lines.map((line) => `# ${line.replaceAll(/\p{Cc}+/gu, ' ')}`)
 }

@@ -3,17 +3,13 @@ import { dirname, relative, resolve } from 'node:path'
 import { Command } from 'commander'
 import { defaultWorkerName } from '../../worker/load-worker.ts'
 import type { ManifestStream } from '../../config/manifest/manifest-file.ts'
-import { SyncError, type SyncContext } from '../../contract/index.ts'
-import { DEFAULT_LIMITS, DEFAULT_SWEEP, type SyncPlan } from '../../engine/sync-plan.ts'
-import { createLog } from '../../platform/log.ts'
-import { callSource } from '../../runner/call-source.ts'
+import { SyncError } from '../../contract/index.ts'
 import type { DiscoveredStream } from '../../sources/kit/define-source.ts'
 import type { VerbAction, Cli } from '../cli.ts'
+import { askSource } from '../kit/ask-source.ts'
 import { openExistingStore } from '../kit/open-existing-store.ts'
-import { createRuntime } from '../kit/create-runtime.ts'
 import { toPrintable } from '../kit/printable.ts'
 import { formatTable } from '../kit/table.ts'
-import { openTargetPauses } from '../kit/target-pauses.ts'
 import { resolveStoreTarget, withStoreFlags, type TargetFlags } from '../kit/target.ts'
 
 type DiscoverFlags = TargetFlags
@@ -49,7 +45,9 @@ export const discover: VerbAction<[DiscoverFlags]> = async (cli, flags) => {
       'ARGUMENT_INVALID',
       `The connector ${connector} cannot list streams. Declare them in the manifest.`,
     )
-  const found = await askForStreams(cli, flags, name, (context) => discoverStreams(config, folder, context, declared))
+  const found = await askSource(cli, resolveStoreTarget(cli, flags), { worker: name, verb: 'discover' }, (context) =>
+    discoverStreams(config, folder, context, declared),
+  )
   const streams = found.map(({ id, key, cursor, candidates }) => ({
     id,
     key,
@@ -78,46 +76,6 @@ export const discover: VerbAction<[DiscoverFlags]> = async (cli, flags) => {
       ? 'the source no longer lists it'
       : [...added.map((name) => `new ${name}`), ...gone.map((name) => `gone ${name}`)].join('; ')
     terminal.print(`${terminal.colors.yellow('•')} ${stream}: ${toPrintable(summary)}`)
-  }
-}
-
-/** Taps and large services take longer to list their streams than to answer for a page. */
-const DISCOVER_DEADLINE_MS = 600_000
-
-/** Calls the source once, after any active rate-limit pause. A pause that the source requests is stored. */
-async function askForStreams<Answer>(
-  cli: Cli,
-  flags: TargetFlags,
-  worker: string,
-  ask: (context: SyncContext) => Promise<Answer>,
-): Promise<Answer> {
-  const stopping = cli.listenForStop()
-  const target = resolveStoreTarget(cli, flags)
-  const plan: SyncPlan = {
-    worker,
-    sync: 'discover',
-    owner: 'discover',
-    mode: 'replace',
-    databases: [],
-    pacers: [],
-    scope: null,
-    upstreamToleranceMs: 0,
-    sweep: DEFAULT_SWEEP,
-    limits: { ...DEFAULT_LIMITS, deadlineMs: DISCOVER_DEADLINE_MS },
-    execute: async () => ({ changes: [], hasMore: false }),
-  }
-  const { ports, ...runtime } = await createRuntime(cli, target)
-  const pauses = openTargetPauses(target)
-  try {
-    const options = { tenant: target.tenant, plan, pacers: {}, pauses }
-    return await callSource(
-      { ...runtime, ports: { ...ports, log: createLog({ level: 'silent' }) } },
-      stopping,
-      options,
-      ask,
-    )
-  } finally {
-    await pauses.close()
   }
 }
 

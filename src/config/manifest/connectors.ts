@@ -64,6 +64,7 @@ function createConnector(source: SourceDescriptor): Connector {
   }
 }
 
-function openProject(folder: string): SourceProject {
+/** The project of a manifest in this folder. */
+export function openProject(folder: string): SourceProject {
   return { folder, tokens: fileTokens({ folder: join(folder, TOKENS_FOLDER) }) }
 }

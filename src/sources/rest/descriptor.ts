@@ -68,13 +68,8 @@ export default defineSource({
   },
 })
 
-function toStream({
-  id,
-  key,
-  cursor,
-  mode,
-  options,
-}: StreamDeclaration<SchemaValue<typeof OPTIONS_SCHEMA>>): RestStream {
+/** The stream of a manifest in the form of the code. */
+export function toStream({ id, key, cursor, mode, options }: StreamDeclaration): RestStream {
   // REST_STREAM_SCHEMA has one entry per field of RestStream, and the options were validated against it.
   const { follow, ...listed } = fromManifest(options, OPTIONS_SCHEMA) as Omit<RestStream, 'name' | 'key' | 'updatedAt'>
   const [first, ...others] = required(key, '`key`')

@@ -248,15 +248,17 @@ function matchesAny(value: JsonValue | undefined, names: readonly string[]): boo
   )
 }
 
-interface LinkedPage extends RecordsPage {
+/** A page with the token or link of the next one. */
+export interface LinkedPage extends RecordsPage {
   readonly changes: readonly Change[]
   readonly next: string | undefined
 }
 
-type LinkedPaging = NoPaging | TokenPaging | LinkPaging | RelayPaging
+/** The pagings in which a page leads to the next one. */
+export type LinkedPaging = NoPaging | TokenPaging | LinkPaging | RelayPaging
 
 /** Reads a page that contains the next token, or a link within the origin of the source. */
-async function readLinkedPage(
+export async function readLinkedPage(
   listing: ListEndpoint,
   page: LinkedPaging,
   token: string | undefined,
@@ -341,7 +343,8 @@ function findEndCursor({ name, recordsPath }: ListEndpoint, { body }: HttpRespon
   return endCursor
 }
 
-async function readPage(
+/** Sends a request with these parameters, and those of every request. */
+export async function readPage(
   listing: ListEndpoint,
   parameters: Parameters,
   context: SyncContext,
@@ -352,7 +355,8 @@ async function readPage(
   return requestRecords(listing, context, options, (all) => listing.send(sent, context, all), isConnection)
 }
 
-function readHasMore({ response, isIgnored }: RecordsPage, path: FieldPath): boolean {
+/** The flag for more pages. */
+export function readHasMore({ response, isIgnored }: RecordsPage, path: FieldPath): boolean {
   return !isIgnored && readBoolean(response, path)
 }
 
@@ -366,7 +370,8 @@ function readBoolean({ body }: HttpResponse, path: FieldPath): boolean {
   return more
 }
 
-function readCount({ response, isIgnored }: RecordsPage, path: FieldPath | undefined): number | undefined {
+/** A count in a response; undefined without a path. */
+export function readCount({ response, isIgnored }: RecordsPage, path: FieldPath | undefined): number | undefined {
   if (path === undefined || isIgnored) return undefined
   const count = Number(getAtPath(response.body, path) ?? Number.NaN)
   if (!Number.isSafeInteger(count) || count < 0)
@@ -374,7 +379,8 @@ function readCount({ response, isIgnored }: RecordsPage, path: FieldPath | undef
   return count
 }
 
-function buildSizeQuery(size: PageSizeParameter | undefined): Parameters {
+/** The parameter of the page size. */
+export function buildSizeQuery(size: PageSizeParameter | undefined): Parameters {
   return size === undefined ? {} : { [size.parameter]: size.value }
 }
 
