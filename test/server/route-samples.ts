@@ -70,8 +70,8 @@ export async function addConnection(store: Store): Promise<void> {
       settings: {},
       scopes: [],
       account: null,
-      replaces: 0,
-      credentials: { text: JSON.stringify({ kind: 'api_key', key: 'sesame-of-the-shop', fields: {} }), replaces: 0 },
+      replaces: null,
+      credentials: JSON.stringify({ kind: 'api_key', key: 'sesame-of-the-shop', fields: {} }),
     },
     { actor: 'test', at: 1 },
   )
