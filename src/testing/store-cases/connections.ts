@@ -207,7 +207,7 @@ const WRITE: ConnectionWrite = {
   credentials: SECRETS,
 }
 
-/** What a writer has read of the connection that `add` makes. */
+/** The versions of the connection that `add` makes. */
 const ADDED = { createdAt: START, version: 1, credentialsVersion: 1 }
 
 async function add(store: Store, name = 'shop'): Promise<Connection> {
