@@ -8,6 +8,7 @@ import { registerEnvironmentSecrets } from '../redaction/known-secrets.ts'
 import { claimStdout } from './kit/claim-stdout.ts'
 import type { Cli } from './cli.ts'
 import { exitCodeOf } from './kit/exit-code.ts'
+import { applyGlobalOptions } from './kit/global-options.ts'
 import { createProgram, isVerb } from './program.ts'
 import { reportError } from './kit/report-error.ts'
 import { listenForStop } from './kit/stop-signals.ts'
@@ -15,7 +16,13 @@ import { Terminal } from './kit/terminal.ts'
 
 const { argv, env, stderr } = process
 const { stream, writable } = claimStdout(process)
-const terminal = new Terminal({ stdout: stream, stderr, environment: env, json: argv.includes('--json') })
+const terminal = new Terminal({
+  stdout: stream,
+  stderr,
+  environment: env,
+  json: argv.includes('--json'),
+  quiet: argv.includes('--quiet'),
+})
 registerEnvironmentSecrets(env)
 let stopping: AbortSignal | undefined
 const cli: Cli = {
@@ -36,6 +43,7 @@ const [, , verb] = argv
 try {
   const program = await createProgram(cli, (code) => (exitCode = code), verb)
   if (argv.length === 2) program.help()
+  applyGlobalOptions(program, argv.slice(2), env)
   await loadStoreModule(withEnvFile(env, cli.folder), cli.folder)
   await program.parseAsync(argv)
 } catch (error) {

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { Cli, VerbAction } from './cli.ts'
 import { ownVersion } from '../platform/own-version.ts'
+import { addGlobalOptions } from './kit/global-options.ts'
 import { formatTargetFlags } from './kit/target-flags.ts'
 import { VERBS } from './verbs.ts'
 
@@ -9,7 +10,7 @@ export async function createProgram(cli: Cli, onExit: (code: number) => void, ve
   /** commander passes the command itself as the last argument; verbs do not use it. */
   const bind = <Values extends unknown[]>(command: Command, act: VerbAction<Values>): Command =>
     command.action(async (...values: unknown[]) => onExit((await act(cli, ...(values.slice(0, -1) as Values))) ?? 0))
-  const program = new Command('tidemark')
+  const program = addGlobalOptions(new Command('tidemark'))
     .description('Keeps your database an exact, current copy of systems you do not own.')
     .version(ownVersion())
     .addHelpText('after', HELP_FOOTER)

@@ -14,6 +14,10 @@ An error is then \`{"error":{"code","message","advice"}}\`. Field names are in s
 | 3 | environment problem |
 | 130 | interrupted; committed pages are kept, and the next run continues after them |
 
+| option of every command | meaning |
+|---|---|
+GLOBAL_OPTIONS
+
 | environment | meaning |
 |---|---|
 | \`TIDEMARK_STORE\` | the store, unless \`--store\` is given |
@@ -29,7 +33,7 @@ export function renderReference(program: Command): string {
   const commands = listCommands(program).flatMap((command) =>
     command.commands.length === 0 ? [command] : listCommands(command),
   )
-  return `${INTRO}\n${commands.map(renderCommand).join('\n')}`
+  return `${INTRO.replace('GLOBAL_OPTIONS', program.options.map(optionRow).join('\n'))}\n${commands.map(renderCommand).join('\n')}`
 }
 
 /** Without hidden commands, which are earlier names. */

@@ -33,7 +33,7 @@ export function reportError(cli: Cli, error: unknown, help: string): number {
   const report = toErrorReport(error, help)
   if (cli.terminal.json)
     cli.terminal.printDocument({ error: report, ...(error instanceof RefusedError ? { plan: error.plan } : {}) })
-  else cli.terminal.remark(...formatErrorReport(cli, report))
+  else cli.terminal.log(`${formatErrorReport(cli, report).join('\n')}\n`)
   if (cli.environment['TIDEMARK_LOG'] === 'debug' && error instanceof Error && !(error instanceof CommanderError))
     cli.terminal.log(`${stackFramesOf(error)}\n`)
   return exitCodeOf(report.code)

@@ -19,14 +19,17 @@ export interface TerminalOptions {
   readonly stderr: OutputStream
   readonly environment: Environment
   readonly json: boolean
+  /** Prints no remarks. */
+  readonly quiet?: boolean
 }
 
-/** Writes results to standard output, and remarks to standard error unless `--json` is given. */
+/** Writes results to standard output, and remarks to standard error unless `--json` or `--quiet` is given. */
 export class Terminal {
   readonly json: boolean
   readonly colors: ReturnType<typeof createColors>
   readonly #stdout: OutputStream
   readonly #stderr: OutputStream
+  readonly #isQuiet: boolean
   readonly #closing = new AbortController()
   /** Lines that are redrawn in place; other output goes above them. */
   #drawnLines: string[] = []
@@ -36,6 +39,7 @@ export class Terminal {
     this.#stdout = options.stdout
     this.#stderr = options.stderr
     this.json = options.json
+    this.#isQuiet = options.quiet === true
     this.colors = createColors(!options.json && wantsColors(options))
     // EPIPE: the reader, such as `head`, has closed the pipe, so further output is dropped.
     for (const stream of [options.stdout, options.stderr]) {
@@ -69,7 +73,7 @@ export class Terminal {
   }
 
   remark(...lines: readonly string[]): void {
-    if (!this.json) this.log(lines.map((line) => `${line}\n`).join(''))
+    if (!this.json && !this.#isQuiet) this.log(lines.map((line) => `${line}\n`).join(''))
   }
 
   printDocument(document: object): void {
