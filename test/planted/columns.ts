@@ -152,27 +152,40 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
     ['a new map gets changed records', 'return removed.length === 0 ? []', 'return removed.length >= 0 ? []'],
     ['a field of the new name is taken for the renamed one', 'return !isUnambiguous || name', 'return name'],
   ]),
-  ...inFile('src/stores/kit/roles/columns.ts', SQLITE, [
-    ['a delta’s rules are not recorded', 'if (hasBegun && used !== known.used)', 'if (false && hasBegun)'],
-    ['a new sync has rows of other rules', 'isOwn && isFirst ? first : NO_RULES', 'NO_RULES'],
+  ...inFile(
+    'src/stores/kit/roles/columns.ts',
+    SQLITE,
     [
-      'rules are applied although others began',
-      'if (isApplied && lastUse(known.used, sync)?.rules !== rules) return null',
-      '',
+      ['a delta’s rules are not recorded', 'if (hasBegun && used !== known.used)', 'if (false && hasBegun)'],
+      ['a new sync has rows of other rules', 'isOwn && isFirst ? first : NO_RULES', 'NO_RULES'],
+      [
+        'rules are applied although others began',
+        'if (isApplied && lastUse(known.used, sync)?.rules !== rules) return null',
+        '',
+      ],
+      ['every cycle records its rules', 'lastUse(used, use.sync)?.rules === use.rules ? used', 'false ? used'],
     ],
-    ['every cycle records its rules', 'lastUse(used, use.sync)?.rules === use.rules ? used', 'false ? used'],
-  ]),
-  ...inFile('src/stores/kit/checkpoint.ts', SQLITE, [
+    'rules of every cycle|first cycle of a sync|rewrit',
+  ),
+  ...inFile(
+    'src/stores/kit/checkpoint.ts',
+    SQLITE,
     [
-      'a rewriting drops quarantined records',
-      "if (waiting !== undefined && transition.kind !== 'columns')",
-      'if (waiting !== undefined)',
+      [
+        'a rewriting drops quarantined records',
+        "if (waiting !== undefined && transition.kind !== 'columns')",
+        'if (waiting !== undefined)',
+      ],
+      ['a rewriting belongs to the running cycle', " || transition.kind === 'columns'\n", '\n'],
     ],
-    ['a rewriting belongs to the running cycle', " || transition.kind === 'columns'\n", '\n'],
-  ]),
-  ...inFile('src/stores/kit/plan-landing.ts', SQLITE, [
-    ['a rewriting does not win over an older row', " || commit.transition.kind === 'columns')", ')'],
-  ]),
+    'rules of every cycle|first cycle of a sync|rewrit',
+  ),
+  ...inFile(
+    'src/stores/kit/plan-landing.ts',
+    SQLITE,
+    [['a rewriting does not win over an older row', " || commit.transition.kind === 'columns')", ')']],
+    'rules of every cycle|first cycle of a sync|rewrit',
+  ),
   ...inFile('src/transforms/field-paths.ts', CONVERSIONS, [
     [
       'a list beside a field with the path as its name keeps the field',
