@@ -27,7 +27,7 @@ const RETRY_MAX_MS = 10 * 60_000
 export class ConnectionTokens implements TokenStore {
   readonly #store: ConnectionStore
   readonly #name: string
-  /** Of the connection. One of the same name that was added later has other tokens. */
+  /** The creation of the connection. One of the same name that was added later has other tokens. */
   readonly createdAt: number
   readonly #clock: Clock
   #credentials: OAuthCredentials | null = null

@@ -91,7 +91,7 @@ export async function rewriteColumns(plan: SyncPlan, options: RewriteOptions): P
     const noted = required(await note(false), 'stored rules')
     const rewriting = new Rewriting(plan, options, { lease, version, retryingStore, renew })
     await rewriting.run(noted.used)
-    // What a delta has written meanwhile: while its lease is held too, it writes no more.
+    // The delta may have written rows meanwhile. While its lease is held too, it writes no more.
     if (plan.pair?.role === 'backfill') {
       held.push((await waitForLease({ ...plan, sync: plan.pair.delta }, retryingStore, options)).lease)
       await rewriting.run(required(await note(false), 'stored rules').used)

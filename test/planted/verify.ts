@@ -45,7 +45,7 @@ export const VERIFY_BUGS: readonly PlantedBug[] = [
       'if (row !== null) return isBlocked',
     ],
   ]),
-  ...inFile('src/engine/repair-rows.ts', RUN, [
+  ...inFile('src/engine/wait-for-lease.ts', RUN, [
     ['a repair does not wait for a running cycle', 'if (ports.clock.now() >= end)', 'if (true)'],
   ]),
   ...inFile('src/sources/sql/integer-intervals.ts', INTERVALS, [
