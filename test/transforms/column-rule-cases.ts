@@ -332,7 +332,12 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       expect(await changesOf(plan)).toEqual([])
       await run(planOf(undefined, page('Kiel')))
       expect(await changesOf(plan)).toEqual([
-        { database: 'people', sync: 'people', command: 'npx tidemark trigger people' },
+        {
+          database: 'people',
+          sync: 'people',
+          command: 'npx tidemark trigger people',
+          rewrite: 'npx tidemark columns apply people',
+        },
       ])
       await run(plan)
       await run(plan)
