@@ -284,7 +284,7 @@ class Rewriting {
     changed,
     readAtSequence,
   }: RewrittenPage): Promise<{ updated: number; refused: number } | null> {
-    const { store, ports, actor, database } = this.#options
+    const { ports, actor, database } = this.#options
     const { landings, columns, shapes } = prepared
     if (landings.length === 0) return { updated: 0, refused: 0 }
     if (this.#context === null) return { updated: changed, refused: 0 }
