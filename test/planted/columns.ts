@@ -114,11 +114,6 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
     ],
     ['rows are said to follow rules that some refuse', 'isApplied = isComplete && ', 'isApplied = '],
     ['an old version of a row is rewritten', '?.sequence === entry.sequence) current', ' !== null) current'],
-    [
-      'rows of other syncs are converted',
-      'const own = rows.filter((row) => this.#isOwn(row.sync))',
-      'const own = rows',
-    ],
     ['rows of unknown syncs do not count', 'lost.push(`it was written by ${sync}`)', '`it was written by ${sync}`'],
     [
       'a delta goes on by other rules',
@@ -178,12 +173,6 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
       ],
       ['a rewriting belongs to the running cycle', " || transition.kind === 'columns'\n", '\n'],
     ],
-    'rules of every cycle|first cycle of a sync|rewrit',
-  ),
-  ...inFile(
-    'src/stores/kit/plan-landing.ts',
-    SQLITE,
-    [['a rewriting does not win over an older row', " || commit.transition.kind === 'columns')", ')']],
     'rules of every cycle|first cycle of a sync|rewrit',
   ),
   ...inFile('src/transforms/field-paths.ts', CONVERSIONS, [

@@ -60,8 +60,8 @@ export async function runDoctorChecks(cli: Cli, flags: TargetFlags): Promise<Doc
         findings.push(
           warn(
             `column rules of ${change.database}`,
-            describeColumnRuleChange(change),
-            change.rewrite ?? change.command,
+            describeColumnRuleChange(change) + describeRewrite(change),
+            change.command,
           ),
         )
     for (const webhook of (await store?.webhooks()) ?? []) findings.push(checkWebhook(webhook))
