@@ -101,6 +101,15 @@ export const VERBS: Readonly<Record<string, (bind: BindAction) => Promise<Comman
       .addCommand(bind(verbs.plan, schemaPlan))
       .addCommand(bind(verbs.apply, schemaApply))
   },
+  columns: async (bind) => {
+    const { columnsApply, columnsPlan, columnsVerbs } = await import('./verbs/columns.ts')
+    const verbs = columnsVerbs()
+    return new Command('columns')
+      .summary('apply changed column rules to stored rows')
+      .description('Rewrites stored rows after the column rules of a database have changed.')
+      .addCommand(bind(verbs.plan, columnsPlan))
+      .addCommand(bind(verbs.apply, columnsApply))
+  },
   state: async (bind) => {
     const [
       { stateDiff, stateGet, stateLog, stateVerbs },

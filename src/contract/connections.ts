@@ -131,7 +131,7 @@ export interface ConnectionWrite extends Pick<
   Connection,
   'name' | 'provider' | 'status' | 'statusReason' | 'settings' | 'scopes' | 'account'
 > {
-  /** The versions that the writer has read; null if the connection must not exist. */
+  /** The connection that the writer has read; null if there must be none. */
   readonly replaces: (CredentialsVersion & Pick<Connection, 'version'>) | null
   /** New credentials as JSON text; absent to keep the stored ones. */
   readonly credentials?: string

@@ -91,7 +91,7 @@ export async function rewriteColumns(plan: SyncPlan, options: RewriteOptions): P
     const noted = required(await note(false), 'stored rules')
     const rewriting = new Rewriting(plan, options, { lease, version, retryingStore, renew })
     await rewriting.run(noted.used)
-    // Rows that a delta has written meanwhile: while its lease is held too, it writes no more.
+    // The delta may have written rows meanwhile. While its lease is held too, it writes no more.
     if (plan.pair?.role === 'backfill') {
       held.push((await waitForLease({ ...plan, sync: plan.pair.delta }, retryingStore, options)).lease)
       await rewriting.run(required(await note(false), 'stored rules').used)
@@ -284,7 +284,7 @@ class Rewriting {
     changed,
     readAtSequence,
   }: RewrittenPage): Promise<{ updated: number; refused: number } | null> {
-    const { store, ports, actor, database } = this.#options
+    const { ports, actor, database } = this.#options
     const { landings, columns, shapes } = prepared
     if (landings.length === 0) return { updated: 0, refused: 0 }
     if (this.#context === null) return { updated: changed, refused: 0 }

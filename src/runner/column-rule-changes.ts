@@ -1,5 +1,7 @@
 import type { Clock, Store, StoredColumnRules } from '../contract/index.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
+import { parseFingerprint, type ColumnPlan } from '../transforms/column-rules.ts'
+import { planConversion } from '../transforms/plan-conversion.ts'
 
 /** A database whose rows may follow other column rules than those that the worker declares. */
 export interface ColumnRuleChange {
@@ -8,6 +10,8 @@ export interface ColumnRuleChange {
   readonly sync: string
   /** The command that requests it, or lists the quarantined records. */
   readonly command: string
+  /** The command that rewrites the stored rows without the source; absent if they do not have what the rules need. */
+  readonly rewrite?: string
   /** Only these rows do not follow the rules: their records are quarantined. Absent if any row may not. */
   readonly quarantinedRows?: number
 }
@@ -28,7 +32,16 @@ export async function findColumnRuleChanges(
         const declared = columns?.fingerprint ?? ''
         const applied = known?.fingerprint ?? ((await hasRun(store, plan, clock)) ? '' : declared)
         if (applied !== declared) {
-          changes.push({ database, sync: plan.sync, command: getCommand(plan) })
+          const used = known?.used ?? [{ rules: '' }]
+          changes.push({
+            database,
+            sync: plan.sync,
+            command: getCommand(plan),
+            ...(used.length > 0 &&
+              used.every(({ rules }) => isConvertible(rules, columns ?? null)) && {
+                rewrite: `npx tidemark columns apply ${database}`,
+              }),
+          })
           continue
         }
         const quarantinedRows = known === undefined ? 0 : await countOlderRows(store, known)
@@ -64,6 +77,11 @@ const QUARANTINED_ROWS_MAX = 1_000
 async function hasRun(store: Store, { worker, sync }: SyncPlan, clock: Clock): Promise<boolean> {
   const { syncs } = await store.listSyncStatus({ at: clock.now(), recent: 1, ref: { worker, sync } })
   return syncs.some(({ checkpoint, recent }) => checkpoint.version > 0 || recent.length > 0)
+}
+
+function isConvertible(rules: string, columns: ColumnPlan | null): boolean {
+  const known = parseFingerprint(rules)
+  return known !== null && planConversion(known, columns).kind !== 'lost'
 }
 
 function getCommand({ sync, mode }: SyncPlan): string {

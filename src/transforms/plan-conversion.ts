@@ -33,7 +33,7 @@ export function planConversion(from: KnownRules, to: ColumnPlan | null): Convers
   const isSameSelect = isSame(from.select, next.select)
   const plan: ColumnPlan = {
     select: isSameSelect ? null : next.select,
-    // In other fields, the same rule may find a value that it cannot be applied to.
+    // The same rule may not be applicable to fewer fields.
     drop: isSameSelect ? without(next.drop, from.drop) : next.drop,
     cast: without(next.cast, from.cast),
     protect: without(next.protect, from.protect),

@@ -90,7 +90,14 @@ test('status and doctor name the database whose rules have changed, and the comm
     expect(stdout).toContain('npx tidemark trigger people')
   }
   expect(JSON.parse((await project.ask('status', '--json', ...file)).stdout)).toMatchObject({
-    column_rules: [{ database: 'people', sync: 'people', command: 'npx tidemark trigger people' }],
+    column_rules: [
+      {
+        database: 'people',
+        sync: 'people',
+        command: 'npx tidemark trigger people',
+        rewrite: 'npx tidemark columns apply people',
+      },
+    ],
   })
   await project.ask('run', 'people', ...file)
   // The row of the record that is quarantined now was written before the rules.
@@ -100,4 +107,45 @@ test('status and doctor name the database whose rules have changed, and the comm
   expect((await project.ask('query', "select * from people where _key = '1'")).stdout).not.toContain(CANARY)
   project.write('incremental.mjs', worker(`{ drop: ['email'] }`, 'incremental'))
   expect((await project.ask('doctor', '--file', 'incremental.mjs')).stdout).toContain('npx tidemark state reset people')
+})
+
+test('columns apply rewrites the stored rows without the source; why names it, and what is lost is refused', async () => {
+  const project = new Project()
+  const version = (columns: string, execute = 'page'): string => `
+import { Worker } from 'tidemark'
+const worker = new Worker({ name: 'office' })
+const people = worker.database('people'${columns === '' ? '' : `, { columns: ${columns} }`})
+const page = async () => ({ changes: [1, 2].map((n) => ({ type: 'upsert', key: String(n), record: { n, email: n + '@b.c', note: '${CANARY}' } })), hasMore: false })
+const down = async () => { throw new Error('the source must not be read') }
+worker.sync('people', { database: people, mode: 'replace', schedule: 'manual', execute: ${execute} })
+export default worker
+`
+  project.write('worker.mjs', version(''))
+  await project.ask('run', 'people')
+  const rules = `{ hash: ['email'], drop: ['note'], rename: { n: 'number' } }`
+  project.write('changed.mjs', version(rules, 'down'))
+  const file = ['--file', 'changed.mjs']
+  for (const verb of ['status', 'doctor'])
+    expect((await project.ask(verb, ...file)).stdout).toContain('npx tidemark columns apply people')
+  expect(await project.ask('columns', 'plan', 'people', ...file)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('2 of 2 rows of people change') as string,
+  })
+  expect(await project.ask('columns', 'apply', 'people', ...file)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Add --yes') as string,
+  })
+  expect((await project.ask('query', 'select note from people')).stdout).toContain(CANARY)
+  const applied = await project.ask('columns', 'apply', 'people', '--yes', '--json', ...file)
+  expect(JSON.parse(applied.stdout)).toMatchObject({ applied: true, syncs: [{ sync: 'people', rows: 2, changed: 2 }] })
+  expect((await project.ask('query', 'select number, email from people')).stdout).not.toContain('@b.c')
+  expect((await project.ask('status', ...file)).stdout).not.toContain('column rules')
+  expect((await project.ask('why', 'people', '1')).stdout).toContain('rewritten by column rules')
+
+  project.write('wanted.mjs', version(`{ rename: { n: 'number' } }`, 'down'))
+  const refused = await project.ask('columns', 'apply', 'people', '--yes', '--file', 'wanted.mjs')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('2 rows: note was removed by `drop`.')
+  expect(refused.stderr).toContain('Run `npx tidemark backfill people` to read it again.')
+  expect((await project.ask('status', '--file', 'wanted.mjs')).stdout).not.toContain('columns apply')
 })

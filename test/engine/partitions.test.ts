@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Page, SyncContext } from '../../src/contract/index.ts'
+import { partitioned } from '../../src/strategies/partitioned.ts'
 import { createScriptedSource, EngineFixture, planOf, ref, upsert } from './engine-fixture.ts'
 
 async function read({ partitions }: SyncContext): Promise<unknown> {
@@ -90,4 +91,28 @@ test('partitions that cannot be stored fail the page, and nothing of it is writt
   }
   expect(await scene.keys()).toEqual([])
   expect(await scene.store.countPartitions(ref())).toBe(0)
+})
+
+test('a row that moves to a partition that was read already is deleted, and the next cycle restores it', async () => {
+  const scene = await EngineFixture.open()
+  const parents: Record<string, string[]> = { a: ['1'], b: ['2', '3'] }
+  let move = (): void => {}
+  const execute = partitioned<null>({
+    list: async () => ({ partitions: Object.keys(parents).map((key) => ({ key, value: null })), total: 2 }),
+    read: async ({ key }) => {
+      const changes = (parents[key] ?? []).map((id) => upsert(id))
+      if (key === 'a') move()
+      return { changes, hasMore: false }
+    },
+  })
+  const plan = planOf({ execute, mode: 'replace' })
+  await scene.run(plan)
+  move = () => {
+    parents['b'] = ['2']
+    parents['a'] = ['1', '3']
+  }
+  expect((await scene.run(plan)).counts).toMatchObject({ swept: 1 })
+  expect(await scene.keys()).toEqual(['1', '2'])
+  expect((await scene.run(plan)).counts).toMatchObject({ created: 1, swept: 0 })
+  expect(await scene.keys()).toEqual(['1', '2', '3'])
 })

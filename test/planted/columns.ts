@@ -3,6 +3,8 @@ import { inFile, type PlantedBug } from './planted-bug.ts'
 const CASES = ['test/transforms/column-rules.test.ts']
 const RECORDS = ['test/transforms/transform-record.test.ts']
 const RULES = ['test/transforms/column-plan.test.ts']
+const CONVERSIONS = ['test/transforms/plan-conversion.test.ts']
+const SQLITE = ['test/stores/sqlite.test.ts']
 
 /** Column rules: what they hide, the keys that they use, and which rules the stored rows follow. */
 export const COLUMN_BUGS: readonly PlantedBug[] = [
@@ -104,4 +106,80 @@ export const COLUMN_BUGS: readonly PlantedBug[] = [
       ['a long integer loses digits', 'Number.isSafeInteger(number)', 'true'],
     ],
   ),
+  ...inFile('src/engine/rewrite-columns.ts', CASES, [
+    [
+      'the rules are noted after the first row was rewritten',
+      'const noted = required(await note(false)',
+      "const noted = required((await store.columnRules(plan.worker))[0] ?? { used: [{ sync: '', since: 0, rules: '' }] }",
+    ],
+    ['rows are said to follow rules that some refuse', 'isApplied = isComplete && ', 'isApplied = '],
+    ['an old version of a row is rewritten', '?.sequence === entry.sequence) current', ' !== null) current'],
+    ['rows of unknown syncs do not count', 'lost.push(`it was written by ${sync}`)', '`it was written by ${sync}`'],
+    [
+      'a delta goes on by other rules',
+      "if (plan.pair?.role === 'backfill') {\n      held",
+      "if (plan.pair?.role === 'delta') {\n      held",
+    ],
+    ['the rules of a row are those of any sync', "&& (sync === row.sync || sync === ''))", ')'],
+    ['a renamed column loses its type', 'return type === undefined || this.#types.has(name) ? []', 'return true ? []'],
+    ['a dry run makes a column key', 'const transformer = dryRun\n', 'const transformer = dryRun && false\n'],
+  ]),
+  ...inFile('src/transforms/plan-conversion.ts', CONVERSIONS, [
+    ['a rename is left where a rule concerns it', 'overlaps(path, name)))', 'path === name && false))'],
+    ['a rule is applied twice', 'protect: without(next.protect, from.protect)', 'protect: next.protect'],
+    [
+      'a removed field is taken for absent',
+      '.filter((path) => !dropped.includes(path) &&',
+      '.filter((path) => false && !dropped.includes(path) &&',
+    ],
+    [
+      'fields that were left out are taken for absent',
+      '.filter((path) => !kept.includes(path))',
+      '.filter(() => false)',
+    ],
+    [
+      'a value that was replaced is taken for the original',
+      '!isSame(listRulesOf(path, from), listRulesOf(path, next))',
+      'false',
+    ],
+    ['part of a replaced value is removed', 'if (isCut ||', 'if ('],
+    ['a ciphertext keeps the name of its column', "protection.kind === 'encrypt' ?", 'false ?'],
+    ['a new map gets changed records', 'return removed.length === 0 ? []', 'return removed.length >= 0 ? []'],
+    ['a field of the new name is taken for the renamed one', 'return !isUnambiguous || name', 'return name'],
+  ]),
+  ...inFile(
+    'src/stores/kit/roles/columns.ts',
+    SQLITE,
+    [
+      ['a delta’s rules are not recorded', 'if (hasBegun && used !== known.used)', 'if (false && hasBegun)'],
+      ['a new sync has rows of other rules', 'isOwn && isFirst ? first : NO_RULES', 'NO_RULES'],
+      [
+        'rules are applied although others began',
+        'if (isApplied && lastUse(known.used, sync)?.rules !== rules) return null',
+        '',
+      ],
+      ['every cycle records its rules', 'lastUse(used, use.sync)?.rules === use.rules ? used', 'false ? used'],
+    ],
+    'rules of every cycle|first cycle of a sync|rewrit',
+  ),
+  ...inFile(
+    'src/stores/kit/checkpoint.ts',
+    SQLITE,
+    [
+      [
+        'a rewriting drops quarantined records',
+        "if (waiting !== undefined && transition.kind !== 'columns')",
+        'if (waiting !== undefined)',
+      ],
+      ['a rewriting belongs to the running cycle', " || transition.kind === 'columns'\n", '\n'],
+    ],
+    'rules of every cycle|first cycle of a sync|rewrit',
+  ),
+  ...inFile('src/transforms/field-paths.ts', CONVERSIONS, [
+    [
+      'a list beside a field with the path as its name keeps the field',
+      '!(isLiteral && !Array.isArray(record[head]))',
+      '!isLiteral',
+    ],
+  ]),
 ]

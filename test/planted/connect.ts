@@ -23,6 +23,7 @@ export const CONNECT_BUGS: readonly PlantedBug[] = [
         ') return null',
       ],
     ],
+    'removed connection',
   ),
   ...inFile(
     'src/connections/source-connections.ts',

@@ -408,3 +408,22 @@ test('pages have 2,000 records, or 200 when all fields are read', async () => {
     expect(query?.query['q']).toMatch(new RegExp(`LIMIT ${limit}$`))
   }
 })
+
+test('a backfill of 8,000 records by Bulk takes less than half of the requests of the REST API', async () => {
+  const REQUEST_MS = 300
+  const measure = async (bulk: boolean): Promise<{ requests: number; ms: number; created: number }> => {
+    await open({ bulk, limit: 2_000 })
+    fill(8_000)
+    const { clock } = stage.scene
+    const before = clock.now()
+    const { counts, stopReason } = await stage.backfill({ afterMs: 0, onRequest: () => clock.step(REQUEST_MS) })
+    expect(stopReason).toBe('complete')
+    return { requests: stage.asked().length, ms: clock.now() - before, created: counts.created }
+  }
+  const [rest, job] = [await measure(false), await measure(true)]
+  console.log(
+    `Salesforce, 8,000 records, ${REQUEST_MS} ms per request: REST ${rest.requests} requests and ${rest.ms} ms, Bulk ${job.requests} and ${job.ms} ms; ratio ${(rest.requests / job.requests).toFixed(2)} and ${(rest.ms / job.ms).toFixed(2)}`,
+  )
+  expect([rest.created, job.created]).toEqual([8_000, 8_000])
+  expect(rest.requests).toBeGreaterThan(2 * job.requests)
+})

@@ -151,7 +151,7 @@ const TABLE: Record<string, { folders: string[]; packages: string[] }> = {
     packages: ['node:async_hooks', 'node:fs', 'node:module', 'node:path', 'node:url'],
   },
   runner: {
-    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'worker', 'platform'],
+    folders: ['redaction', 'contract', 'values', 'telemetry', 'engine', 'config', 'worker', 'platform', 'transforms'],
     packages: [],
   },
   'runner/restate': {

@@ -332,7 +332,12 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       expect(await changesOf(plan)).toEqual([])
       await run(planOf(undefined, page('Kiel')))
       expect(await changesOf(plan)).toEqual([
-        { database: 'people', sync: 'people', command: 'npx tidemark trigger people' },
+        {
+          database: 'people',
+          sync: 'people',
+          command: 'npx tidemark trigger people',
+          rewrite: 'npx tidemark columns apply people',
+        },
       ])
       await run(plan)
       await run(plan)
@@ -454,6 +459,7 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
       await run({ ...other, sync: 'persons', owner: 'crm/persons' })
       const plan = { ...other, sync: 'persons' }
       expect(await rewrite(plan)).toMatchObject({ lost: { 'it was written by people': 1 }, isApplied: false })
+      expect(await rows()).toEqual({ 1: { n: 1 }, 2: {} })
       expect(await rewrite(plan, { others: new Set(['people']) })).toMatchObject({ rows: 1, isApplied: true })
     })
 
@@ -496,14 +502,14 @@ export function describeColumnRules(name: string, open: () => Promise<OpenedStor
     test('a renamed column keeps its type', async () => {
       await run(
         planOf(undefined, {
-          changes: [upsert('1', { at: '2026-01-01T00:00:00Z' })],
+          changes: [upsert('1', { amount: 1 })],
           hasMore: false,
           nextState: null,
-          tables: [{ columns: [{ name: 'at', type: 'timestamp' }] }],
+          tables: [{ columns: [{ name: 'amount', type: 'numeric' }] }],
         }),
       )
-      expect(await rewrite(planOf({ rename: { at: 'seen' } }, []))).toMatchObject({ changed: 1, isApplied: true })
-      expect((await columnsOf())['seen']).toBe('timestamp')
+      expect(await rewrite(planOf({ rename: { amount: 'total' } }, []))).toMatchObject({ changed: 1, isApplied: true })
+      expect((await columnsOf())['total']).toBe('numeric')
     })
 
     test('a listing that was resumed with other rules does not count', async () => {

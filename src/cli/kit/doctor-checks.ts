@@ -3,7 +3,11 @@ import { dirname, resolve } from 'node:path'
 import { required } from '../../values/required.ts'
 import { isSyncError, type Store, type Webhook } from '../../contract/index.ts'
 import { systemClock } from '../../platform/clock.ts'
-import { describeColumnRuleChange, findColumnRuleChanges } from '../../runner/column-rule-changes.ts'
+import {
+  describeColumnRuleChange,
+  findColumnRuleChanges,
+  type ColumnRuleChange,
+} from '../../runner/column-rule-changes.ts'
 import { PAUSED_PREFIX } from '../../webhooks/manage-webhooks.ts'
 import { locateStore } from '../../stores/drivers.ts'
 import type { Cli } from '../cli.ts'
@@ -53,7 +57,13 @@ export async function runDoctorChecks(cli: Cli, flags: TargetFlags): Promise<Doc
       for (const { name } of target.worker.manifest.syncs) findings.push(...(await checkSync(store, target, name)))
     if (store !== null && 'worker' in target)
       for (const change of await findColumnRuleChanges(store, target.worker.plans(), systemClock))
-        findings.push(warn(`column rules of ${change.database}`, describeColumnRuleChange(change), change.command))
+        findings.push(
+          warn(
+            `column rules of ${change.database}`,
+            describeColumnRuleChange(change) + describeRewrite(change),
+            change.command,
+          ),
+        )
     for (const webhook of (await store?.webhooks()) ?? []) findings.push(checkWebhook(webhook))
     for (const drift of (await store?.schemaDrift()) ?? [])
       findings.push(
@@ -71,6 +81,10 @@ export async function runDoctorChecks(cli: Cli, flags: TargetFlags): Promise<Doc
     await store?.close()
   }
   return findings
+}
+
+function describeRewrite({ rewrite }: ColumnRuleChange): string {
+  return rewrite === undefined ? '' : `, or after \`${rewrite}\`, which does not read the source`
 }
 
 const NODE_MIN = [20, 19] as const

@@ -432,6 +432,9 @@ function formatRuleChange({ terminal: { colors }, targetFlags }: Cli, change: Co
   return [
     `${colors.yellow('•')} ${toPrintable(describeColumnRuleChange(change))}.`,
     `  ${addTargetFlags(change.command, targetFlags)}`,
+    ...(change.rewrite === undefined
+      ? []
+      : [`  or, without reading the source: ${addTargetFlags(change.rewrite, targetFlags)}`]),
   ]
 }
 

@@ -90,9 +90,10 @@ export const why: VerbAction<[string, string, WhyFlags]> = async (cli, database,
   }
 }
 
-/** The cycle and the page of an entry; a repair has none. */
+/** The cycle and the page of an entry; a repair and a rewriting have none. */
 function toOrigin(entry: LogEntry): [cycle: string, page: string] {
   const verification = getVerification(entry)
+  if (entry.cycle === 0 && entry.page === -1) return ['rewritten by column rules', '-']
   return verification === null
     ? [String(entry.cycle), String(entry.page)]
     : [`repaired by verification ${verification}`, '-']

@@ -157,6 +157,10 @@ export class SourceFixture {
     )
   }
 
+  get requestCount(): number {
+    return this.#requestCount
+  }
+
   /** The requests that the action sends. */
   async countRequests(act: () => Promise<void>): Promise<number> {
     const before = this.#requestCount

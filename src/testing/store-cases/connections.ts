@@ -207,7 +207,7 @@ const WRITE: ConnectionWrite = {
   credentials: SECRETS,
 }
 
-/** The versions of the connection that `add` makes. */
+/** The connection that `add` makes, as a writer has read it. */
 const ADDED = { createdAt: START, version: 1, credentialsVersion: 1 }
 
 async function add(store: Store, name = 'shop'): Promise<Connection> {

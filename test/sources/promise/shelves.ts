@@ -4,7 +4,7 @@ import { partitioned, type Partition } from '../../../src/strategies/partitioned
 import type { SourceHarness } from '../../../src/testing/source-cases/harness.ts'
 import { SkippingClock } from '../../../src/testing/skipping-clock.ts'
 
-/** Mistakes of a source that is read in partitions. */
+/** Mistakes that a source can make when it is read in partitions. */
 export interface PartitionMistakes {
   /** A page has the records of all partitions. */
   readonly onePage?: boolean

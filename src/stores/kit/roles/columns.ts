@@ -126,7 +126,7 @@ export function* beginColumnRules(
   return changed
 }
 
-/** The rules of rows that were written before the sync had rules. */
+/** The rules of rows that were written before the sync had any. */
 const NO_RULES: Pick<StoredColumnRules, 'fingerprint' | 'since' | 'used'> = {
   fingerprint: '',
   since: 0,
