@@ -1,5 +1,6 @@
 import { isSyncError, type JsonValue, type SyncContext } from '../contract/index.ts'
 import type { HttpClient } from '../sources/kit/http-client.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint, type RecordsPage } from '../sources/rest/list-endpoint.ts'
 import { getAtPath } from '../sources/rest/field-path.ts'
 import { buildSizeQuery, readCount, readHasMore, readLinkedPage, readPage } from '../sources/rest/read-stream.ts'
@@ -160,7 +161,7 @@ export class ProbeEndpoint {
     } catch (error) {
       rethrowEnd(error, this.#context)
       const failure = isSyncError(error)
-        ? { code: error.code, status: this.journal.entries.at(-1)?.status ?? null, message: error.message }
+        ? { code: error.code, status: this.journal.entries.at(-1)?.status ?? null, message: maskSecrets(error.message) }
         : { code: 'INTERNAL', status: null, message: String(error) }
       return { request: this.journal.last, rows: [], next: null, total: null, asked: question.size ?? null, failure }
     }

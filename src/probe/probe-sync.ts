@@ -2,6 +2,7 @@ import { isSyncError, type Change, type Execute, type Lookup, type SyncContext }
 import { toRangePlan } from '../engine/range-plan.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { msToInstant } from '../values/instant.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { detectOrder } from './detect-order.ts'
 import { detectIds } from './detect-pages.ts'
 import { detectRateLimits } from './detect-rate-limits.ts'
@@ -61,7 +62,7 @@ export async function probeSync(
   } catch (error) {
     context.signal.throwIfAborted()
     if (!isSyncError(error)) throw error
-    endedBy = error.message.replace(/\.$/, '')
+    endedBy = maskSecrets(error.message).replace(/\.$/, '')
   }
   return { ...probe.conclude(endedBy), requests: journal.entries, endedBy }
 }

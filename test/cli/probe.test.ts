@@ -81,6 +81,22 @@ describe('tidemark probe <url>', () => {
     expect(api.authorizations).toEqual(api.requests.map(() => 'Bearer sesame-sesame'))
   })
 
+  test('RX14 a secret parameter is sent, and neither shown nor written', async () => {
+    await using api = await serveApi()
+    const project = new Project()
+    const answer = await project.ask('probe', api.url + QUERY, '--parameter', 'appid=CRM_TOKEN', '--json', {
+      env: { CRM_TOKEN: 'sesame-sesame' },
+    })
+    expect(answer.code).toBe(0)
+    expect(api.requests.every((request) => request.includes('appid=sesame-sesame'))).toBe(true)
+    expect(answer.stdout).toContain('query: appid')
+    expect(answer.stdout + answer.stderr).not.toContain('sesame-sesame')
+    const given = await project.ask('probe', `${api.url}${QUERY}&api_key=sesame-sesame`, '--dry-run')
+    expect([given.code, given.stdout]).toEqual([2, ''])
+    expect(given.stderr).toContain('--parameter api_key=<setting>')
+    expect(given.stderr).not.toContain('sesame-sesame')
+  })
+
   test('refuses credentials in a URL, and an address without a list', async () => {
     await using api = await serveApi()
     const project = new Project()

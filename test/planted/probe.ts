@@ -92,6 +92,12 @@ export const PROBE_BUGS: readonly PlantedBug[] = [
     ['probe: a late row is not noticed', 'time.micros <= newest &&', 'time.micros < 0 &&'],
   ]),
   ...inFile('src/probe/request-journal.ts', LIES, [
+    [
+      'probe: a secret parameter is shown',
+      'maskUrl(maskSecrets(decodeQuery(masked)))',
+      'maskUrl(decodeQuery(`${url.origin}${url.pathname}${url.search}`))',
+      CLI,
+    ],
     ['probe: the budget is not kept', 'if (this.left <= 0)', 'if (this.left < -1_000)'],
   ]),
   ...inFile('src/probe/recommend.ts', LIES, [
@@ -117,6 +123,7 @@ export const PROBE_BUGS: readonly PlantedBug[] = [
   ]),
   ...inFile('src/cli/verbs/probe.ts', CLI, [
     ['probe: contradictions exit with 0', 'contradictions.length > 0 ? 1 : 0', '0'],
+    ['probe: a URL with a credential is sent', 'if (secret !== undefined)', 'if (false)'],
     ['probe: a dry run sends requests', 'if (flags.dryRun === true) return showPlan(cli, plan, flags.requests)', ''],
     ['probe: a manifest in the way is noticed after the requests', 'existsSync(out) &&', 'false &&'],
   ]),
