@@ -149,6 +149,15 @@ ${options}`
     expect((await project.ask('probe', 'items')).code).toBe(0)
   })
 
+  test('a list that cannot be read is no success', async () => {
+    const project = new Project()
+    await using api = await serveApi()
+    project.write('tidemark.yaml', manifest(api.url, timestamp).replace('records: data', 'records: rows'))
+    const { code, stdout } = await project.ask('probe', 'items')
+    expect(code).toBe(1)
+    expect(stdout).toContain('The list cannot be read.')
+  })
+
   test('deleted rows that the manifest does not declare are a finding', async () => {
     const records = createRecords().map((record, index) => ({ ...record, deleted: index === 3 }))
     await using api = await serveApi({}, records)

@@ -118,6 +118,15 @@ describe('RX11 probe names the lie of an API', () => {
     expect(findFact(probed, 'lower-bound', 'exclusive').certainty).toBe('shown')
   })
 
+  test('but not of one that sorts a filtered list in another way', async () => {
+    const probed = await probe(
+      { sort: (all, { since }) => all.toSorted((a, b) => (since === null ? 1 : -1) * compareByTime(a, b)) },
+      { records: createRecords(160) },
+    )
+    expect(findFact(probed, 'lower-bound', 'unknown').reason).toContain('begins with others')
+    expect(probed.warnings).not.toContain('lower-bound inconsistent')
+  })
+
   test('whose filter has no effect', async () => {
     const probed = await probe({ select: (all) => all })
     expect(probed.warnings).toContain('lower-bound ignored')

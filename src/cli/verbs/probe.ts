@@ -137,7 +137,8 @@ async function probeDeclared(cli: Cli, sync: string, flags: ProbeFlags): Promise
   })
   if (cli.terminal.json) cli.terminal.printDocument({ sync, ...probeDocument(report, contradictions) })
   else printProbe(cli, report, contradictions, null)
-  return contradictions.length > 0 ? 1 : 0
+  const isUnread = report.facts.some(({ topic, value }) => topic === 'records' && value === 'unknown')
+  return contradictions.length > 0 || isUnread ? 1 : 0
 }
 
 async function probeOpened(
