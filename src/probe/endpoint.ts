@@ -143,7 +143,7 @@ export class ProbeEndpoint {
     })
     const { journal } = this
     try {
-      const { response } = await requestAnswer(endpoint, { answers: [400, 404, 410] }, (options) =>
+      const { response } = await requestAnswer(endpoint, { answers: LOOKUP_ANSWERS }, (options) =>
         endpoint.send({ key }, this.#context, options),
       )
       const found = response.status >= 400 ? undefined : getAtPath(response.body, record)
@@ -203,6 +203,9 @@ export class ProbeEndpoint {
     return { key: buildKey(record, key), time, flags: { ...flags, ...declared } }
   }
 }
+
+/** Statuses with which APIs answer for a key that they do not have, or for a path. */
+const LOOKUP_ANSWERS = [400, 403, 404, 405, 410, 422]
 
 /** The end of the probe, not of one request. */
 function rethrowEnd(error: unknown, { signal }: SyncContext): void {

@@ -48,8 +48,8 @@ export interface BoundObservation {
 /** The steps of a probe. */
 export interface ProbeStep {
   readonly purpose: string
-  /** The most requests that the step sends. */
-  readonly requestsMax: number
+  /** The most requests that the step sends; null if only the budget limits them. */
+  readonly requestsMax: number | null
   readonly example: string
 }
 

@@ -171,6 +171,8 @@ ${options}`
 
   test('a sync in code is probed through its source', async () => {
     const project = Project.withWorker({})
+    const plan = await project.ask('probe', 'people-list', '--dry-run', '--requests', '9')
+    expect(plan.stdout).toContain('At most 9 requests')
     const { facts, contradictions, requests } = await project.json('probe', 'people-list')
     expect(rowOf(facts, 'records')).toMatchObject({ value: '5' })
     expect([contradictions, requests]).toEqual([[], []])

@@ -297,6 +297,14 @@ describe('RX11 probe names the lie of an API', () => {
     expect(probed.values('lookup')).toEqual(['found', '410'])
   })
 
+  test('that refuses a key without a record like a missing permission', async () => {
+    const probed = await probe({
+      one: (record) => (record === undefined ? { status: 403, body: {} } : { status: 200, body: record }),
+    })
+    expect(probed.warnings).toEqual(['lookup status-403'])
+    expect(probed.report.endedBy).toBeNull()
+  })
+
   test('that returns a record for every key', async () => {
     const probed = await probe({
       one: (record) => ({ status: 200, body: record ?? { id: 'rzq0zq0', updated_at: null } }),

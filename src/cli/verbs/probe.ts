@@ -121,7 +121,7 @@ async function probeDeclared(cli: Cli, sync: string, flags: ProbeFlags): Promise
   const path = resolve(cli.folder, target.file)
   const opened = isManifest(path) ? await openManifestStream(path, target.file, plan, cli.environment) : null
   const steps =
-    opened === null ? toSteps(listing) : planProbe(opened.stream, { polls: toOptions(flags).watch?.polls ?? 0 })
+    opened === null ? planSyncProbe(listing) : planProbe(opened.stream, { polls: toOptions(flags).watch?.polls ?? 0 })
   if (flags.dryRun === true) {
     showPlan(cli, steps, flags.requests)
     return 0
@@ -148,14 +148,6 @@ async function probeOpened(
 ): Promise<{ report: SyncReport | ListReport; contradictions: readonly Contradiction[] }> {
   const report = await probeStream(stream, createHttpClient(http), context, toOptions(flags))
   return { report, contradictions: compareContract(stream, report.facts) }
-}
-
-function toSteps(plan: Parameters<typeof planSyncProbe>[0]): ProbeStep[] {
-  return planSyncProbe(plan).map(({ purpose, callsMax }) => ({
-    purpose,
-    requestsMax: callsMax,
-    example: `${plan.sync}, through its source`,
-  }))
 }
 
 function showPlan(cli: Cli, steps: readonly ProbeStep[], budget: number): void {
