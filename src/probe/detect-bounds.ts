@@ -61,6 +61,8 @@ function detectBound(
       isWarning: true,
       evidence: toEvidence([at.request], outside),
     }
+  if (leaked.length === 0 && present.length === 0 && absent.length === inside.length && at.next !== null)
+    return untestable(topic, text, 'the filtered list has more rows than a page, and begins with others', [at.request])
   if (leaked.length > 0 || absent.length > 0) {
     const wrong = leaked.length > 0 ? leaked : absent
     return describeShift(base, parameter, side, bound, {

@@ -80,17 +80,20 @@ function findInversion(rows: readonly ProbeRow[]): ProbeRow[] {
   return [up - 1, up, down - 1, down].flatMap((index) => timed[index] ?? [])
 }
 
-/** The parameter that asks for an order by the time of the records. */
+/** The parameter that asks for an order by the time of the records; another time of them does not count. */
 function findSortField(query: NonNullable<RestStream['query']>, updatedAt: string): string | null {
-  const field = updatedAt.split('.').at(-1)?.toLowerCase() ?? ''
+  const field = updatedAt.split('.').at(-1) ?? ''
+  const kind = TIME_KINDS.find((pattern) => pattern.test(field))
   const found = Object.entries(query).find(
     ([name, value]) =>
       /sort|order/i.test(name) &&
       typeof value === 'string' &&
-      (/updat|modif|chang|creat|time|date/i.test(value) || (field !== '' && value.toLowerCase().includes(field))),
+      ((field !== '' && value.toLowerCase().includes(field.toLowerCase())) || kind?.test(value) === true),
   )
   return found?.[0] ?? null
 }
+
+const TIME_KINDS = [/updat|modif|chang|edit/i, /creat/i]
 
 function isSameOrder(a: ProbePage, b: ProbePage): boolean {
   return a.rows.length > 1 && a.rows.every(({ key }, index) => b.rows[index]?.key === key)
@@ -160,7 +163,7 @@ function describeStability({ before, after, endedBy }: Observations): Fact {
   const added = after.rows.filter(({ key }) => !known.has(key))
   const gone = before.rows.slice(0, before.rows.length - added.length).filter(({ key }) => !later.has(key))
   const newestSeen = Math.max(...before.rows.map(({ time }) => time?.micros ?? 0))
-  const appeared = added.filter(({ time }) => time !== null && time.micros <= newestSeen && isInner(after, time.micros))
+  const appeared = added.filter(({ time }) => time !== null && time.micros < newestSeen && isInner(after, time.micros))
   if (gone.length > 0 && appeared.length > 0)
     return {
       topic: 'stability',

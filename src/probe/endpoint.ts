@@ -1,5 +1,6 @@
 import { isSyncError, type JsonValue, type SyncContext } from '../contract/index.ts'
 import type { HttpClient } from '../sources/kit/http-client.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { createEndpoint, requestAnswer, type ListEndpoint, type RecordsPage } from '../sources/rest/list-endpoint.ts'
 import { getAtPath } from '../sources/rest/field-path.ts'
 import { buildSizeQuery, readCount, readHasMore, readLinkedPage, readPage } from '../sources/rest/read-stream.ts'
@@ -142,7 +143,7 @@ export class ProbeEndpoint {
     })
     const { journal } = this
     try {
-      const { response } = await requestAnswer(endpoint, { answers: [400, 404, 410] }, (options) =>
+      const { response } = await requestAnswer(endpoint, { answers: LOOKUP_ANSWERS }, (options) =>
         endpoint.send({ key }, this.#context, options),
       )
       const found = response.status >= 400 ? undefined : getAtPath(response.body, record)
@@ -160,7 +161,7 @@ export class ProbeEndpoint {
     } catch (error) {
       rethrowEnd(error, this.#context)
       const failure = isSyncError(error)
-        ? { code: error.code, status: this.journal.entries.at(-1)?.status ?? null, message: error.message }
+        ? { code: error.code, status: this.journal.entries.at(-1)?.status ?? null, message: maskSecrets(error.message) }
         : { code: 'INTERNAL', status: null, message: String(error) }
       return { request: this.journal.last, rows: [], next: null, total: null, asked: question.size ?? null, failure }
     }
@@ -202,6 +203,9 @@ export class ProbeEndpoint {
     return { key: buildKey(record, key), time, flags: { ...flags, ...declared } }
   }
 }
+
+/** Statuses with which APIs answer for a key that they do not have, or for a path. */
+const LOOKUP_ANSWERS = [400, 403, 404, 405, 410, 422]
 
 /** The end of the probe, not of one request. */
 function rethrowEnd(error: unknown, { signal }: SyncContext): void {

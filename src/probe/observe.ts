@@ -1,4 +1,5 @@
 import { isSyncError, type Clock } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import type { RestStream } from '../sources/rest/stream.ts'
 import {
   findPageSize,
@@ -47,8 +48,8 @@ export interface BoundObservation {
 /** The steps of a probe. */
 export interface ProbeStep {
   readonly purpose: string
-  /** The most requests that the step sends. */
-  readonly requestsMax: number
+  /** The most requests that the step sends; null if only the budget limits them. */
+  readonly requestsMax: number | null
   readonly example: string
 }
 
@@ -123,7 +124,7 @@ export async function observe(
     await observeAll(endpoint, clock, seen, options)
   } catch (error) {
     if (!isSyncError(error) || options.signal.aborted) throw error
-    seen.endedBy = error.message.replace(/\.$/, '')
+    seen.endedBy = maskSecrets(error.message).replace(/\.$/, '')
   }
   return seen
 }

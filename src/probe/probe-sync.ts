@@ -2,13 +2,14 @@ import { isSyncError, type Change, type Execute, type Lookup, type SyncContext }
 import { toRangePlan } from '../engine/range-plan.ts'
 import type { SyncPlan } from '../engine/sync-plan.ts'
 import { msToInstant } from '../values/instant.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { detectOrder } from './detect-order.ts'
 import { detectIds } from './detect-pages.ts'
 import { detectRateLimits } from './detect-rate-limits.ts'
 import { detectClock, detectTimes } from './detect-times.ts'
 import type { ProbePage, ProbeRow } from './endpoint.ts'
 import { toEvidence, untestable, type Contradiction, type Fact } from './fact.ts'
-import { choosePivot, inventKey, type Observations } from './observe.ts'
+import { choosePivot, inventKey, type Observations, type ProbeStep } from './observe.ts'
 import { RequestJournal, type JournalEntry } from './request-journal.ts'
 import { parseTime } from './time-text.ts'
 
@@ -33,14 +34,16 @@ interface SyncPage extends ProbePage {
 
 const PAGES_MAX = 4
 
-/** The steps of `probeSync`, with the most calls of the source. */
-export function planSyncProbe({ execute, lookup }: SyncPlan): readonly { purpose: string; callsMax: number }[] {
-  return [
-    { purpose: 'listing', callsMax: PAGES_MAX },
-    ...(execute.range === undefined ? [] : [{ purpose: 'range', callsMax: PAGES_MAX }]),
-    ...(lookup == null ? [] : [{ purpose: 'lookup', callsMax: 2 }]),
-    { purpose: 'second listing', callsMax: PAGES_MAX },
-  ]
+/** The steps of `probeSync`. A source may send several requests for one page. */
+export function planSyncProbe({ sync, execute, lookup }: SyncPlan): ProbeStep[] {
+  const pages = `${PAGES_MAX} pages of ${sync}`
+  const steps = [
+    ['listing', pages],
+    ...(execute.range === undefined ? [] : [['range', `${pages}, from the time of a row on`] as const]),
+    ...(lookup == null ? [] : [['lookup', 'one known and one invented key'] as const]),
+    ['second listing', pages],
+  ] as const
+  return steps.map(([purpose, example]) => ({ purpose, requestsMax: null, example }))
 }
 
 /** Compares the contract of a sync with what its source returns. `plan` is the sync that lists all records. */
@@ -61,7 +64,7 @@ export async function probeSync(
   } catch (error) {
     context.signal.throwIfAborted()
     if (!isSyncError(error)) throw error
-    endedBy = error.message.replace(/\.$/, '')
+    endedBy = maskSecrets(error.message).replace(/\.$/, '')
   }
   return { ...probe.conclude(endedBy), requests: journal.entries, endedBy }
 }

@@ -1,4 +1,5 @@
 import { SyncError, type SyncContext } from '../contract/index.ts'
+import { maskSecrets } from '../redaction/known-secrets.ts'
 import { maskUrl } from '../redaction/mask-url.ts'
 import { readServerTime } from '../values/retry-after.ts'
 
@@ -88,7 +89,8 @@ export class BudgetSpentError extends SyncError {
 const TARGET_CHARS_MAX = 160
 
 function toTarget(url: URL): string {
-  const shown = maskUrl(`${url.origin}${decodeQuery(url.pathname)}${decodeQuery(url.search)}`)
+  const masked = maskSecrets(`${url.origin}${url.pathname}${url.search}`)
+  const shown = maskUrl(maskSecrets(decodeQuery(masked)))
   return shown.slice(url.origin.length, url.origin.length + TARGET_CHARS_MAX)
 }
 

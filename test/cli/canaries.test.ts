@@ -147,6 +147,7 @@ test(
     await say('check', 'good')
     for (const sync of ['good', 'refused', 'unreachable', 'stuck', 'odd', 'quoting', 'vendor', 'faulty']) {
       await say('preview', sync)
+      await say('probe', sync)
       await say('run', sync)
     }
     await say('preview', 'good', '--state', `{"n":1,"place":"${CANARIES.state}"}`)

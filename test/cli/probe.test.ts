@@ -81,6 +81,22 @@ describe('tidemark probe <url>', () => {
     expect(api.authorizations).toEqual(api.requests.map(() => 'Bearer sesame-sesame'))
   })
 
+  test('RX14 a secret parameter is sent, and neither shown nor written', async () => {
+    await using api = await serveApi()
+    const project = new Project()
+    const answer = await project.ask('probe', api.url + QUERY, '--parameter', 'appid=CRM_TOKEN', '--json', {
+      env: { CRM_TOKEN: 'sesame-sesame' },
+    })
+    expect(answer.code).toBe(0)
+    expect(api.requests.every((request) => request.includes('appid=sesame-sesame'))).toBe(true)
+    expect(answer.stdout).toContain('query: appid')
+    expect(answer.stdout + answer.stderr).not.toContain('sesame-sesame')
+    const given = await project.ask('probe', `${api.url}${QUERY}&api_key=sesame-sesame`, '--dry-run')
+    expect([given.code, given.stdout]).toEqual([2, ''])
+    expect(given.stderr).toContain('--parameter api_key=<setting>')
+    expect(given.stderr).not.toContain('sesame-sesame')
+  })
+
   test('refuses credentials in a URL, and an address without a list', async () => {
     await using api = await serveApi()
     const project = new Project()
@@ -133,6 +149,15 @@ ${options}`
     expect((await project.ask('probe', 'items')).code).toBe(0)
   })
 
+  test('a list that cannot be read is no success', async () => {
+    const project = new Project()
+    await using api = await serveApi()
+    project.write('tidemark.yaml', manifest(api.url, timestamp).replace('records: data', 'records: rows'))
+    const { code, stdout } = await project.ask('probe', 'items')
+    expect(code).toBe(1)
+    expect(stdout).toContain('The list cannot be read.')
+  })
+
   test('deleted rows that the manifest does not declare are a finding', async () => {
     const records = createRecords().map((record, index) => ({ ...record, deleted: index === 3 }))
     await using api = await serveApi({}, records)
@@ -146,6 +171,8 @@ ${options}`
 
   test('a sync in code is probed through its source', async () => {
     const project = Project.withWorker({})
+    const plan = await project.ask('probe', 'people-list', '--dry-run', '--requests', '9')
+    expect(plan.stdout).toContain('At most 9 requests')
     const { facts, contradictions, requests } = await project.json('probe', 'people-list')
     expect(rowOf(facts, 'records')).toMatchObject({ value: '5' })
     expect([contradictions, requests]).toEqual([[], []])

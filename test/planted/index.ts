@@ -11,6 +11,7 @@ import { PAGED_VENDOR_BUGS } from './paged-vendors.ts'
 import { PARTITION_BUGS } from './partitions.ts'
 import { PLATFORM_BUGS } from './platform.ts'
 import { POSTGRES_COMMIT_BUGS } from './postgres-commits.ts'
+import { CAMPAIGN_BUGS } from './campaigns.ts'
 import { PROBE_BUGS } from './probe.ts'
 import { RANGE_BUGS } from './ranges.ts'
 import { REST_BUGS } from './rest.ts'
@@ -57,6 +58,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...AIRBYTE_BUGS,
   ...RANGE_BUGS,
   ...PROBE_BUGS,
+  ...CAMPAIGN_BUGS,
   ...COLUMN_BUGS,
   ...SIMULATION_BUGS,
   ...VERIFY_BUGS,

@@ -8,6 +8,7 @@ const CLI = ['test/cli/probe.test.ts']
 /** The detectors of `tidemark probe`, its budget and its comparison with declarations. */
 export const PROBE_BUGS: readonly PlantedBug[] = [
   ...inFile('src/probe/detect-bounds.ts', LIES, [
+    ['probe: a filtered list that begins elsewhere counts as wrong', '&& at.next !== null', '&& at.next === null'],
     [
       'probe: an exclusive bound counts as inclusive',
       "value: isInclusive ? 'inclusive' : 'exclusive'",
@@ -23,6 +24,7 @@ export const PROBE_BUGS: readonly PlantedBug[] = [
     ['probe: a shifted bound has no zone', 'flatMap((step) => listOffsets(step))', 'flatMap(() => [] as number[])'],
   ]),
   ...inFile('src/probe/detect-order.ts', LIES, [
+    ['probe: an order by another field counts as ignored', 'kind?.test(value) === true', '/at/.test(value)'],
     ['probe: an ignored order is accepted', 'return requested === null', 'return requested !== undefined'],
     [
       'probe: an ignored direction is accepted',
@@ -92,6 +94,12 @@ export const PROBE_BUGS: readonly PlantedBug[] = [
     ['probe: a late row is not noticed', 'time.micros <= newest &&', 'time.micros < 0 &&'],
   ]),
   ...inFile('src/probe/request-journal.ts', LIES, [
+    [
+      'probe: a secret parameter is shown',
+      'maskUrl(maskSecrets(decodeQuery(masked)))',
+      'maskUrl(decodeQuery(`${url.origin}${url.pathname}${url.search}`))',
+      CLI,
+    ],
     ['probe: the budget is not kept', 'if (this.left <= 0)', 'if (this.left < -1_000)'],
   ]),
   ...inFile('src/probe/recommend.ts', LIES, [
@@ -116,7 +124,9 @@ export const PROBE_BUGS: readonly PlantedBug[] = [
     ['probe: an untested fact contradicts', "|| fact.certainty === 'untestable'", ''],
   ]),
   ...inFile('src/cli/verbs/probe.ts', CLI, [
-    ['probe: contradictions exit with 0', 'contradictions.length > 0 ? 1 : 0', '0'],
+    ['probe: an unread list exits with 0', 'contradictions.length > 0 || isUnread', 'contradictions.length > 0'],
+    ['probe: contradictions exit with 0', 'contradictions.length > 0 || isUnread ? 1 : 0', 'isUnread ? 1 : 0'],
+    ['probe: a URL with a credential is sent', 'if (secret !== undefined)', 'if (false)'],
     ['probe: a dry run sends requests', 'if (flags.dryRun === true) return showPlan(cli, plan, flags.requests)', ''],
     ['probe: a manifest in the way is noticed after the requests', 'existsSync(out) &&', 'false &&'],
   ]),

@@ -88,6 +88,27 @@ describe('an honest API', () => {
   })
 })
 
+describe('--watch', () => {
+  test('reads the newest rows again, and sees a row that appears late', async () => {
+    const now = Date.now()
+    const recent = createRecords().map(({ id }, index) => ({
+      id,
+      updated_at: new Date(now - (41 - index) * 10_000).toISOString(),
+    }))
+    // The late row is visible from the last reading on, and later than all requests of a probe that does not watch.
+    await using api = await serveApi(
+      { records: (number) => (number < 20 ? recent.filter((_, index) => index !== 30) : recent) },
+      recent,
+    )
+    const url = new URL(`${api.url}${QUERY.replace('limit=20', 'limit=100')}`)
+    const watch = { polls: 3, everyMs: 5 }
+    const { facts, requests } = await probeUrl(url, {}, {}, createProbeContext(), { requestsMax: BUDGET, watch })
+    expect(facts.find(({ topic }) => topic === 'late-rows')?.evidence.rows.map(({ key }) => key)).toEqual(['rec_030'])
+    expect(requests.filter(({ purpose }) => purpose === 'newest rows')).toHaveLength(2 + watch.polls)
+    expect(api.requests).toHaveLength(requests.length)
+  })
+})
+
 describe('RX11 probe names the lie of an API', () => {
   test('whose filter excludes its time', async () => {
     const probed = await probe({
@@ -97,19 +118,29 @@ describe('RX11 probe names the lie of an API', () => {
     expect(findFact(probed, 'lower-bound', 'exclusive').certainty).toBe('shown')
   })
 
+  test('but not of one that sorts a filtered list in another way', async () => {
+    const probed = await probe(
+      { sort: (all, { since }) => all.toSorted((a, b) => (since === null ? 1 : -1) * compareByTime(a, b)) },
+      { records: createRecords(160) },
+    )
+    expect(findFact(probed, 'lower-bound', 'unknown').reason).toContain('begins with others')
+    expect(probed.warnings).not.toContain('lower-bound inconsistent')
+  })
+
   test('whose filter has no effect', async () => {
     const probed = await probe({ select: (all) => all })
     expect(probed.warnings).toContain('lower-bound ignored')
     expect(probed.report.recommendation.answers.changes).toBe('none')
   })
 
-  test('whose filter is rounded to the minute', async () => {
+  // The row of the bound is the first one of its minute, or a later one.
+  test.each([13_000, 11_000])('whose filter is rounded to the minute, with a row every %i ms', async (stepMs) => {
     const probed = await probe(
       {
         select: (all, { since }) =>
           all.filter(({ updated_at: at }) => since === null || String(at) >= `${since.slice(0, 16)}:00.000Z`),
       },
-      { records: createDenseRecords() },
+      { records: createDenseRecords(stepMs) },
     )
     expect(probed.warnings).toEqual(['lower-bound rounded'])
   })
@@ -128,6 +159,13 @@ describe('RX11 probe names the lie of an API', () => {
   test('that ignores the requested order', async () => {
     const probed = await probe({ sort: (all) => all.toSorted((a, b) => mix(a.id) - mix(b.id)) })
     expect(probed.warnings).toContain('order sort-ignored')
+  })
+
+  test('but not of one that is sorted by another field, as requested', async () => {
+    const query = QUERY.replace('sort=updated_at&order=asc', 'sort=created_at')
+    const probed = await probe({ sort: (all) => all.toSorted((a, b) => mix(a.id) - mix(b.id)) }, { query })
+    expect(probed.values('order')).toContain('unsorted')
+    expect(probed.warnings).not.toContain('order sort-ignored')
   })
 
   test('that ignores the direction of the order', async () => {
@@ -259,6 +297,14 @@ describe('RX11 probe names the lie of an API', () => {
     expect(probed.values('lookup')).toEqual(['found', '410'])
   })
 
+  test('that refuses a key without a record like a missing permission', async () => {
+    const probed = await probe({
+      one: (record) => (record === undefined ? { status: 403, body: {} } : { status: 200, body: record }),
+    })
+    expect(probed.warnings).toEqual(['lookup status-403'])
+    expect(probed.report.endedBy).toBeNull()
+  })
+
   test('that returns a record for every key', async () => {
     const probed = await probe({
       one: (record) => ({ status: 200, body: record ?? { id: 'rzq0zq0', updated_at: null } }),
@@ -323,11 +369,11 @@ describe('RX11 probe names the lie of an API', () => {
 })
 
 /** Records some seconds apart, so that several are in each minute. */
-function createDenseRecords(): ListedRecord[] {
+function createDenseRecords(stepMs = 13_000): ListedRecord[] {
   const start = Math.floor(Date.now() / 60_000) * 60_000 - 7_200_000
   return Array.from({ length: 40 }, (_, index) => ({
     id: `rec_${String(index).padStart(3, '0')}`,
-    updated_at: new Date(start + index * 13_000 + 137).toISOString(),
+    updated_at: new Date(start + index * stepMs + 137).toISOString(),
   }))
 }
 

@@ -11,11 +11,15 @@ import { formatTable } from './table.ts'
 /** Prints the requests that a probe can send. */
 export function printProbePlan({ terminal }: Cli, steps: readonly ProbeStep[], budget: number): void {
   if (terminal.json) return
-  const total = steps.reduce((sum, { requestsMax }) => sum + requestsMax, 0)
+  const total = steps.reduce((sum, { requestsMax }) => sum + (requestsMax ?? budget), 0)
   terminal.print(
     ...formatTable(
       ['REQUESTS', 'PURPOSE', 'EXAMPLE'],
-      steps.map(({ purpose, requestsMax, example }) => [`≤ ${requestsMax}`, purpose, toPrintable(example, 160)]),
+      steps.map(({ purpose, requestsMax, example }) => [
+        requestsMax === null ? '-' : `≤ ${requestsMax}`,
+        purpose,
+        toPrintable(example, 160),
+      ]),
     ),
   )
   terminal.print('', `At most ${Math.min(total, budget)} requests, one after another; none of them writes.`, '')

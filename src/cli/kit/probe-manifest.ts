@@ -2,19 +2,13 @@ import type { ListReport } from '../../probe/probe-list.ts'
 import type { DescribedUrl } from '../../probe/describe-url.ts'
 import { formatRestManifest } from './rest-manifest.ts'
 
-/** The credentials of a probe, by the names of their settings. */
-export interface ProbeAuth {
-  readonly bearer?: string
-  readonly header?: { readonly name: string; readonly setting: string }
-}
-
-/** The manifest that reads a probed list with the recommended strategy. */
+/** The manifest that reads a probed list with the recommended strategy. `auth` names its settings. */
 export function formatProbeManifest(
   url: string,
   baseUrl: string,
   described: DescribedUrl,
   { recommendation, facts, notes }: ListReport,
-  auth: ProbeAuth,
+  auth: object,
 ): string {
   const { stream, page } = described
   const { advice, settings, cautions } = recommendation
@@ -56,7 +50,7 @@ export function formatProbeManifest(
         ? ['The times have no zone, which the rest source cannot read; every cycle reads the complete list.']
         : []),
     ],
-    config: { base_url: baseUrl, ...formatAuth(auth) },
+    config: { base_url: baseUrl, ...(Object.keys(auth).length > 0 && { auth }) },
     streams: [
       {
         id: name,
@@ -75,9 +69,4 @@ const DEFAULT_OVERLAP_MS = 1_000
 function limitSize(page: DescribedUrl['page'], max: number | null): object {
   const size = page.size as { readonly parameter: string; readonly value: number } | undefined
   return size === undefined || max === null ? page : { ...page, size: { ...size, value: Math.min(size.value, max) } }
-}
-
-function formatAuth({ bearer, header }: ProbeAuth): object {
-  if (bearer !== undefined) return { auth: { kind: 'bearer', token: `\${${bearer}}` } }
-  return header === undefined ? {} : { auth: { kind: 'api_key', header: header.name, key: `\${${header.setting}}` } }
 }

@@ -18,7 +18,7 @@ import { askSource } from '../kit/ask-source.ts'
 import type { Cli, VerbAction } from '../cli.ts'
 import { openManifestStream, type OpenedStream } from '../kit/manifest-stream.ts'
 import { printProbe, printProbePlan, probeDocument, stepDocument } from '../kit/print-probe.ts'
-import { formatProbeManifest, type ProbeAuth } from '../kit/probe-manifest.ts'
+import { formatProbeManifest } from '../kit/probe-manifest.ts'
 import { loadWorkerTarget, printTarget, resolveStoreTarget, withStoreFlags, type TargetFlags } from '../kit/target.ts'
 
 interface ProbeFlags extends TargetFlags, UrlHints {
@@ -27,6 +27,7 @@ interface ProbeFlags extends TargetFlags, UrlHints {
   readonly watch?: number
   readonly bearer?: string
   readonly header?: string
+  readonly parameter?: string
   readonly answer?: readonly string[]
   readonly write?: string
   readonly force?: boolean
@@ -52,7 +53,10 @@ export function probeVerb(): Command {
     .option('--until <parameter>', 'the parameter of the upper time bound')
     .option('--lookup <path>', 'the path of one record: /contacts/{key}')
     .addOption(new Option('--bearer <setting>', 'the setting with the bearer token').conflicts('header'))
-    .option('--header <name=setting>', 'a header, and the setting with its value')
+    .addOption(new Option('--header <name=setting>', 'a header, and the setting with its value').conflicts('parameter'))
+    .addOption(
+      new Option('--parameter <name=setting>', 'a query parameter, and the setting with its value').conflicts('bearer'),
+    )
     .addOption(
       new Option('--answer <name=value>', 'an answer for `advise`; repeatable').argParser(
         (text: string, before: string[] | undefined) => [...(before ?? []), text],
@@ -68,8 +72,7 @@ export const probe: VerbAction<[string, ProbeFlags]> = async (cli, target, flags
 async function probeAddress(cli: Cli, text: string, flags: ProbeFlags): Promise<void> {
   if (!URL.canParse(text)) throw new SyncError('ARGUMENT_INVALID', `${maskUrl(text)} is not a URL.`)
   const url = new URL(text)
-  if (url.username !== '' || url.password !== '')
-    throw new SyncError('ARGUMENT_INVALID', 'A URL must not contain credentials. Use --bearer or --header.')
+  assertNoCredentials(url)
   const out = flags.write === undefined ? null : resolve(cli.folder, flags.write)
   if (out !== null && existsSync(out) && flags.force !== true) throw existsError(out)
   const answers = parseAnswers(flags.answer ?? [])
@@ -118,7 +121,7 @@ async function probeDeclared(cli: Cli, sync: string, flags: ProbeFlags): Promise
   const path = resolve(cli.folder, target.file)
   const opened = isManifest(path) ? await openManifestStream(path, target.file, plan, cli.environment) : null
   const steps =
-    opened === null ? toSteps(listing) : planProbe(opened.stream, { polls: toOptions(flags).watch?.polls ?? 0 })
+    opened === null ? planSyncProbe(listing) : planProbe(opened.stream, { polls: toOptions(flags).watch?.polls ?? 0 })
   if (flags.dryRun === true) {
     showPlan(cli, steps, flags.requests)
     return 0
@@ -134,7 +137,8 @@ async function probeDeclared(cli: Cli, sync: string, flags: ProbeFlags): Promise
   })
   if (cli.terminal.json) cli.terminal.printDocument({ sync, ...probeDocument(report, contradictions) })
   else printProbe(cli, report, contradictions, null)
-  return contradictions.length > 0 ? 1 : 0
+  const isUnread = report.facts.some(({ topic, value }) => topic === 'records' && value === 'unknown')
+  return contradictions.length > 0 || isUnread ? 1 : 0
 }
 
 async function probeOpened(
@@ -144,14 +148,6 @@ async function probeOpened(
 ): Promise<{ report: SyncReport | ListReport; contradictions: readonly Contradiction[] }> {
   const report = await probeStream(stream, createHttpClient(http), context, toOptions(flags))
   return { report, contradictions: compareContract(stream, report.facts) }
-}
-
-function toSteps(plan: Parameters<typeof planSyncProbe>[0]): ProbeStep[] {
-  return planSyncProbe(plan).map(({ purpose, callsMax }) => ({
-    purpose,
-    requestsMax: callsMax,
-    example: `${plan.sync}, through its source`,
-  }))
 }
 
 function showPlan(cli: Cli, steps: readonly ProbeStep[], budget: number): void {
@@ -169,14 +165,43 @@ function toOptions({ requests, watch }: ProbeFlags): {
   return { requestsMax: requests, watch: { polls, everyMs: watch / polls } }
 }
 
-function parseAuth({ bearer: token, header }: ProbeFlags): { readonly given?: Auth; readonly manifest: ProbeAuth } {
-  if (token !== undefined) return { given: bearer(token), manifest: { bearer: token } }
-  if (header === undefined) return { manifest: {} }
-  const [, name, setting] = /^([\w-]+)=(\w+)$/.exec(header) ?? []
+function parseAuth({ bearer: token, header, parameter }: ProbeFlags): {
+  readonly given?: Auth
+  readonly manifest: object
+} {
+  if (token !== undefined) return { given: bearer(token), manifest: { kind: 'bearer', token: `\${${token}}` } }
+  const place = header === undefined ? 'query' : 'header'
+  const text = header ?? parameter
+  if (text === undefined) return { manifest: {} }
+  const [, name, setting] = /^([\w-]+)=(\w+)$/.exec(text) ?? []
   if (name === undefined || setting === undefined)
-    throw new SyncError('ARGUMENT_INVALID', '--header needs the form name=SETTING, such as x-api-key=API_KEY.')
-  return { given: apiKey({ header: name, key: setting }), manifest: { header: { name, setting } } }
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `--${header === undefined ? 'parameter' : 'header'} needs the form name=SETTING, such as x-api-key=API_KEY.`,
+    )
+  return {
+    given: apiKey(place === 'header' ? { header: name, key: setting } : { query: name, key: setting }),
+    manifest: { kind: 'api_key', [place]: name, key: `\${${setting}}` },
+  }
 }
+
+/** Credentials in a URL would be shown, and written to the manifest. */
+function assertNoCredentials({ username, password, searchParams }: URL): void {
+  if (username !== '' || password !== '')
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      'A URL must not contain credentials. Use --bearer, --header or --parameter.',
+    )
+  const secret = [...searchParams].find(([name, value]) => value !== '' && CREDENTIAL.test(name))
+  if (secret !== undefined)
+    throw new SyncError(
+      'ARGUMENT_INVALID',
+      `The URL has a value of \`${secret[0]}\`, which may be a credential. Put it in .env and add --parameter ${secret[0]}=<setting>.`,
+    )
+}
+
+const CREDENTIAL =
+  /^(?:key|token|auth|sig|signature)$|api_?key|app_?key|pass(?:word|wd)?$|pwd|secret|(?:access|auth|bearer|api|session|private)[_-]?token/i
 
 function writeManifest(path: string, text: string, force: boolean): void {
   try {

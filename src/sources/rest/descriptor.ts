@@ -4,7 +4,6 @@ import {
   CONNECTION_SCHEMA,
   type JsonSchema,
   objectSchema,
-  type SchemaValue,
   SELECTED_AFTER_READING,
   TEXT_SCHEMA,
 } from '../../values/config-schema.ts'
