@@ -24,7 +24,6 @@ export const rowSearchCases: readonly StoreCase[] = [
       const orders: Record<string, (record: JsonObject) => unknown> = {
         n: ({ n }) => n,
         price: ({ price }) => price,
-        name: ({ name }) => name,
         at: ({ at }) => (at == null ? at : Date.parse(at as string)),
         vip: ({ vip }) => (vip == null ? vip : Number(vip)),
         exact: ({ exact }) => (exact == null ? exact : Number(exact)),
@@ -42,6 +41,13 @@ export const rowSearchCases: readonly StoreCase[] = [
             )
         }
       }
+      // Texts are in the order of the database.
+      const [up, down] = await Promise.all(
+        [false, true].map((descending) =>
+          readKeys(store, { order: { by: 'field', field: 'name', descending }, limit: 2 }),
+        ),
+      )
+      assert.deepEqual([up?.length, up?.at(-1), up?.slice(0, -1).toReversed()], [7, 'd', down?.slice(0, -1)])
     },
     NEEDS_SEARCH,
   ),
