@@ -189,6 +189,7 @@ export type {
   StoreLocation,
   StoreOpenOptions,
 } from './store-driver.ts'
+export { RESULT_BYTES_MAX } from './store-driver.ts'
 export type {
   ApiKey,
   CompactResult,

@@ -33,7 +33,8 @@ import type {
   AuditChainEntryDocument,
   AuditVerificationDocument,
 } from './documents.ts'
-import { readRecordJson, readRowsJson } from './serialize-records.ts'
+import { explorerRoutes } from './explorer-routes.ts'
+import { readRecordJson } from './serialize-records.ts'
 import { resetSync } from './reset-sync.ts'
 import { toIso, listSyncDocuments } from './sync-documents.ts'
 import { explainMissingRow } from './why-not.ts'
@@ -188,37 +189,7 @@ export const consoleRoutes: readonly Route[] = [
       return sendData(routeRequest.reply, await resetSync(routeRequest))
     },
   },
-  {
-    method: 'GET',
-    path: '/console/api/databases/:database/rows',
-    id: 'consoleRows',
-    access: { kind: 'control', scope: ':database:read' },
-    params: DATABASE_PARAMS,
-    response: objectSchema({ data: LIST, next: { type: ['string', 'null'] }, scanned: NUMBER }),
-    query: objectSchema(
-      {
-        after: { type: 'string', maxLength: 1_024, description: 'The value of `next`.' },
-        search: {
-          type: 'string',
-          minLength: 1,
-          maxLength: 200,
-          description: 'Only rows whose key or record contains this.',
-        },
-        limit: { ...LIMIT, maximum: 200, default: 50 },
-      },
-      [],
-    ),
-    summary: 'Rows by key.',
-    handle: async (routeRequest) =>
-      sendJson(
-        routeRequest.reply,
-        await readRowsJson(routeRequest.caller.store, pathParam(routeRequest, 'database'), {
-          after: queryText(routeRequest, 'after'),
-          search: queryText(routeRequest, 'search'),
-          limit: Number(routeRequest.query['limit']),
-        }),
-      ),
-  },
+  ...explorerRoutes,
   {
     method: 'GET',
     path: '/console/api/databases/:database/rows/:key',
