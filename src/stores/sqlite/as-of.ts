@@ -49,8 +49,10 @@ export function createAsOfViews(
   )
   const guard: AsOfGuard = { refusal: null }
   db.setAuthorizer((action, table, column, schema, reader) => {
-    // A view of ours is only reached through a table that may be read.
-    const isOurView = reader !== null && (reader.startsWith(inner) || tables.has(reader.toLowerCase()))
+    // The inner views are only reached through those that are named like tables.
+    const isOurView =
+      table?.startsWith(inner) === true ||
+      (reader !== null && (reader.startsWith(inner) || tables.has(reader.toLowerCase())))
     if (confinement !== null && confinement.authorize(action, table, column, isOurView) !== constants.SQLITE_OK)
       return constants.SQLITE_DENY
     const startMs =

@@ -15,6 +15,8 @@ const PURE_TABLES = ['json_each', 'json_tree', 'generate_series']
 export class Confinement {
   refusal: SyncError | null = null
   readonly #tables: ReadonlySet<string>
+  /** Every relation of the file, and every virtual table of SQLite. */
+  readonly #relations: ReadonlySet<string>
 
   constructor(db: DatabaseSyncInstance, tenant: string, only: readonly string[]) {
     const names = db
@@ -25,6 +27,12 @@ export class Confinement {
       .all(tenant, JSON.stringify(only))
       .map((row) => (row as { name: string }).name.toLowerCase())
     this.#tables = new Set([...names.flatMap((name) => [name, `${name}_history`]), ...PURE_TABLES])
+    this.#relations = new Set(
+      db
+        .prepare('select lower(name) as name from sqlite_schema union all select lower(name) from pragma_module_list')
+        .all()
+        .map((row) => (row as { name: string }).name),
+    )
     db.exec(`pragma hard_heap_limit = ${HEAP_BYTES_MAX}`)
   }
 
@@ -33,12 +41,18 @@ export class Confinement {
     const isAllowed =
       action === constants.SQLITE_SELECT ||
       action === constants.SQLITE_RECURSIVE ||
-      (action === constants.SQLITE_READ && (isOurView || this.#tables.has((first ?? '').toLowerCase()))) ||
+      (action === constants.SQLITE_READ && (isOurView || this.#mayRead((first ?? '').toLowerCase(), second))) ||
       (action === constants.SQLITE_FUNCTION && !REFUSED_FUNCTIONS.has((second ?? '').toLowerCase()))
     if (isAllowed) return constants.SQLITE_OK
     this.refusal ??= createConfinedError(
       action === constants.SQLITE_READ ? `the relation ${first ?? ''}` : `the function ${second ?? first ?? ''}`,
     )
     return constants.SQLITE_DENY
+  }
+
+  /** A common table expression is reported like a table, but without a column. */
+  #mayRead(name: string, column: string | null): boolean {
+    if (this.#tables.has(name)) return true
+    return column === '' && !this.#relations.has(name) && !/^(?:sqlite|pragma|tidemark)_/.test(name)
   }
 }
