@@ -42,8 +42,9 @@ export async function selectFromPostgres(
       String(deadlineMs),
     ])
     const statement = sql.trim().replace(/;\s*$/, '')
-    const read = async (text: string, ...parameters: unknown[]) =>
-      (await client.query<Record<string, unknown>>(text, parameters)).rows
+    // The simple protocol, which the driver prefers, would run the statements after a semicolon.
+    const read = async (text: string, ...values: unknown[]) =>
+      (await client.query<Record<string, unknown>>({ text, values, queryMode: 'extended' } as pg.QueryConfig)).rows
     if (only !== undefined) checkFunctions(statement)
     const rewritten = asOf === undefined ? statement : await rewriteAsOf(read, statement, asOf)
     if (only !== undefined) await checkRelations(read, rewritten, only)

@@ -24,7 +24,9 @@ function answer(file: string, sql: string, options: SelectOptions): SelectReply 
   try {
     return { result: selectFromSqlite(file, sql, options) }
   } catch (error) {
-    const { code, message } = isSyncError(error) ? error : new SyncError('STORE_FAILED', String(error))
+    // Errors of the file have a code; without one, the statement failed on its own values.
+    const reason = error instanceof Error ? error.message : String(error)
+    const { code, message } = isSyncError(error) ? error : new SyncError('ARGUMENT_INVALID', `SQLite: ${reason}.`)
     return { error: { code, message } }
   }
 }
