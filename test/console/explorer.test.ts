@@ -97,7 +97,7 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
       const shown = await keys(page)
       await page.reload()
       await expect.poll(() => keys(page)).toEqual(shown)
-      expect([await sideways(page), width === 1024].some((ok) => ok === 0 || ok === true)).toBe(true)
+      expect(await sideways(page)).toBe(0)
       await expectAccessible(page, `sorted and filtered rows at ${width}`)
       await page.getByRole('button', { name: 'Remove the filter city = Lima' }).click()
       await expect.poll(async () => (await keys(page))[0]).toBe(topSpender())
@@ -150,7 +150,7 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
       await sql.fill('select * from tidemark_tenants')
       await sql.press('Control+Enter')
       await page.getByText(/cannot use the relation tidemark_tenants/).waitFor()
-      expect(await sideways(page)).toBe(width === 1024 ? await sideways(page) : 0)
+      expect(await sideways(page)).toBe(0)
     })
 
     test(`at ${width} px a table is shown as of a time, with the history of a cell`, async () => {
@@ -172,10 +172,7 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
     test(`at ${width} px an export has the rows of the view, in its order`, async () => {
       const filter = encodeURIComponent(JSON.stringify(['spent', 'to', '12']))
       const page = await at(`?order=-field%3Aspent&filter=${filter}`, width)
-      await page
-        .getByText(/rows\./)
-        .first()
-        .waitFor()
+      await page.getByRole('rowheader').first().waitFor()
       const shown = await keys(page)
       for (const [format, name] of [
         ['csv', 'CSV'],
@@ -197,7 +194,7 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
     const page = await at('?order=changed')
     const region = page.getByRole('region', { name: 'Rows' })
     let last = 0
-    for (let n = 0; n < 60 && last < 4_000; n++) {
+    for (let n = 0; n < 60 && last < 2_000; n++) {
       await region.evaluate('(element) => element.scrollTo(0, element.scrollHeight)')
       await expect
         .poll(async () =>
@@ -209,11 +206,11 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
       )
       expect(await page.getByRole('row').count()).toBeLessThan(90)
     }
-    expect(last).toBeGreaterThan(3_900)
+    expect(last).toBeGreaterThan(1_900)
     // The first rows were dropped from memory, and are read again.
     await region.evaluate('(element) => element.scrollTo(0, 0)')
     await expect.poll(async () => (await keys(page))[0]).toBe('p00001')
-  })
+  }, 120_000)
 
   test('the explorer is accessible in dark colours, and a wrong view shows the reason', async () => {
     const page = await at('?search=user1', 390, 'dark')

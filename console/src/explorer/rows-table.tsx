@@ -61,7 +61,9 @@ export function RowsTable({
       removeEventListener('resize', update)
     }
   }, [pages, count])
-  useLayoutEffect(() => scroll.current?.scrollTo({ top: 0 }), [pages])
+  useLayoutEffect(() => {
+    scroll.current?.scrollTo({ top: 0 })
+  }, [pages])
   const shown = Array.from({ length: Math.max(0, Math.min(to, count) - from) }, (_, at) => from + at)
   const width = columns.reduce((sum, column) => sum + widthOf(column), KEY_WIDTH + CHANGED_WIDTH)
   return (

@@ -18,7 +18,7 @@ const TOP_VALUES = 10
 /** Longer values are cut: they identify nothing to a reader. */
 const VALUE_LENGTH_MAX = 200
 
-/** A selection with exactly as many rows as are looked at counts as one with more. */
+/** Computes the statistics of a field. A selection with exactly as many rows as are looked at counts as one with more. */
 export function* computeStatistics(
   dialect: SearchDialect,
   table: SearchTable,

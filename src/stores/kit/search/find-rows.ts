@@ -7,6 +7,7 @@ export interface SearchQuery {
   readonly sql: string
   readonly parameters: readonly SearchParameter[]
 }
+/** A row of such a statement. */
 export type SearchTuple = ReadonlyArray<string | number | null>
 /** Yields statements, and is resumed with their rows. */
 export type SearchSteps<Result> = Generator<SearchQuery, Result, readonly SearchTuple[]>
