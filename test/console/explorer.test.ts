@@ -192,10 +192,9 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
 
   test('scrolling reads page after page and renders only the rows in view', async () => {
     const page = await at('?order=changed')
-    const region = page.getByRole('region', { name: 'Rows' })
     let last = 0
     for (let n = 0; n < 60 && last < 2_000; n++) {
-      await region.evaluate('(element) => element.scrollTo(0, element.scrollHeight)')
+      await page.evaluate("document.querySelector('.grid-scroll').scrollTo(0, 1e8)")
       await expect
         .poll(async () =>
           Number(/^([\d,]+) of/.exec(await page.getByRole('status').last().innerText())?.[1]?.replaceAll(',', '') ?? 0),
@@ -208,7 +207,7 @@ describe.skipIf(missing !== null)(`the data explorer with ${ROWS} rows`, () => {
     }
     expect(last).toBeGreaterThan(1_900)
     // The first rows were dropped from memory, and are read again.
-    await region.evaluate('(element) => element.scrollTo(0, 0)')
+    await page.evaluate("document.querySelector('.grid-scroll').scrollTo(0, 0)")
     await expect.poll(async () => (await keys(page))[0]).toBe('p00001')
   }, 120_000)
 
