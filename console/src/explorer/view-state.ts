@@ -4,7 +4,7 @@ import { useLocation, useSearch } from 'wouter'
 export type FilterTest = 'equals' | 'contains' | 'from' | 'to' | 'empty' | 'present'
 export type Filter = readonly [field: string, test: FilterTest, value?: string]
 
-/** What the page shows. It is stored in the URL, so that a link shows the same. */
+/** The rows and the tab that the page shows, stored in the URL: a link shows the same. */
 export interface View {
   readonly search: string
   /** As in the API; '' for the default. */

@@ -13,7 +13,6 @@ import { createRequestLog, pathParam, sendData, sendJson, type RouteRequest, typ
 import {
   CHANGES_RESPONSE,
   CHANGES_QUERY,
-  DATABASE_PARAMS,
   objectSchema,
   RECENT_QUERY,
   ROW_PARAMS,
@@ -488,10 +487,6 @@ function toAuditChainEntryDocument({
 async function verifyAudit({ caller }: RouteRequest): Promise<AuditVerificationDocument> {
   const { intact, entries, head, brokenAt, states } = await verifyAuditChain(caller.store)
   return { intact, entries, head, brokenAt, states }
-}
-
-function queryText({ query }: RouteRequest, name: string): string | undefined {
-  return query[name] === undefined ? undefined : String(query[name])
 }
 
 /** Answers 304 to a poller that already has the current version. */

@@ -9,21 +9,36 @@ import { parseQualifiedNames } from './qualified-names.ts'
  * resolved there.
  */
 export function checkFunctions(sql: string): void {
-  // Comments nest, so that the token after one cannot be told from a pattern.
+  // Comments nest, and the token after one decides whether a name is called.
   if (sql.includes('/*'))
     throw new SyncError('ARGUMENT_INVALID', 'Block comments are not supported here. Begin lines with `--` instead.')
   for (const { parts } of parseQualifiedNames(sql)) {
     const last = parts.at(-1)
     if (last === undefined) continue
-    CALL.lastIndex = last.start
-    if (!CALL.test(sql)) continue
+    if (!isCalled(sql, last.start)) continue
     const schema = parts.at(-2)?.name
     if ((schema === undefined || schema === 'pg_catalog') && isPure(last.name)) continue
     throw createConfinedError(`the function ${parts.map(({ name }) => name).join('.')}`)
   }
 }
 
-const CALL = /(?:"(?:[^"]|"")*"|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)(?:\s|--[^\n]*(?:\n|$))*\(/y
+const NAME = /"[^"]*"|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
+const SPACE = /\s+|--[^\n]*/y
+
+/** Whether a parenthesis follows the name at this index. */
+function isCalled(sql: string, start: number): boolean {
+  let at = skip(NAME, sql, start)
+  // A doubled quote belongs to the name.
+  for (let next = at; sql[at] === '"'; at = next) if ((next = skip(NAME, sql, at)) === at) return true
+  for (let next = skip(SPACE, sql, at); next > at; next = skip(SPACE, sql, at)) at = next
+  return sql[at] === '('
+}
+
+/** Returns the index after the pattern, or `at` if it does not match there. */
+function skip(pattern: RegExp, sql: string, at: number): number {
+  pattern.lastIndex = at
+  return pattern.test(sql) ? pattern.lastIndex : at
+}
 
 function isPure(name: string): boolean {
   return PURE_NAMES.has(name) || /^jsonb?_[a-z_]+$/.test(name)

@@ -177,7 +177,7 @@ const DIALECT: SearchDialect = {
   contains: (text, wanted, bind) =>
     isAscii(wanted)
       ? `${text} ilike ${bind(likePattern(wanted))} escape '!'`
-      : `${text} ~ ${bind([...wanted].map(patternOf).join(''))}`,
+      : `${text} ~ ${bind(Array.from(wanted, patternOf).join(''))}`,
   deadline: null,
   createIndex: (table, _column, ordered) => `create index concurrently on ${table} (${ordered}, _key)`,
 }

@@ -158,7 +158,7 @@ const DIALECT: SearchDialect = {
   contains: (text, wanted, bind) =>
     isAscii(wanted)
       ? `${text} like ${bind(likePattern(wanted))} escape '!'`
-      : `${text} glob ${bind(`*${[...wanted].map(globOf).join('')}*`)}`,
+      : `${text} glob ${bind(`*${Array.from(wanted, globOf).join('')}*`)}`,
   deadline: DEADLINE_CONDITION,
   createIndex: (table, column, ordered) =>
     `create index ${quoteIdentifier(`${unquoteIdentifier(table)}_by_${unquoteIdentifier(column)}`)} on ${table} (${ordered})`,

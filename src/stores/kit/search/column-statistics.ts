@@ -3,7 +3,7 @@ import { matchOf, requireColumn, whereOf } from './conditions.ts'
 import type { SearchSteps } from './find-rows.ts'
 import type { Bind, SearchDialect, SearchParameter, SearchTable } from './search-dialect.ts'
 
-/** Of a database without a table. */
+/** The statistics of a database without a table. */
 export const NO_STATISTICS: ColumnStatistics = {
   scanned: 0,
   hasMore: false,

@@ -102,7 +102,7 @@ export function isSearched({ name, type }: TableColumn): boolean {
 }
 
 function checkValue(field: string, type: ColumnType, value: string): void {
-  if (VALUE_CHECKS[type as keyof typeof VALUE_CHECKS]?.(value) !== false) return
+  if (VALUE_CHECKS[type as keyof typeof VALUE_CHECKS]?.(value) ?? true) return
   throw new SyncError(
     'ARGUMENT_INVALID',
     `${JSON.stringify(value.slice(0, 80))} is no value of the field ${JSON.stringify(field)} (${type}).`,

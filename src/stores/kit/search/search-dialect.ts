@@ -44,7 +44,7 @@ export interface SearchTable {
 /** The characters that differ from a character only in case, with the character itself. */
 export function caseVariants(character: string): string[] {
   const variants = [character, character.toLowerCase(), character.toUpperCase()]
-  return [...new Set(variants.filter((variant) => [...variant].length === 1))]
+  return [...new Set(variants.filter((variant) => Array.from(variant).length === 1))]
 }
 
 /** Databases fold the case of ASCII letters in every locale, and of others only in some. */
