@@ -2,6 +2,7 @@ import { compaction } from './compaction.mjs'
 import { destinations } from './destinations.mjs'
 import { disk } from './disk.mjs'
 import { embed } from './embed.mjs'
+import { explorer } from './explorer.mjs'
 import { feed } from './feed.mjs'
 import { fleet } from './fleet.mjs'
 import { http } from './http.mjs'
@@ -27,6 +28,7 @@ export const CASES = {
   long,
   scheduler,
   embed,
+  explorer,
   destinations,
   tenants,
   replica,

@@ -98,6 +98,19 @@ export type { QuarantineStore, QuarantinedRecord, QuarantineEntry } from './stor
 export type { SyncSignal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
+export { ROW_TESTS } from './store/row-search.ts'
+export type {
+  ColumnStatistics,
+  ColumnStatisticsRequest,
+  RowFilter,
+  RowOrder,
+  RowPosition,
+  RowSearch,
+  RowSearchPage,
+  RowSearchStore,
+  RowSelection,
+  RowTest,
+} from './store/row-search.ts'
 export type { SchemaStore } from './store/schemas.ts'
 export type { VerificationStore } from './store/verifications.ts'
 export type {
@@ -177,6 +190,7 @@ export type {
   StoreLocation,
   StoreOpenOptions,
 } from './store-driver.ts'
+export { RESULT_BYTES_MAX } from './store-driver.ts'
 export type {
   ApiKey,
   CompactResult,

@@ -31,6 +31,8 @@ export interface StoreLocation {
    * data.
    */
   findTenant(tenant: string, options?: { readonly orAny?: boolean }): Promise<string | null>
+  /** `select` follows SelectOptions.only. */
+  readonly confinesSelect?: true
   /** Runs one user-supplied statement on a read-only connection. */
   select(sql: string, options: SelectOptions): Promise<SelectResult>
   readonly syntax: QuerySyntax
@@ -52,7 +54,18 @@ export interface SelectOptions {
   readonly deadlineMs?: number
   /** In ms: reads the tenant's tables as of this time. */
   readonly asOf?: number | undefined
+  /**
+   * For a statement of a person with limited rights: it may read the tables of these databases of the tenant and their
+   * histories, call functions that only compute, and nothing else (ARGUMENT_INVALID). It also stops at the deadline, and
+   * at RESULT_BYTES_MAX. See StoreLocation.confinesSelect.
+   */
+  readonly only?: readonly string[]
+  /** Returns the plan of the statement instead of its rows. */
+  readonly plan?: boolean
 }
+
+/** The result of a confined statement is truncated after about this many bytes. */
+export const RESULT_BYTES_MAX = 4_194_304
 
 /** A cell is a number, a bigint, a string, a boolean, null or parsed JSON. */
 export interface SelectResult {

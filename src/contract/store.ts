@@ -23,6 +23,7 @@ import type { InboundStore } from './store/inbound.ts'
 import type { DestinationStore } from './store/destinations.ts'
 import type { DeleteMode } from './delete-mode.ts'
 import type { SchemaMode } from './schema.ts'
+import type { RowSearchStore } from './store/row-search.ts'
 import type { SchemaStore } from './store/schemas.ts'
 import type { VerificationStore } from './store/verifications.ts'
 import type { CommitShape } from './table-shape.ts'
@@ -55,6 +56,7 @@ export interface Store
     WebhookStore,
     InboundStore,
     DestinationStore,
+    RowSearchStore,
     SchemaStore,
     VerificationStore {}
 

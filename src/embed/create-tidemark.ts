@@ -12,7 +12,7 @@ import { runWithBackfill } from '../runner/run-with-backfill.ts'
 import type { TenantSourceRuntime } from '../runner/tenant-runtime.ts'
 import { locateStore } from '../stores/drivers.ts'
 import { openStore } from '../stores/open-store.ts'
-import { runSelect } from '../stores/run-select.ts'
+import { confinedSelectOf, runSelect } from '../stores/run-select.ts'
 import { listChangedMembers } from '../values/changed-members.ts'
 import { didYouMean } from '../values/did-you-mean.ts'
 import { parseJson } from '../values/json.ts'
@@ -451,6 +451,10 @@ export class Tidemark {
             address: null,
             ...(corsOrigins !== undefined && { corsOrigins }),
             ...(connect !== null && { connect }),
+            select:
+              typeof this.#options.store === 'string'
+                ? confinedSelectOf(locateStore(this.#options.store, this.#options.folder ?? process.cwd()))
+                : undefined,
           }
         : null,
       keepLogMs: keepLogDays === undefined ? undefined : keepLogDays * 86_400_000,

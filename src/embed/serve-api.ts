@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../worker/schema.ts'
 import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
-import { SyncError, type Ports, type Store } from '../contract/index.ts'
+import { SyncError, type Ports, type Store, type StoreLocation } from '../contract/index.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
 import type { ScheduledDestination } from '../destinations/loop/destination-overview.ts'
 import type { DeclaredSync } from '../runner/declared-sync.ts'
@@ -23,6 +23,8 @@ export interface ApiOptions {
   /** Absent on a replica, which accepts no inbound webhooks. */
   readonly inbound?: TenantInboundWebhooks
   readonly connect?: ConnectFlow
+  /** See `confinedSelectOf`. */
+  readonly select?: StoreLocation['select'] | undefined
   readonly corsOrigins?: readonly string[]
   readonly keysOnly?: boolean
   readonly isServedTenant?: (tenant: string) => boolean

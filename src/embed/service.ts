@@ -29,7 +29,7 @@ export interface ServiceOptions {
   /** Tenants to run in addition to the store's own; `all` for every current and future tenant of the store. */
   readonly tenants?: readonly string[] | 'all'
   /** Null disables the API. */
-  readonly api: Pick<ApiOptions, 'address' | 'corsOrigins' | 'connect' | 'keysOnly'> | null
+  readonly api: Pick<ApiOptions, 'address' | 'corsOrigins' | 'connect' | 'keysOnly' | 'select'> | null
   /** The minimum pause between two cycles of a continuous sync. */
   readonly pauseMs?: number
   readonly keepLogMs?: number | undefined

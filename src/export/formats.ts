@@ -16,17 +16,29 @@ export function openWriter(format: ExportFormat, file: string, columns: readonly
     case 'parquet':
       return openParquetWriter(file, columns)
     case 'csv':
-      return openLineWriter(file, `${columns.map(({ name }) => quoteCsv(name)).join(',')}\n`, (item) =>
-        columns.map((column) => formatCsvCell(column, item)).join(','),
-      )
     case 'ndjson':
-      return openLineWriter(file, '', formatJsonLine)
+      return openLineWriter(file, lineFormatOf(format, columns))
     default:
       return format satisfies never
   }
 }
 
-function openLineWriter(file: string, head: string, lineOf: (item: ExportItem) => string): ItemWriter {
+/** A file with a line per item. */
+export interface LineFormat {
+  readonly head: string
+  lineOf(item: ExportItem): string
+}
+
+export function lineFormatOf(format: 'csv' | 'ndjson', columns: readonly ExportColumn[]): LineFormat {
+  return format === 'ndjson'
+    ? { head: '', lineOf: formatJsonLine }
+    : {
+        head: `${columns.map(({ name }) => quoteCsv(name)).join(',')}\n`,
+        lineOf: (item) => columns.map((column) => formatCsvCell(column, item)).join(','),
+      }
+}
+
+function openLineWriter(file: string, { head, lineOf }: LineFormat): ItemWriter {
   const descriptor = openSync(file, 'w')
   writeSync(descriptor, head)
   return {

@@ -356,6 +356,8 @@ export const SEAL_RULES = {
   removeDestination: 'plain',
   schemaDrift: 'plain',
   rowValues: 'plain',
+  searchRows: 'plain',
+  columnStatistics: 'plain',
   schema: 'plain',
   beginSchemaChange: 'plain',
   advanceSchemaChange: 'plain',

@@ -7,6 +7,10 @@ export const HTTP_ERRORS = {
     meaning:
       'A parameter, a cursor or the body is invalid; see `details.reason`, and `details.restart` for how to recover.',
   },
+  QUERY_TOO_LONG: {
+    status: 400,
+    meaning: 'The query exceeded its time limit. The message names an index that helps, if there is one.',
+  },
   UNAUTHORIZED: { status: 401, meaning: 'The key is missing, unknown, expired or revoked.' },
   FORBIDDEN: { status: 403, meaning: 'The key lacks the scope named in the message.' },
   NOT_FOUND: { status: 404, meaning: 'The database, row, sync or path does not exist.' },

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
-import type { Log, Ports } from '../contract/index.ts'
+import type { Log, Ports, StoreLocation } from '../contract/index.ts'
 import { required } from '../values/required.ts'
 import { createChildLog } from '../telemetry/child-log.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
@@ -11,6 +11,7 @@ import type { TenantInboundWebhooks } from '../webhooks/tenant-inbound-webhooks.
 import type { ResolveHost } from '../platform/resolve-host.ts'
 import type { WebhookSender } from '../webhooks/send.ts'
 import type { Caller, Authenticator } from './authenticator.ts'
+import type { RunningLimit } from './console/running-limit.ts'
 import type { StateSummaryCache } from './console/state-summaries.ts'
 import { COMPRESS_MIN_BYTES } from './encoding.ts'
 import type { Metrics } from './metrics.ts'
@@ -78,6 +79,10 @@ export interface ServerContext {
   readonly inbound: TenantInboundWebhooks | null
   /** Null if the connect flow is not configured. */
   readonly connect: ConnectFlow | null
+  /** Runs a statement of a person; null if the store cannot confine it. See SelectOptions.only. */
+  readonly select: StoreLocation['select'] | null
+  /** Queries and exports. */
+  readonly running: RunningLimit
   /** Sends a test message to a webhook. */
   readonly send: WebhookSender
   /** Resolves the host of a webhook URL at registration. */

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import compress from '@fastify/compress'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { ConnectFlow } from '../connections/connect/connect-flow.ts'
-import type { Ports, Store } from '../contract/index.ts'
+import type { Ports, Store, StoreLocation } from '../contract/index.ts'
 import type { ResourceTypes } from '../feed/resource-type.ts'
 import type { SourceRuntime } from '../runner/call-source.ts'
 import type { ScheduledDestination } from '../destinations/loop/destination-overview.ts'
@@ -18,6 +18,7 @@ import { Authenticator, type Caller } from './authenticator.ts'
 import { connectRoutes } from './connect/routes.ts'
 import { connectSessionRoutes } from './connect/session-routes.ts'
 import { consoleRoutes } from './console/routes.ts'
+import { RunningLimit } from './console/running-limit.ts'
 import { StateSummaryCache } from './console/state-summaries.ts'
 import { controlRoutes } from './control-routes.ts'
 import { destinationRoutes } from './destination-routes.ts'
@@ -61,6 +62,8 @@ export interface ServerOptions {
   readonly resourceTypes?: ResourceTypes
   /** Connects accounts of users. */
   readonly connect?: ConnectFlow
+  /** Runs confined statements on the store; see `confinedSelectOf`. Without it, the console offers no SQL. */
+  readonly select?: StoreLocation['select'] | undefined
   /** Handles webhooks of vendors. */
   readonly inbound?: TenantInboundWebhooks
   /** Tenants that the worker runs for; defaults to the store's tenant. */
@@ -105,6 +108,8 @@ export const ROUTES: readonly Route[] = [
 ]
 
 const HEADERS_MAX_BYTES = 16_384
+/** Queries and exports at once. */
+const RUNNING_MAX = 4
 const BODY_MAX_BYTES = 65_536
 /** A key has at most 1024 bytes, each percent-encoded as three characters. */
 const PATH_PART_MAX = 3_200
@@ -120,6 +125,7 @@ export function createServer({
   resourceTypes = {},
   inbound,
   connect,
+  select,
   host = '127.0.0.1',
   corsOrigins = [],
   keysOnly = false,
@@ -145,6 +151,8 @@ export function createServer({
     resourceTypes,
     inbound: inbound ?? null,
     connect: connect ?? null,
+    select: select ?? null,
+    running: new RunningLimit(RUNNING_MAX),
     routes,
     send,
     resolve,

@@ -85,7 +85,17 @@ export type {
   QuarantineStore,
   QuarantinedRecord,
   QuarantineEntry,
+  ColumnStatistics,
+  ColumnStatisticsRequest,
   Row,
+  RowFilter,
+  RowOrder,
+  RowPosition,
+  RowSearch,
+  RowSearchPage,
+  RowSearchStore,
+  RowSelection,
+  RowTest,
   SchemaChangeRequest,
   SchemaDrift,
   SchemaInfo,
@@ -215,6 +225,13 @@ export {
   quarantineRefused,
 } from './kit/tables/schema-drift.ts'
 export type { TableWithDrift, RefusalFacts } from './kit/tables/schema-drift.ts'
+export { computeStatistics, NO_STATISTICS } from './kit/search/column-statistics.ts'
+export { findRows } from './kit/search/find-rows.ts'
+export type { FoundRows, SearchQuery, SearchSteps, SearchTuple } from './kit/search/find-rows.ts'
+export { caseVariants, isAscii, likePattern } from './kit/search/search-dialect.ts'
+export type { Bind, SearchDialect, SearchParameter, SearchTable } from './kit/search/search-dialect.ts'
+export { explainDeadline, keyBatches, PageCollector, scanOf } from './kit/search/search-rows.ts'
+export { createConfinedError } from './kit/confined-error.ts'
 export { UNSUPPORTED_SCHEMA_CHANGES } from './kit/tables/unsupported-schema-changes.ts'
 export { countExtraMembers, describeColumns, EXTRA_ROWS_MAX } from './kit/tables/extra-members.ts'
 export { replaceNul } from './kit/replace-nul.ts'

@@ -12,7 +12,18 @@ export async function runSelect(location: StoreLocation, sql: string, options: S
   }
   if (options.asOf !== undefined && verb.toLowerCase() === 'explain')
     throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN cannot be combined with --as-of.')
+  if (options.only !== undefined && verb.toLowerCase() === 'explain')
+    throw new SyncError('ARGUMENT_INVALID', 'EXPLAIN is not available here. Ask for the plan instead.')
   return location.select(sql, options)
+}
+
+/** Runs statements of persons with limited rights; undefined if the store cannot confine them. */
+export function confinedSelectOf(location: StoreLocation): StoreLocation['select'] | undefined {
+  if (location.confinesSelect !== true) return undefined
+  return async (sql, options) => {
+    if (options.only === undefined) throw new SyncError('ARGUMENT_INVALID', 'A confined query needs its databases.')
+    return runSelect(location, sql, options)
+  }
 }
 
 /** A read-only connection also permits statements that write to disk, such as VACUUM INTO; these do not. */

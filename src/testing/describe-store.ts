@@ -71,6 +71,7 @@ type StoreNeed = NonNullable<StoreCase['needs']>
 
 function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boolean {
   if (needs === 'supportsScopedSweeps') return store.supportsScopedSweeps === true
+  if (needs === 'searchRows') return store.searchRows !== undefined
   // Soft-deleted rows are visible in their table only.
   return needs === 'supportsSoftDeletes'
     ? store.supportsSoftDeletes === true && supports?.select !== undefined
@@ -80,6 +81,7 @@ function isSupported(needs: StoreNeed, { store, supports }: StoreHarness): boole
 const SKIP_REASONS: Record<StoreNeed, string> = {
   supportsSoftDeletes: 'the store does not declare `supportsSoftDeletes`, or the harness offers no `supports.select`',
   supportsScopedSweeps: 'the store does not declare `supportsScopedSweeps`',
+  searchRows: 'the store has no `searchRows`',
   ownClock: 'the harness does not declare `supports.ownClock`',
   notifies: 'the harness does not declare `supports.notifies`',
   select: 'the harness offers no `supports.select`',

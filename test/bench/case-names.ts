@@ -5,6 +5,7 @@ export const CASES_WITH_POSTGRES = [
   'tables',
   'partitions',
   'queries',
+  'explorer',
   'feed',
   'disk',
   'long',

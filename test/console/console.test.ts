@@ -216,19 +216,18 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
     await page.getByRole('link', { name: 'orders' }).click()
     await page.getByRole('cell', { name: '9007199254740993' }).first().waitFor()
     await expect
-      .poll(() => page.getByRole('columnheader').allInnerTexts())
-      .toEqual(['key', 'total integer', 'big integer', 'lines json', 'changed'])
-    expect(await page.getByRole('region', { name: 'Records' }).last().innerText()).not.toContain('9007199254740992')
-    await expect
-      .poll(() => page.getByLabel('SQL', { exact: true }).innerText())
-      .toBe('select total, big, lines\nfrom orders\nlimit 20;')
+      .poll(async () =>
+        (await page.getByRole('columnheader').allInnerTexts()).map((text) => text.replace(/[\s↑]+/g, ' ').trim()),
+      )
+      .toEqual(['key', 'total bigint', 'big bigint', 'lines json', 'changed'])
+    expect(await page.getByRole('region', { name: 'Rows' }).innerText()).not.toContain('9007199254740992')
+    await page.getByRole('button', { name: 'SQL' }).click()
+    await page.getByText('This server cannot run SQL for the console.').waitFor()
 
     await page.goto(`${scene.url}/console/databases/customers`)
-    await page.getByText('50 of 64 rows').waitFor()
-    await page.getByRole('button', { name: 'Show more' }).click()
-    await page.getByText('64 of 64 rows').waitFor()
+    await page.getByText('64 of 64 rows loaded').waitFor()
     await page.getByRole('searchbox').fill('GRACE9')
-    await page.getByText(/1 match in 64 of 64 rows/).waitFor()
+    await page.getByText(/1 match\. Searched the key and every column .* of all 64 rows/).waitFor()
     await page.getByRole('link', { name: 'cus_1009' }).click()
     await page.getByRole('heading', { name: 'cus_1009' }).waitFor()
     await expect

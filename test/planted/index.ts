@@ -4,6 +4,7 @@ import { COLUMN_BUGS } from './columns.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
 import { ENGINE_BUGS } from './engine.ts'
+import { EXPLORER_BUGS } from './explorer.ts'
 import { MANIFEST_BUGS } from './manifests.ts'
 import type { PlantedBug } from './planted-bug.ts'
 import { LAKE_BUGS } from './lake.ts'
@@ -52,6 +53,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SERVICE_BUGS,
   ...MANIFEST_BUGS,
   ...EMBED_BUGS,
+  ...EXPLORER_BUGS,
   ...CONNECT_BUGS,
   ...VENDOR_BUGS,
   ...PAGED_VENDOR_BUGS,

@@ -1,20 +1,25 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
-import { useDeferredValue, useEffect, useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { Link } from 'wouter'
-import type { DatabaseDocument, RowDocument, RowsDocument } from '../../../src/server/console/documents.ts'
+import type { ColumnsDocument, DatabaseDocument } from '../../../src/server/console/documents.ts'
 import { get, path } from '../api.ts'
-import { Command } from '../components/command.tsx'
 import { EmptyState, ErrorMessage, Loading, QueryView } from '../components/query-states.tsx'
+import { CellPanel } from '../explorer/cell-panel.tsx'
+import { ColumnPanel } from '../explorer/column-panel.tsx'
+import { testsOf, toColumns, type ExplorerColumn } from '../explorer/columns.ts'
+import { useRowPages, type PagesState, type RowPages } from '../explorer/row-pages.ts'
+import { RowsTable, type Cell } from '../explorer/rows-table.tsx'
+import { SqlPanel } from '../explorer/sql-panel.tsx'
+import { AsOfControl, ExportMenu, FilterChips, SearchField } from '../explorer/toolbar.tsx'
+import { effectiveOrder, useView, type Filter, type View } from '../explorer/view-state.ts'
 import { Timestamp } from '../components/time.tsx'
-import { Value } from '../components/value.tsx'
-import { formatCount, pluralize, formatKey } from '../format.ts'
+import { ExactNumber } from '../exact-json.ts'
+import { formatCount, pluralize } from '../format.ts'
 import { useDatabases } from './databases.tsx'
 import { WhyNot } from './why-not.tsx'
 
 export function DatabasePage({ name }: { name: string }) {
   const databases = useDatabases()
-  const [text, setText] = useState('')
-  const search = useDeferredValue(text.trim())
   return (
     <>
       <nav className="crumbs" aria-label="Breadcrumbs">
@@ -23,37 +28,12 @@ export function DatabasePage({ name }: { name: string }) {
       <QueryView of={databases}>
         {({ data }) => {
           const database = data.find((one) => one.name === name)
-          if (database === undefined)
-            return (
-              <EmptyState title={`Database ${name} not found`}>
-                <Link href="/databases">Show all databases</Link>
-              </EmptyState>
-            )
-          return (
-            <>
-              <div className="title-bar">
-                <div>
-                  <h1>{name}</h1>
-                  <p className="quiet">
-                    {pluralize(database.rows, 'row')} · {pluralize(database.columns.length, 'column')}
-                  </p>
-                </div>
-                <input
-                  type="search"
-                  placeholder="Search keys and records  /"
-                  aria-label="Search keys and records"
-                  value={text}
-                  onChange={(event) => setText(event.target.value)}
-                />
-              </div>
-              <Records database={database} search={search} />
-              <section aria-labelledby="sql">
-                <h2 id="sql">Query with SQL</h2>
-                <p className="quiet">A table with typed columns in your own store. On this machine:</p>
-                <Command label="Command" text={`npx tidemark query "select * from ${database.table} limit 20"`} />
-                <Command label="SQL" text={buildSampleSql(database)} />
-              </section>
-            </>
+          return database === undefined ? (
+            <EmptyState title={`Database ${name} not found`}>
+              <Link href="/databases">Show all databases</Link>
+            </EmptyState>
+          ) : (
+            <Explorer database={database} />
           )
         }}
       </QueryView>
@@ -61,119 +41,242 @@ export function DatabasePage({ name }: { name: string }) {
   )
 }
 
-function buildSampleSql({ table, columns }: DatabaseDocument): string {
-  const names = columns
-    .slice(0, 6)
-    .map(({ name }) => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
-  return `select ${names.join(', ') || '*'}\nfrom ${table}\nlimit 20;`
-}
-
-function Records({ database, search }: { database: DatabaseDocument; search: string }) {
-  const rows = useInfiniteQuery({
-    queryKey: ['rows', database.name, search],
-    queryFn: ({ pageParam, signal }) =>
-      get<RowsDocument>(
-        `${path`/console/api/databases/${database.name}/rows`}?${new URLSearchParams({ ...(search !== '' && { search }), ...(pageParam !== null && { after: pageParam }) })}`,
-        signal,
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next }) => next,
+function Explorer({ database }: { database: DatabaseDocument }) {
+  const [view, change] = useView()
+  const described = useQuery({
+    queryKey: ['columns', database.name, database.columns.length],
+    queryFn: ({ signal }) =>
+      get<{ data: ColumnsDocument }>(path`/console/api/databases/${database.name}/columns`, signal),
     placeholderData: (before) => before,
   })
-  const isEmpty = rows.data?.pages.every(({ data }) => data.length === 0) === true
-  const { hasNextPage, isFetching, isError, fetchNextPage } = rows
-  // One response searches a bounded number of rows. An empty one does not mean that nothing matches, so the search
-  // continues to the first match or the end.
-  useEffect(() => {
-    if (search !== '' && isEmpty && hasNextPage && !isFetching && !isError) void fetchNextPage()
-  }, [search, isEmpty, hasNextPage, isFetching, isError, fetchNextPage])
-  if (rows.error !== null && rows.data === undefined)
-    return <ErrorMessage error={rows.error} onRetry={() => void rows.refetch()} />
-  if (rows.data === undefined) return <Loading lines={10} />
-  const found = rows.data.pages.flatMap(({ data }) => data)
-  const scanned = rows.data.pages.reduce((sum, page) => sum + page.scanned, 0)
   return (
-    <section aria-label="Records" className={rows.isPlaceholderData ? 'is-waiting' : ''}>
-      {found.length === 0 ? (
-        <EmptyState
-          title={
-            search === ''
-              ? 'No rows'
-              : rows.hasNextPage
-                ? `No match for “${search}” yet`
-                : `No row contains “${search}”`
-          }
-        >
-          {search === '' ? (
-            'Rows appear with the next cycle.'
-          ) : (
-            <>
-              Searched {formatCount(scanned)} of {pluralize(database.rows, 'row')}
-              {rows.hasNextPage ? '…' : '. If this is a key, you can check why it is missing.'}
-            </>
-          )}
-        </EmptyState>
-      ) : (
-        <RecordTable database={database} rows={found} />
-      )}
-      {found.length === 0 && search !== '' && !rows.hasNextPage && !rows.isPlaceholderData && (
-        <div className="ask">
-          <WhyNot key={search} database={database.name} id={search} />
+    <>
+      <div className="title-bar">
+        <div>
+          <h1>{database.name}</h1>
+          <p className="quiet">
+            {pluralize(database.rows, 'row')} · {pluralize(database.columns.length, 'column')}
+          </p>
         </div>
-      )}
-      <p className="more" role="status">
-        {search === ''
-          ? `${formatCount(found.length)} of ${pluralize(database.rows, 'row')}`
-          : `${pluralize(found.length, 'match', 'matches')} in ${formatCount(scanned)} of ${pluralize(database.rows, 'row')}`}
-        {rows.hasNextPage && (
-          <button type="button" disabled={rows.isFetchingNextPage} onClick={() => void rows.fetchNextPage()}>
-            {search === '' ? 'Show more' : 'Search further'}
-          </button>
+        <div className="tabs" role="group" aria-label="View">
+          {(['rows', 'sql'] as const).map((tab) => (
+            <button key={tab} type="button" aria-pressed={view.tab === tab} onClick={() => change({ tab })}>
+              {tab === 'rows' ? 'Rows' : 'SQL'}
+            </button>
+          ))}
+        </div>
+      </div>
+      <QueryView of={described} lines={12}>
+        {({ data }) =>
+          view.tab === 'sql' ? (
+            <SqlPanel
+              database={database.name}
+              table={data.table}
+              columns={data.columns.flatMap(({ column }) => column ?? [])}
+              canQuery={data.canQuery}
+              view={view}
+              onChange={change}
+            />
+          ) : (
+            <Rows database={database} described={data} view={view} onChange={change} />
+          )
+        }
+      </QueryView>
+    </>
+  )
+}
+
+function Rows({
+  database,
+  described,
+  view,
+  onChange,
+}: {
+  database: DatabaseDocument
+  described: ColumnsDocument
+  view: View
+  onChange: (change: Partial<View>) => void
+}) {
+  const [version, setVersion] = useState(0)
+  const [column, setColumn] = useState<ExplorerColumn | null>(null)
+  const [cell, setCell] = useState<Cell | null>(null)
+  const { pages, state } = useRowPages(database.name, view, version)
+  const columns = toColumns(described)
+  const addFilter = (filter: Filter): void => onChange({ filters: [...view.filters, filter] })
+  return (
+    <section aria-label="Records" className="explorer">
+      <div className="bar explorer-bar">
+        <SearchField value={view.search} onSearch={(search) => onChange({ search })} />
+        {described.canSearch && (
+          <>
+            <AsOfControl asOf={view.asOf} onChange={(asOf) => onChange({ asOf })} />
+            <ExportMenu database={database.name} view={view} />
+          </>
         )}
-      </p>
+      </div>
+      <FilterChips view={view} onChange={onChange} />
+      {state.error !== null && <ErrorMessage error={state.error} onRetry={() => void pages.load()} />}
+      {state.pages.length === 0 && state.isLoading ? (
+        <Loading lines={12} />
+      ) : state.count === 0 && state.error === null ? (
+        <NoRows database={database} view={view} state={state} />
+      ) : state.count === 0 ? null : (
+        <RowsTable
+          database={database.name}
+          columns={columns}
+          order={effectiveOrder(view)}
+          pages={pages}
+          state={state}
+          canSort={described.canSearch}
+          onOrder={(order) => onChange({ order })}
+          onColumn={setColumn}
+          onCell={setCell}
+        />
+      )}
+      <StatusLine
+        database={database}
+        view={view}
+        pages={pages}
+        state={state}
+        onReload={() => setVersion(version + 1)}
+      />
+      {column !== null && (
+        <ColumnPanel
+          database={database.name}
+          column={column}
+          view={view}
+          onChange={onChange}
+          onClose={() => setColumn(null)}
+        />
+      )}
+      {cell !== null && (
+        <CellPanel
+          database={database.name}
+          cell={cell}
+          filter={filterOf(cell, columns)}
+          onFilter={addFilter}
+          onClose={() => setCell(null)}
+        />
+      )}
     </section>
   )
 }
 
-const NUMERIC = new Set(['integer', 'number', 'bigint'])
-
-function isNumeric(kinds: readonly string[]): boolean {
-  return kinds.length > 0 && kinds.every((kind) => NUMERIC.has(kind))
+/** The filter for the value of a cell; null if its type has none. */
+function filterOf({ field, row }: Cell, columns: readonly ExplorerColumn[]): Filter | null {
+  const column = columns.find((one) => one.field === field)
+  const value = row.record[field]
+  if (column === undefined || !column.isUsable) return null
+  if (value === null || value === undefined) return [field, 'empty']
+  if (typeof value === 'object' && !(value instanceof ExactNumber)) return null
+  return testsOf(column.type).includes('equals') ? [field, 'equals', String(value)] : null
 }
 
-function RecordTable({ database, rows }: { database: DatabaseDocument; rows: readonly RowDocument[] }) {
+function NoRows({ database, view, state }: { database: DatabaseDocument; view: View; state: PagesState }) {
+  const { search, filters, asOf } = view
+  if (search === '' && filters.length === 0)
+    return (
+      <EmptyState title="No rows">
+        {asOf === '' ? 'Rows appear with the next cycle.' : 'There were none yet.'}
+      </EmptyState>
+    )
+  if (state.next !== null)
+    return (
+      <EmptyState title={`No match for “${search}” in ${formatCount(state.scanned)} rows yet`}>
+        <SearchedText view={view} database={database} state={state} />
+      </EmptyState>
+    )
+  const isWhole = filters.length === 0 && asOf === '' && search !== ''
   return (
-    <div className="scroll" role="region" aria-label="Records" tabIndex={0}>
-      <table className="records">
-        <thead>
-          <tr>
-            <th scope="col">key</th>
-            {database.columns.map(({ name, kinds }) => (
-              <th key={name} scope="col" className={isNumeric(kinds) ? 'number' : ''} title={name}>
-                {name} <span className="kind">{kinds.join(' | ') || 'null'}</span>
-              </th>
-            ))}
-            <th scope="col">changed</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ key, record, committedAt }) => (
-            <tr key={key}>
-              <th scope="row">
-                <Link href={path`/databases/${database.name}/${key}`}>{formatKey(key)}</Link>
-              </th>
-              {database.columns.map(({ name, kinds }) => (
-                <td key={name} className={isNumeric(kinds) ? 'number' : ''}>
-                  <Value value={record[name]} />
-                </td>
-              ))}
-              <td className="quiet">
-                <Timestamp at={committedAt} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <EmptyState title={search === '' ? 'No row matches the filters' : `No row contains “${search}”`}>
+        <SearchedText view={view} database={database} state={state} />
+      </EmptyState>
+      {isWhole && (
+        <div className="ask">
+          <WhyNot key={search} database={database.name} id={search} />
+        </div>
+      )}
+    </>
+  )
+}
+
+/** Exactly what has been looked at: absence is claimed only after the last row. */
+function SearchedText({ database, view, state }: { database: DatabaseDocument; view: View; state: PagesState }) {
+  const { search, filters, asOf } = view
+  if (search === '') return <>All rows were filtered.</>
+  const among = filters.length > 0 ? ' that match the filters' : ''
+  const where = 'the key and every column except booleans and bytes'
+  return state.next === null ? (
+    <>
+      Searched {where} of all {formatCount(state.scanned)} rows{among}
+      {asOf !== '' && ' of that time'}.
+    </>
+  ) : (
+    <>
+      Searched {where} of {view.order === '' ? 'the newest ' : 'the first '}
+      {formatCount(state.scanned)}
+      {filters.length === 0 && asOf === '' && ` of ${formatCount(database.rows)}`} rows{among}.
+    </>
+  )
+}
+
+/** A small table needs no index. */
+const ADVICE_ROWS_MIN = 10_000
+
+function StatusLine({
+  database,
+  view,
+  pages,
+  state,
+  onReload,
+}: {
+  database: DatabaseDocument
+  view: View
+  pages: RowPages
+  state: PagesState
+  onReload: () => void
+}) {
+  const { search, filters, asOf } = view
+  const isWhole = search === '' && filters.length === 0 && asOf === ''
+  const { count, next, scan, isPaused, isLoading } = state
+  return (
+    <>
+      <p className="more" role="status">
+        <span>
+          {isLoading && count > 0
+            ? 'Loading…'
+            : isWhole
+              ? `${formatCount(count)} of ${pluralize(Math.max(database.rows, count), 'row')} loaded`
+              : `${pluralize(count, search === '' ? 'row' : 'match', search === '' ? undefined : 'matches')}${next === null ? '' : ' so far'}. `}
+          {count > 0 && search !== '' && <SearchedText database={database} view={view} state={state} />}
+          {asOf !== '' && (
+            <>
+              {' '}
+              As of <Timestamp at={asOf} />.
+            </>
+          )}
+        </span>
+        {isPaused && (
+          <button type="button" disabled={isLoading} onClick={() => void pages.load()}>
+            {isLoading ? 'Searching…' : 'Search further'}
+          </button>
+        )}
+        <button type="button" className="small reload" onClick={onReload}>
+          Reload
+        </button>
+      </p>
+      {scan !== null && database.rows >= ADVICE_ROWS_MIN && (
+        <p className="quiet scan-note">
+          This view reads every row, for up to 5 s per page.
+          {scan.index !== null && (
+            <>
+              {' '}
+              An index makes it fast: <code className="breakable">{scan.index}</code>
+            </>
+          )}
+        </p>
+      )}
+    </>
   )
 }

@@ -21,6 +21,8 @@ import { importSimulators } from '../kit/import-simulators.ts'
 import { createDisplay } from '../kit/progress.ts'
 import { readTemplate } from '../kit/project-files.ts'
 import { DEFAULT_PORT } from '../../embed/serve-api.ts'
+import { locateStore } from '../../stores/drivers.ts'
+import { confinedSelectOf } from '../../stores/run-select.ts'
 import { openService } from '../../embed/service.ts'
 import { waitForAbort } from '../kit/wait-for-abort.ts'
 import { createEventPrinter } from './start.ts'
@@ -91,7 +93,10 @@ export const demo: VerbAction<[DemoFlags]> = async (cli, flags) => {
       concurrency: 6,
       pauseMs: CYCLE_PAUSE_MS,
       keepLogMs: KEEP_LOG_MS,
-      api: { address: { host: '127.0.0.1', port: flags.port } },
+      api: {
+        address: { host: '127.0.0.1', port: flags.port },
+        select: confinedSelectOf(locateStore(target.settings.storeUrl, target.settings.folder)),
+      },
       onEvent: (event) => {
         backfills.onEvent(event)
         show(event)

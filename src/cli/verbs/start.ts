@@ -4,6 +4,8 @@ import { checkName } from '../../config/names.ts'
 import { createChildLog } from '../../telemetry/child-log.ts'
 import { areCoreDumpsEnabled } from '../../platform/core-dumps.ts'
 import { DEFAULT_PORT } from '../../embed/serve-api.ts'
+import { locateStore } from '../../stores/drivers.ts'
+import { confinedSelectOf } from '../../stores/run-select.ts'
 import { openService, type Service, type ServiceOptions } from '../../embed/service.ts'
 import { guardStrayExceptions } from '../../platform/stray-exceptions.ts'
 import type { TenantDestinationEvent } from '../../destinations/loop/destination-runner.ts'
@@ -152,6 +154,7 @@ export async function serveWorker(
         ? {
             address: { host: flags.host, port: flags.port },
             keysOnly: flags.keysOnly === true,
+            select: confinedSelectOf(locateStore(target.settings.storeUrl, target.settings.folder)),
             ...(flags.corsOrigin !== undefined && { corsOrigins: flags.corsOrigin }),
           }
         : null,

@@ -1,5 +1,6 @@
 import type {
   ChangeAction,
+  ColumnStatistics,
   ApiKey,
   AuditEntry,
   CycleRecord,
@@ -117,8 +118,27 @@ export interface RowsDocument {
   readonly data: readonly RowDocument[]
   /** Pass it as `after` to get the next page; null at the end. */
   readonly next: string | null
-  /** Number of rows scanned. */
+  /** With a search: the rows that were looked at. */
   readonly scanned: number
+  /** Null if an index serves the view; else the statement of one that would, if any. */
+  readonly scan: { readonly index: string | null } | null
+}
+
+export interface ColumnsDocument {
+  readonly table: string
+  /** The store can sort, filter, summarise and export rows. */
+  readonly canSearch: boolean
+  readonly canQuery: boolean
+  /** `column` is null while the field has none. */
+  readonly columns: readonly { readonly field: string; readonly column: string | null; readonly type: string }[]
+}
+
+export type StatisticsDocument = ColumnStatistics
+
+export interface QueryDocument {
+  readonly columns: readonly string[]
+  readonly rows: readonly (readonly unknown[])[]
+  readonly truncated: boolean
 }
 
 export interface RowDocument {

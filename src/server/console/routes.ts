@@ -13,7 +13,6 @@ import { createRequestLog, pathParam, sendData, sendJson, type RouteRequest, typ
 import {
   CHANGES_RESPONSE,
   CHANGES_QUERY,
-  DATABASE_PARAMS,
   objectSchema,
   RECENT_QUERY,
   ROW_PARAMS,
@@ -33,7 +32,8 @@ import type {
   AuditChainEntryDocument,
   AuditVerificationDocument,
 } from './documents.ts'
-import { readRecordJson, readRowsJson } from './serialize-records.ts'
+import { explorerRoutes } from './explorer-routes.ts'
+import { readRecordJson } from './serialize-records.ts'
 import { resetSync } from './reset-sync.ts'
 import { toIso, listSyncDocuments } from './sync-documents.ts'
 import { explainMissingRow } from './why-not.ts'
@@ -188,37 +188,7 @@ export const consoleRoutes: readonly Route[] = [
       return sendData(routeRequest.reply, await resetSync(routeRequest))
     },
   },
-  {
-    method: 'GET',
-    path: '/console/api/databases/:database/rows',
-    id: 'consoleRows',
-    access: { kind: 'control', scope: ':database:read' },
-    params: DATABASE_PARAMS,
-    response: objectSchema({ data: LIST, next: { type: ['string', 'null'] }, scanned: NUMBER }),
-    query: objectSchema(
-      {
-        after: { type: 'string', maxLength: 1_024, description: 'The value of `next`.' },
-        search: {
-          type: 'string',
-          minLength: 1,
-          maxLength: 200,
-          description: 'Only rows whose key or record contains this.',
-        },
-        limit: { ...LIMIT, maximum: 200, default: 50 },
-      },
-      [],
-    ),
-    summary: 'Rows by key.',
-    handle: async (routeRequest) =>
-      sendJson(
-        routeRequest.reply,
-        await readRowsJson(routeRequest.caller.store, pathParam(routeRequest, 'database'), {
-          after: queryText(routeRequest, 'after'),
-          search: queryText(routeRequest, 'search'),
-          limit: Number(routeRequest.query['limit']),
-        }),
-      ),
-  },
+  ...explorerRoutes,
   {
     method: 'GET',
     path: '/console/api/databases/:database/rows/:key',
@@ -517,10 +487,6 @@ function toAuditChainEntryDocument({
 async function verifyAudit({ caller }: RouteRequest): Promise<AuditVerificationDocument> {
   const { intact, entries, head, brokenAt, states } = await verifyAuditChain(caller.store)
   return { intact, entries, head, brokenAt, states }
-}
-
-function queryText({ query }: RouteRequest, name: string): string | undefined {
-  return query[name] === undefined ? undefined : String(query[name])
 }
 
 /** Answers 304 to a poller that already has the current version. */

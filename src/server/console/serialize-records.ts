@@ -2,6 +2,7 @@ import type { Row, Store } from '../../contract/index.ts'
 import { PAGE_BYTES_MAX } from '../../feed/read-feed-page.ts'
 import { listChangedMembers } from '../../values/changed-members.ts'
 import { HttpError } from '../http-error.ts'
+import { formatPosition } from './explorer-requests.ts'
 import { toIso } from './sync-documents.ts'
 
 /** Rows scanned for one response; the client continues with `next`. */
@@ -9,13 +10,15 @@ const SCAN_MAX = 5_000
 const SCAN_PAGE_SIZE = 1_000
 const HISTORY_MAX = 200
 
-/** Reads a page of rows in key order as JSON text. Records are copied without parsing, so that no number changes. */
+/**
+ * Reads a page of rows in key order as JSON text, from a store without searches. Records are copied without parsing, so
+ * that no number changes.
+ */
 export async function readRowsJson(
   store: Store,
   database: string,
   { after, limit, search }: { after: string | undefined; limit: number; search: string | undefined },
 ): Promise<string> {
-  if (!(await store.databaseNames()).includes(database)) throw new HttpError('NOT_FOUND', 'Database not found.')
   const found: Row[] = []
   let [lastKey, scanned, ended] = [after, 0, false]
   const wanted = search?.toLowerCase()
@@ -44,7 +47,8 @@ export async function readRowsJson(
       bytes += Buffer.byteLength(row.text)
     }
   }
-  return `{"data":[${found.map(serializeRow).join(',')}],"next":${ended ? 'null' : JSON.stringify(lastKey)},"scanned":${scanned}}`
+  const next = ended || lastKey === undefined ? 'null' : JSON.stringify(formatPosition({ value: null, key: lastKey }))
+  return `{"data":[${found.map(serializeRow).join(',')}],"next":${next},"scanned":${scanned},"scan":null}`
 }
 
 /** Reads the history of one key: every page, cycle and commit that changed it. */
@@ -59,6 +63,7 @@ export async function readRecordJson(store: Store, database: string, key: string
   return `{"data":{"database":${JSON.stringify(database)},"key":${JSON.stringify(key)},"isLive":${entries.at(-1)?.action !== 'deleted'},"isCut":${history.length > shown.length},"history":[${shown.join(',')}]}}`
 }
 
-function serializeRow({ key, sequence, committedAt, upstreamAt, text }: Row): string {
+/** Copies the record without parsing it. */
+export function serializeRow({ key, sequence, committedAt, upstreamAt, text }: Row): string {
   return `${JSON.stringify({ key, sequence, committedAt: toIso(committedAt), upstreamAt }).slice(0, -1)},"record":${text}}`
 }

@@ -142,7 +142,8 @@ function emptyExpressionsFor({ name, history, columns }: AsOfTable): string[] {
   ]
 }
 
-function* listRelations(node: unknown): Generator<[schema: string, name: string]> {
+/** The relations that a plan scans. */
+export function* listRelations(node: unknown): Generator<[schema: string, name: string]> {
   if (typeof node !== 'object' || node === null) return
   const { 'Relation Name': name, Schema: schema } = node as Record<string, unknown>
   if (typeof name === 'string' && typeof schema === 'string') yield [schema, name]

@@ -30,6 +30,7 @@ function locationOf(url: string): StoreLocation {
       return rows.length > 0 ? tenant : null
     },
     select,
+    confinesSelect: true,
     syntax: {
       tableReference: (table) => table,
       // This form is independent of the server's backslash setting.

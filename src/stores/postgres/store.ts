@@ -8,6 +8,7 @@ import { migrate } from './migrate.ts'
 import type { MigrationProgress } from './migrate-log.ts'
 import * as queries from './queries.ts'
 import * as schema from './schema-change.ts'
+import * as rowSearch from './row-search.ts'
 import { rowValues } from './row-values.ts'
 import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
@@ -60,6 +61,8 @@ function storeOf(session: TenantSession, options: ConnectionOptions): Store {
     rowValues: (query) => rowValues(session, query),
     row: (database, key) => queries.row(session, database, key),
     history: (database, key) => queries.history(session, database, key),
+    searchRows: (search) => rowSearch.searchRows(session, search),
+    columnStatistics: (request) => rowSearch.columnStatistics(session, request),
     databases: () => queries.databases(session),
     schemaDrift: () => schema.schemaDrift(session),
     schema: (database) => schema.schema(session, database),

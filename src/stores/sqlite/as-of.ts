@@ -4,6 +4,7 @@ import type { SyncError } from '../../contract/index.ts'
 import { checkAsOf, toIsoTime, createNoHistoryError, createAsOfBypassError } from '../kit/as-of.ts'
 import { quoteIdentifier } from '../kit/column-names.ts'
 import { liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
+import type { Confinement } from './confine.ts'
 
 /** Set once a statement was refused because it bypasses a view. */
 export interface AsOfGuard {
@@ -14,7 +15,12 @@ export interface AsOfGuard {
  * Hides the tables of a tenant behind temporary views that show them as of a time, on a read-only connection. The
  * transaction is left open, so that the history that was checked is the one that is read.
  */
-export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: number): AsOfGuard {
+export function createAsOfViews(
+  db: DatabaseSyncInstance,
+  tenant: string,
+  at: number,
+  confinement: Confinement | null = null,
+): AsOfGuard {
   db.exec('begin')
   const found = db
     .prepare(
@@ -42,7 +48,13 @@ export function createAsOfViews(db: DatabaseSyncInstance, tenant: string, at: nu
     ),
   )
   const guard: AsOfGuard = { refusal: null }
-  db.setAuthorizer((action, table, _column, schema, reader) => {
+  db.setAuthorizer((action, table, column, schema, reader) => {
+    // The inner views are only reached through those that are named like tables.
+    const isOurView =
+      table?.startsWith(inner) === true ||
+      (reader !== null && (reader.startsWith(inner) || tables.has(reader.toLowerCase())))
+    if (confinement !== null && confinement.authorize(action, table, column, isOurView) !== constants.SQLITE_OK)
+      return constants.SQLITE_DENY
     const startMs =
       action === constants.SQLITE_READ && table !== null && schema === 'main'
         ? tables.get(table.toLowerCase())

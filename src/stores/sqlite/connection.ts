@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite'
 import { SyncError, type ErrorCode } from '../../contract/index.ts'
+import { createQueryTooLongError } from '../kit/query-too-long-error.ts'
 import { DROP_OLD_TABLES, migrateLog, type MigrationProgress } from './migrate-log.ts'
 import { MIGRATIONS, SCHEMA_VERSION, SCHEMA_VERSION_MIN } from './schema.ts'
 import { required } from '../../values/required.ts'
@@ -20,6 +21,11 @@ export interface ConnectionOptions {
 /** Statements that create the tables of the current version, read from the first new store of this process. */
 let currentTables: string | undefined
 
+/** The share of rows whose read checks the clock: a call from SQLite costs as much as reading several rows. */
+const DEADLINE_EVERY = 64
+/** True until the deadline of `withDeadline`, for a statement that may read many rows with a `_sequence`. */
+export const DEADLINE_CONDITION = `(_sequence % ${DEADLINE_EVERY} <> 0 or tidemark_in_time())`
+
 /** One SQLite connection and its prepared statements. */
 export class Connection {
   readonly #db: DatabaseSyncInstance
@@ -28,6 +34,7 @@ export class Connection {
   readonly #synchronous: string
   /** Syncs whose last page could be undone, and so probably the next one; see `writeUndoable`. */
   readonly undoableSyncs = new Set<string>()
+  #deadline: { readonly until: number; isOver: boolean } | null = null
   /** Unique per connection, because every connection counts its own changes. */
   readonly #id = randomUUID()
 
@@ -96,6 +103,37 @@ export class Connection {
 
   all<Row>(sql: string, ...parameters: Parameter[]): Row[] {
     return this.prepare(sql).all(...parameters) as Row[]
+  }
+
+  /** Rows as tuples, of a statement that is not kept: its text varies with the request. */
+  queryOnce(sql: string, parameters: readonly Parameter[]): unknown[][] {
+    const statement = this.#db.prepare(sql)
+    statement.setReturnArrays(true)
+    return statement.all(...parameters) as unknown as unknown[][]
+  }
+
+  /**
+   * Stops statements that contain DEADLINE_CONDITION after this time. SQLite blocks the thread while it runs, so the
+   * statement itself has to check the clock.
+   */
+  withDeadline<T>(deadlineMs: number, body: () => T): T {
+    this.#registerDeadline()
+    this.#deadline = { until: performance.now() + deadlineMs, isOver: false }
+    try {
+      return body()
+    } catch (error) {
+      throw this.#deadline.isOver ? createQueryTooLongError(deadlineMs) : error
+    }
+  }
+
+  #registerDeadline(): void {
+    if (this.#deadline !== null) return
+    this.#db.function('tidemark_in_time', { deterministic: false }, () => {
+      const deadline = required(this.#deadline, 'The deadline of the statement')
+      deadline.isOver ||= performance.now() > deadline.until
+      if (deadline.isOver) throw new Error('too late')
+      return 1
+    })
   }
 
   /** Reads row by row, and stops when the caller stops. */

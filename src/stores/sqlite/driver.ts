@@ -14,7 +14,9 @@ export const sqliteDriver: StoreDriver = {
 function locationOf(file: string): StoreLocation {
   // The driver is loaded only when it is needed.
   const select: StoreLocation['select'] = async (sql, options) =>
-    (await import('./select.ts')).selectFromSqlite(file, sql, options)
+    options.only === undefined
+      ? (await import('./select.ts')).selectFromSqlite(file, sql, options)
+      : (await import('./select-confined.ts')).selectConfined(file, sql, options)
   return {
     product: 'SQLite',
     storage: file === IN_MEMORY ? { kind: 'memory' } : { kind: 'file', path: file },
@@ -28,6 +30,8 @@ function locationOf(file: string): StoreLocation {
       return ((await first(`select name from tidemark_tenants ${which}`)) as string | undefined) ?? null
     },
     select,
+    // Another connection to a database in memory would see an empty one.
+    ...(file !== IN_MEMORY && { confinesSelect: true as const }),
     syntax: {
       tableReference: quoteIdentifier,
       textLiteral: quoteLiteral,

@@ -1,7 +1,7 @@
 import type { ChangesQuery, Column, DatabaseInfo, LogEntry, Row, RowsQuery } from '../../contract/index.ts'
 import { quoteIdentifier } from '../kit/column-names.ts'
 import { mayHaveDeletedRows, liveRows, type DeleteState } from '../kit/tables/delete-state.ts'
-import type { TenantSession } from './connection.ts'
+import type { Parameter, TenantSession } from './connection.ts'
 import { readLog, requireCommit, versionColumns, toRowVersion } from './log.ts'
 import { findTable, type Table } from './table.ts'
 import { takeBytes } from './take-bytes.ts'
@@ -36,6 +36,19 @@ function* readRows({ connection }: TenantSession, table: Table, after: string | 
   for (const values of found) yield toRow(table, values)
 }
 
+/** Reads the rows of a source that `selectRowsFrom` can read, in no order. */
+export function readRowsWhere(
+  { connection }: TenantSession,
+  table: Table,
+  source: string,
+  condition: string,
+  ...parameters: Parameter[]
+): Row[] {
+  return connection
+    .queryOnce(`${selectRowsFrom(table, source)} where ${condition}`, parameters)
+    .map((values) => toRow(table, values as RowValues))
+}
+
 type RowValues = [
   sequence: number,
   key: string,
@@ -46,8 +59,8 @@ type RowValues = [
 ]
 const FIRST_MEMBER_INDEX = 5
 
-function selectRowsFrom({ live, selected }: Table): string {
-  return `select _sequence, _key, _synced_at, _upstream_at, _extra${selected} from ${live}`
+function selectRowsFrom({ live, selected }: Table, source = live): string {
+  return `select _sequence, _key, _synced_at, _upstream_at, _extra${selected} from ${source}`
 }
 
 function toRow(table: Table, values: RowValues): Row {

@@ -5,6 +5,7 @@ import type { TenantSession } from './connection.ts'
 import * as served from './feed.ts'
 import { packRows } from './packed-rows.ts'
 import * as reading from './queries.ts'
+import * as search from './row-search.ts'
 import * as columns from './schema-change.ts'
 import { runPlan } from './sql.ts'
 import { listSyncStatus } from './sync-status.ts'
@@ -25,6 +26,8 @@ const KERNEL_METHODS = {
   history: inReadTransaction(reading.history),
   databases: inReadTransaction(reading.databases),
   feed: inReadTransaction(served.feed),
+  searchRows: inReadTransaction(search.searchRows),
+  columnStatistics: inReadTransaction(search.columnStatistics),
   schemaDrift: inReadTransaction(columns.schemaDrift),
   schema: inReadTransaction(columns.schema),
   beginSchemaChange: columns.beginSchemaChange,

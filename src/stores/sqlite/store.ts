@@ -78,17 +78,61 @@ function createLocalCaller(connection: Connection): StoreCaller {
 
 class ThreadCaller implements StoreCaller {
   readonly #options: ConnectionOptions
-  readonly #worker: Worker
+  readonly #thread: StoreThread
+  /** Searches may read a whole table, which must not delay commits: they have a thread and a connection of their own. */
+  #searchThread: StoreThread | null = null
   #reader: LocalReader | null = null
-  readonly #pending = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
-  #nextId = 1
   #closed = false
 
   constructor(options: ConnectionOptions) {
     const { onMigration, ...cloneable } = options
     this.#options = cloneable
+    this.#thread = new StoreThread(cloneable, onMigration)
+  }
+
+  call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown> {
+    if (this.#closed) return Promise.reject(new SyncError('STORE_UNAVAILABLE', 'The store was closed.'))
+    if (isShortRead(method, args[0])) {
+      const answer = this.#readLocally(tenant, (session) => callStoreMethod(session, method, args))
+      if (answer !== null) return Promise.resolve(answer.value)
+    }
+    if (method === 'searchRows' || method === 'columnStatistics') {
+      if (this.#searchThread?.isClosed !== false) this.#searchThread = new StoreThread(this.#options)
+      return this.#searchThread.post(tenant, method, args)
+    }
+    return this.#thread.post(tenant, method, method === 'commit' ? [packCommit(args[0] as Commit)] : args)
+  }
+
+  /** Returns null when only the thread can answer: the tenant is new, or the file is busy. */
+  #readLocally<T>(tenant: string, body: (session: TenantSession) => T): { value: T } | null {
+    try {
+      this.#reader ??= new LocalReader(this.#options)
+      const session = this.#reader.sessionOf(tenant)
+      return session === null ? null : { value: body(session) }
+    } catch {
+      return null
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#reader?.close()
+    await this.#searchThread?.close()
+    await this.#thread.close()
+  }
+}
+
+/** A thread that owns a connection to the file, and answers calls in order. */
+class StoreThread {
+  readonly #worker: Worker
+  readonly #pending = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
+  #nextId = 1
+  #closed = false
+
+  constructor(options: ConnectionOptions, onMigration?: ConnectionOptions['onMigration']) {
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
-      workerData: cloneable,
+      workerData: options,
       // A page is short-lived. By default up to 48 MB of garbage accumulate before a collection, which is no faster.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     })
@@ -101,39 +145,21 @@ class ThreadCaller implements StoreCaller {
     this.#worker.on('exit', () => this.#fail('it exited'))
   }
 
-  call(tenant: string, method: StoreMethod, args: readonly unknown[]): Promise<unknown> {
-    if (isShortRead(method, args[0])) {
-      const answer = this.#readLocally(tenant, (session) => callStoreMethod(session, method, args))
-      if (answer !== null) return Promise.resolve(answer.value)
-    }
-    const sent = method === 'commit' ? [packCommit(args[0] as Commit)] : args
-    return this.#post(tenant, method, sent)
-  }
-
-  /** Returns null when only the thread can answer: the tenant is new, or the file is busy. */
-  #readLocally<T>(tenant: string, body: (session: TenantSession) => T): { value: T } | null {
-    if (this.#closed) return null
-    try {
-      this.#reader ??= new LocalReader(this.#options)
-      const session = this.#reader.sessionOf(tenant)
-      return session === null ? null : { value: body(session) }
-    } catch {
-      return null
-    }
+  get isClosed(): boolean {
+    return this.#closed
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
-    this.#reader?.close()
     try {
-      await this.#post('', 'close', [])
+      await this.post('', 'close', [])
     } finally {
       this.#closed = true
       await this.#worker.terminate()
     }
   }
 
-  #post(tenant: string, method: ThreadCall['method'], args: readonly unknown[]): Promise<never> {
+  post(tenant: string, method: ThreadCall['method'], args: readonly unknown[]): Promise<never> {
     if (this.#closed) return Promise.reject(new SyncError('STORE_UNAVAILABLE', 'The store was closed.'))
     const id = this.#nextId++
     return new Promise<never>((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { isSyncError, SyncError } from '../../contract/index.ts'
-import { Connection, openSession, type ConnectionOptions, type TenantSession } from './connection.ts'
+import { Connection, findSession, openSession, type ConnectionOptions, type TenantSession } from './connection.ts'
 import { callStoreMethod, type StoreMethod } from './store-methods.ts'
 import type { MigrationProgress } from './migrate-log.ts'
 import { unpackCommit, type PackedCommit } from './packed-commit.ts'
@@ -35,7 +35,9 @@ port.on('message', ({ id, tenant, method, args }: ThreadCall) => {
     if ('error' in connection) throw connection.error
     if (method === 'close') return connection.value.close()
     let session = sessions.get(tenant)
-    if (session === undefined) sessions.set(tenant, (session = openSession(connection.value, tenant)))
+    // Reading first: a thread that only reads does not wait for writers.
+    session ??= findSession(connection.value, tenant) ?? openSession(connection.value, tenant)
+    sessions.set(tenant, session)
     return callStoreMethod(session, method, method === 'commit' ? [unpackCommit(args[0] as PackedCommit)] : args)
   })
   port.postMessage('error' in answer ? { id, error: serializeError(answer.error) } : { id, value: answer.value })

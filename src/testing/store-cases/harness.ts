@@ -31,7 +31,7 @@ import { required } from '../../values/required.ts'
 export interface StoreCase {
   readonly name: string
   /** Required capabilities of the harness or the store; without them the case is skipped, with the reason. */
-  readonly needs?: keyof StoreSupport | 'supportsSoftDeletes' | 'supportsScopedSweeps'
+  readonly needs?: keyof StoreSupport | 'supportsSoftDeletes' | 'supportsScopedSweeps' | 'searchRows'
   /** `open` returns another, empty store, for the few cases that compare two. */
   run(harness: StoreHarness, open: () => Promise<StoreHarness>): Promise<void>
 }

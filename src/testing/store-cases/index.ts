@@ -17,6 +17,7 @@ import { pacerCases } from './pacers.ts'
 import { partitionCases } from './partitions.ts'
 import { pauseCases } from './pauses.ts'
 import { registryCases } from './registry.ts'
+import { rowSearchCases } from './row-search.ts'
 import { serverSupportCases } from './server-support.ts'
 import { softDeleteCases } from './soft-deletes.ts'
 import { syncStatusCases } from './sync-status.ts'
@@ -40,6 +41,7 @@ export const storeCases: readonly StoreCase[] = [
   ...partitionCases,
   ...jsonCases,
   ...tableCases,
+  ...rowSearchCases,
   ...softDeleteCases,
   ...tenantCases,
   ...registryCases,
