@@ -93,6 +93,8 @@ export type {
   SchemaStore,
   SealedText,
   SequenceStore,
+  CycleTotals,
+  CycleTotalsQuery,
   SyncSignal,
   SlotRequest,
   SlotGrant,

@@ -11,7 +11,7 @@ import { TimeAgo, Elapsed } from '../components/time.tsx'
 import { formatBytes, pluralize, formatSchedule } from '../format.ts'
 import { Checkpoints } from './checkpoints.tsx'
 import { CycleTimeline } from './cycle-timeline.tsx'
-import { NextRun, Tidemark } from './overview.tsx'
+import { NextRun, Tidemark } from './sync-table.tsx'
 import { SyncActions } from './sync-actions.tsx'
 
 const POLL_MS = 2_000

@@ -4,6 +4,7 @@ import { beginCases } from './begin.ts'
 import { commitCases } from './commit.ts'
 import { connectSessionCases } from './connect-sessions.ts'
 import { connectionCases } from './connections.ts'
+import { cycleTotalsCases } from './cycle-totals.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
@@ -44,6 +45,7 @@ export const storeCases: readonly StoreCase[] = [
   ...registryCases,
   ...backfillCases,
   ...syncStatusCases,
+  ...cycleTotalsCases,
   ...pacerCases,
   ...pauseCases,
   ...serverSupportCases,
