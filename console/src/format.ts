@@ -115,3 +115,10 @@ export function formatStep(from: number, stepMs: number): string {
   const isToday = formatDate(start.toISOString()) === formatDate(new Date().toISOString())
   return `${isToday ? '' : `${formatDate(start.toISOString())} `}${clock(start)}–${clock(end)}`
 }
+
+/** A tick of a time axis: the date for a span of days. */
+export function formatTick(at: number, spanMs: number): string {
+  const time = new Date(at)
+  const clock = `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}`
+  return spanMs > 2 * 86_400_000 ? `${padTwo(time.getMonth() + 1)}-${padTwo(time.getDate())}` : clock
+}

@@ -2,11 +2,11 @@ import type { SyncDocument } from '../../src/server/console/documents.ts'
 import { formatSchedule } from './format.ts'
 
 /** What an operator needs to know first: health, and whether the copy is late. In the order of urgency. */
-export const CONDITIONS = ['failing', 'late', 'warning', 'initializing', 'healthy', 'paused'] as const
+export const CONDITIONS = ['error', 'late', 'warning', 'initializing', 'healthy', 'paused'] as const
 export type Condition = (typeof CONDITIONS)[number]
 
 export const CONDITION_LABELS: Record<Condition, string> = {
-  failing: 'Failing',
+  error: 'Error',
   late: 'Late',
   warning: 'Warning',
   initializing: 'Initializing',
@@ -15,7 +15,7 @@ export const CONDITION_LABELS: Record<Condition, string> = {
 }
 
 export function findCondition({ health, lateAt }: SyncDocument, now: number): Condition {
-  if (health === 'ERROR') return 'failing'
+  if (health === 'ERROR') return 'error'
   if (health === 'PAUSED') return 'paused'
   if (health === 'WARNING') return 'warning'
   if (lateAt !== null && Date.parse(lateAt) < now) return 'late'
@@ -69,7 +69,7 @@ function rank(condition: Condition): number {
 function findCause(sync: SyncDocument, now: number): SingleCause | null {
   const { connection, lastError, failures, backfillNeeded } = sync
   const condition = findCondition(sync, now)
-  if (condition !== 'failing' && condition !== 'warning' && condition !== 'late') return null
+  if (condition !== 'error' && condition !== 'warning' && condition !== 'late') return null
   if (connection?.status === 'needs_reauthorization')
     return {
       key: `connection ${connection.name}`,
@@ -101,6 +101,10 @@ function findCause(sync: SyncDocument, now: number): SingleCause | null {
       at: backfillNeeded.since,
     }
   return condition === 'late' ? { ...describeLate(sync), condition, at: sync.lateAt } : null
+}
+
+export function findLateAdvice(sync: SyncDocument): string {
+  return describeLate(sync).advice
 }
 
 function describeLate({ next, isRunning, heldBy }: SyncDocument): Pick<Cause, 'key' | 'title' | 'message' | 'advice'> {

@@ -79,7 +79,7 @@ export function buildSyncList(
       kind: 'group',
       name,
       syncs: items.length,
-      failing: items.filter(({ condition }) => condition === 'failing').length,
+      failing: items.filter(({ condition }) => condition === 'error').length,
       late: items.filter(({ condition }) => condition === 'late').length,
     },
     ...items,

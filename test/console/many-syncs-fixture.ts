@@ -10,6 +10,8 @@ const WORKERS = ['billing', 'crm', 'support']
 export interface ManySyncs {
   readonly store: Store
   readonly syncs: readonly DeclaredSync[]
+  /** A tenant with one failing sync, whose message only the tenant may see, and a sync that no worker declares. */
+  addTenant(tenant: string): Promise<void>
 }
 
 /** The failures of some syncs, by their number modulo 20. */
@@ -50,7 +52,19 @@ export async function openManySyncs(count: number, now: number): Promise<ManySyn
     await second.begin({ at: now - 60_000 })
     await second.release({ endedAt: now - 50_000, stopReason: 'error', error })
   }
-  return { store, syncs }
+  return { store, syncs, addTenant: (tenant) => addTenant(store.forTenant(tenant), now) }
+}
+
+async function addTenant(store: Store, now: number): Promise<void> {
+  for (const ref of [
+    { worker: WORKERS[0]!, sync: nameOf(0) },
+    { worker: 'secretly', sync: 'undeclared' },
+  ]) {
+    const driver = await SyncDriver.acquire(store, ref)
+    await driver.begin({ at: now - 60_000 })
+    const error = { code: 'AUTH_REJECTED', message: 'https://secret-of-acme.example answered 401.' } as const
+    await driver.release({ endedAt: now - 50_000, stopReason: 'error', error })
+  }
 }
 
 export function nameOf(n: number): string {

@@ -22,7 +22,7 @@ export function RangeSwitch({
           type="button"
           className="small"
           aria-pressed={one === range}
-          aria-label={RANGE_LABELS[one]}
+          title={RANGE_LABELS[one]}
           onClick={() => onRange(one)}
         >
           {one.replace('h', ' h').replace('d', ' d')}

@@ -29,7 +29,9 @@ export function TimeChart(props: ChartProps) {
   const [step, setStep] = useState<number | null>(null)
   const start = Date.parse(from)
   const times = values.map((_, at) => (start + (at + (bars ? 0.5 : 1)) * stepMs) / 1_000)
-  const data = [times, values] as unknown as uPlot.AlignedData
+  // An empty bar would be drawn as a line.
+  const drawn = bars ? values.map((value) => (value === 0 ? null : value)) : values
+  const data = [times, drawn] as unknown as uPlot.AlignedData
   const latest = useRef(data)
   latest.current = data
 

@@ -7,7 +7,7 @@ import { formatCount, pluralize } from '../format.ts'
 import type { Cause } from '../sync-condition.ts'
 
 const CAUSES_SHOWN = 4
-const SYNCS_SHOWN = 6
+const SYNCS_SHOWN = 4
 
 /** The syncs that need attention, by cause, each with its next step. */
 export function Attention({

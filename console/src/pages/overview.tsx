@@ -166,13 +166,13 @@ function Answer({
   isFleet: boolean
   isCut: boolean
 }) {
-  const { failing, late, warning, initializing, paused } = counts
+  const { error: failing, late, warning, initializing, paused } = counts
   const parts = [
     ...(failing > 0 ? [`${formatCount(failing)} ${failing === 1 ? 'is' : 'are'} failing`] : []),
     ...(late > 0 ? [`${formatCount(late)} ${late === 1 ? 'is' : 'are'} late`] : []),
     ...(warning > 0 ? [`${formatCount(warning)} ${warning === 1 ? 'has' : 'have'} a warning`] : []),
   ]
-  const tone = failing > 0 ? 'failing' : late + warning > 0 ? 'late' : 'fine'
+  const tone = failing > 0 ? 'error' : late + warning > 0 ? 'late' : 'fine'
   const rest = [
     ...(initializing > 0 ? [`${formatCount(initializing)} reading for the first time`] : []),
     ...(paused > 0 ? [`${formatCount(paused)} paused`] : []),
@@ -305,7 +305,7 @@ function Filters({
 const FILTER_LABELS = { worker: 'Worker', tenant: 'Tenant', connection: 'Connection' }
 
 const CONDITION_TONES: Record<Condition, string> = {
-  failing: 'error',
+  error: 'error',
   late: 'warning',
   warning: 'warning',
   initializing: 'initializing',
@@ -352,7 +352,10 @@ function ActivitySection() {
   })
   return (
     <section className="chart-section" aria-label="Activity">
-      <RangeSwitch ranges={RANGES} range={range} onRange={setRange} />
+      <div className="title-bar">
+        <h2>Activity</h2>
+        <RangeSwitch ranges={RANGES} range={range} onRange={setRange} />
+      </div>
       <QueryView of={activity} lines={3}>
         {({ data }) => <ActivityCharts key={data.stepMs} activity={data} />}
       </QueryView>
@@ -379,7 +382,7 @@ function useRowCounts(ownTenant: string): (sync: SyncDocument) => number | null 
 }
 
 function countConditions(syncs: readonly SyncDocument[], now: number): Record<Condition, number> {
-  const counts: Record<Condition, number> = { failing: 0, late: 0, warning: 0, initializing: 0, healthy: 0, paused: 0 }
+  const counts: Record<Condition, number> = { error: 0, late: 0, warning: 0, initializing: 0, healthy: 0, paused: 0 }
   for (const sync of syncs) counts[findCondition(sync, now)]++
   return counts
 }

@@ -2,7 +2,6 @@ import type {
   ChangeAction,
   ApiKey,
   AuditEntry,
-  CycleRecord,
   DatabaseInfo,
   ErrorCode,
   Mode,
@@ -10,8 +9,10 @@ import type {
   AuditChainEntry,
   SchemaDrift,
 } from '../../contract/index.ts'
+import type { CredentialKind } from '../../connections/build-credentials.ts'
 import type { ConnectionDocument } from '../../connections/connection-document.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
+import type { toCycleDocument } from '../cycle-document.ts'
 import type { TenantUsage } from '../../registry/tenant-usage.ts'
 import type { AuditChainReport } from '../../registry/verify-audit-chain.ts'
 import type { SourceLookupResult, AbsenceCause } from '../../runner/absence.ts'
@@ -101,7 +102,7 @@ export type ScheduleDocument =
   | { readonly kind: 'interval'; readonly intervalMs: number }
   | { readonly kind: 'cron'; readonly cron: string; readonly zone: string }
 
-export type CycleDocument = WithIsoTimes<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
+export type CycleDocument = Readonly<ReturnType<typeof toCycleDocument>>
 
 /** The time that a chart shows. */
 export type ActivityRange = '1h' | '24h' | '7d'
@@ -269,3 +270,28 @@ export interface AuditChainDocument {
 export type AuditChainEntryDocument = WithIsoTimes<Omit<AuditChainEntry, 'state' | 'epoch'>, 'at'>
 
 export type AuditVerificationDocument = Pick<AuditChainReport, 'intact' | 'entries' | 'head' | 'brokenAt' | 'states'>
+
+/** A vendor, with the form for credentials that the user creates there. */
+export interface ProviderDocument {
+  readonly name: string
+  readonly title: string
+  readonly documentation: string
+  /** Whether this server's connect flow has it. */
+  readonly canAuthorize: boolean
+  /** Null if OAuth is the only way. */
+  readonly form: {
+    readonly kind: CredentialKind
+    readonly steps: readonly string[]
+    readonly secrets: readonly ProviderField[]
+    readonly settings: readonly ProviderField[]
+  } | null
+}
+
+export interface ProviderField {
+  readonly name: string
+  readonly label: string
+  readonly hint: string | null
+  readonly example: string | null
+  readonly isSecret: boolean
+  readonly isRequired: boolean
+}

@@ -1,10 +1,4 @@
-import {
-  ERROR_CODES,
-  type BackfillRequest,
-  type CycleRecord,
-  type SyncStatusRow,
-  type Store,
-} from '../../contract/index.ts'
+import type { BackfillRequest, SyncStatusRow, Store } from '../../contract/index.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { computeCoverage } from '../../runner/coverage.ts'
 import { computeDueTime, type DueTime } from '../../runner/due.ts'
@@ -12,8 +6,9 @@ import { computeConnectedHealth, computeHealth } from '../../runner/health.ts'
 import { computeLateAt } from '../../runner/late.ts'
 import { computeCompleteSince } from '../../runner/complete-since.ts'
 import { CONTINUOUS_PAUSE_MS, readKnownSyncs, type KnownSync } from '../../runner/status.ts'
+import { adviseOn, toCycleDocument } from '../cycle-document.ts'
 import type { ServerContext } from '../route.ts'
-import type { CycleDocument, SyncDocument } from './documents.ts'
+import type { SyncDocument } from './documents.ts'
 import { EMPTY_SUMMARY, type StateSummary } from './state-summaries.ts'
 
 /**
@@ -91,7 +86,7 @@ function toSyncDocument(
         : {
             code: lastError.code,
             message: lastError.message,
-            advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync),
+            advice: adviseOn(lastError.code, sync),
             at: toIso(lastError.at),
           },
     lastCycle: last === undefined ? null : toCycleDocument(last),
@@ -112,11 +107,6 @@ function toNextDocument(due: DueTime): SyncDocument['next'] {
 
 function toBackfillDocument(request: BackfillRequest | null): SyncDocument['backfillNeeded'] {
   return request === null ? null : { since: toIso(request.since), reason: request.reason }
-}
-
-function toCycleDocument(record: CycleRecord): CycleDocument {
-  const { startedAt, endedAt, startSequence: _, ...cycle } = record
-  return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
 }
 
 export function toIso<Time extends number | null>(ms: Time): Time extends null ? string | null : string {
