@@ -7,7 +7,7 @@ import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { launch, missing, NARROW, openPage, WIDE } from './browser.ts'
 import { ports } from './console-fixture.ts'
 
-const SYNCS = 500
+const SYNCS = 2_000
 
 if (missing !== null) console.info(`skipped: the console with ${SYNCS} syncs: ${missing}`)
 
@@ -19,7 +19,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     store = await openSqliteStore({ file: ':memory:' })
     for (let n = 0; n < SYNCS; n++)
       await (
-        await SyncDriver.acquire(store, { worker: 'many', sync: `sync-${String(n).padStart(3, '0')}` })
+        await SyncDriver.acquire(store, { worker: 'many', sync: `sync-${String(n).padStart(4, '0')}` })
       ).cycle([upsert(`k${n}`, { n })], { state: `{"n":${n}}` })
   })
   afterAll(async () => {
@@ -48,7 +48,7 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
       const page = await openPage(browser, url, { size })
       onTestFinished(() => page.context().close())
       await page.goto(`${url}/console/`)
-      await page.getByRole('link', { name: 'sync-000' }).waitFor()
+      await page.getByRole('link', { name: 'sync-0000' }).waitFor()
       await expect
         .poll(() => page.getByRole('table', { name: 'Syncs' }).getAttribute('aria-rowcount'))
         .toBe(String(SYNCS + 1))
@@ -74,13 +74,13 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
       }
       setTimeout(() => resolve(longest), 200)
     })`)
-      await page.getByRole('link', { name: 'sync-499' }).waitFor()
+      await page.getByRole('link', { name: 'sync-1999' }).waitFor()
       expect(await nodes()).toBeLessThan(2_500)
       console.info(
         `${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`,
       )
-      await page.getByRole('searchbox').fill('sync-250')
-      await page.getByRole('link', { name: 'sync-250' }).waitFor()
+      await page.getByRole('searchbox').fill('sync-0250')
+      await page.getByRole('link', { name: 'sync-0250' }).waitFor()
       await expect.poll(() => page.getByRole('row').count()).toBe(2)
       expect(page.trouble).toEqual([])
     },

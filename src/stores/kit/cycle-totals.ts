@@ -18,15 +18,14 @@ export function* readCycleTotals(sql: Sql, query: CycleTotalsQuery): Steps<Cycle
   const cycles = ref === null ? '{cycles_by_id}' : '{cycles}'
   const where = `tenant_id = :tenant${ref === null ? '' : ` and sync_id = ${SYNC_ID_SQL}`}`
   const floor = yield* findFirstCycle(sql, `${cycles} where ${where}`, query)
-  const until = from + steps * stepMs
-  const values = { ...ref, floor, from, stepMs, until }
   // Integer division differs between databases, and the remainder does not.
   const begin = (column: string): string => `${column} - :from - (${column} - :from) % :stepMs`
   // A group is a step, or one cycle that runs in several steps or still runs.
   const group = `case when started_at >= :from and ${begin('started_at')} = ${begin('ended_at')} then ${begin('ended_at')} else -cycle_id end`
   const isInRange = '(ended_at >= :from and started_at < :until or ended_at is null and page is not null)'
   const select = (table: string, condition: string): string =>
-    `select ${group} as "group", count(*) as cycles, count(error_code) as failed, sum(${ROWS_SQL}) as "rows", sum(waited_ms) as "waitedMs", sum(retries) as retries,
+    `select ${group} as "group", count(*) as cycles, count(error_code) as failed,
+       sum(${ROWS_SQL}) as "rows", sum(waited_ms) as "waitedMs", sum(retries) as retries,
        max(case when stop_reason = 'complete' then started_at end) as "completeSince",
        min(started_at) as "startedAt", max(ended_at) as "endedAt"
      from ${table} where ${where} and ${isInRange} and ${condition} group by 1`
