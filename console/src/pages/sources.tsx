@@ -108,10 +108,10 @@ function DraftView({ draft }: { draft: ManifestDraft }) {
   )
 }
 
-/** Names for the required secrets, such as STRIPE_API_KEY. */
-function suggestSecrets(source: string, { properties = {}, required = [] }: FieldSchema): FieldTexts {
+/** Names for the required secrets, or those of the first alternative, such as STRIPE_API_KEY. */
+function suggestSecrets(source: string, { properties = {}, required = [], oneOf = [] }: FieldSchema): FieldTexts {
   return Object.fromEntries(
-    required
+    [...required, ...(oneOf[0]?.required ?? [])]
       .filter((name) => isSecret(properties[name] ?? {}))
       .map((name) => [`config.${name}`, `${source}_${name}`.replaceAll('-', '_').toUpperCase()]),
   )
