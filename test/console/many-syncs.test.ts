@@ -8,6 +8,8 @@ import { launch, missing, NARROW, openPage, WIDE } from './browser.ts'
 import { ports } from './console-fixture.ts'
 
 const SYNCS = 2_000
+/** The syncs whose name contains sync-00. */
+const FEW = 100
 
 if (missing !== null) console.info(`skipped: the console with ${SYNCS} syncs: ${missing}`)
 
@@ -79,6 +81,13 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
       console.info(
         `${SYNCS} syncs, ${size.width} wide: ${await nodes()} nodes, longest task while scrolling ${Math.round(long)} ms`,
       )
+      // Sorting and searching draw as much as for a twentieth of the syncs. The times are printed, and not asserted.
+      const few = await page.evaluate<{ ms: number; nodes: number }>(measureInteractions(FEW))
+      const all = await page.evaluate<{ ms: number; nodes: number }>(measureInteractions(SYNCS))
+      expect(all.nodes / few.nodes).toBeLessThan(1.2)
+      console.info(
+        `${SYNCS} syncs, ${size.width} wide: six interactions take ${(all.ms / few.ms).toFixed(1)} times as long as with ${FEW}`,
+      )
       await page.getByRole('searchbox').fill('sync-0250')
       await page.getByRole('link', { name: 'sync-0250' }).waitFor()
       await expect.poll(() => page.getByRole('row').count()).toBe(2)
@@ -86,3 +95,26 @@ describe.skipIf(missing !== null)(`with ${SYNCS} syncs`, () => {
     },
   )
 })
+
+/** Sorts a list of so many syncs by each of six columns, and waits for the frame of each. */
+function measureInteractions(count: number): string {
+  return `(async () => {
+    const frame = () => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)))
+    const search = document.querySelector('input[type=search]')
+    const setter = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set
+    setter.call(search, ${count === SYNCS ? "''" : "'sync-00'"})
+    search.dispatchEvent(new Event('input', { bubbles: true }))
+    scrollTo(0, 0)
+    await frame()
+    const buttons = [...document.querySelectorAll('.sort-button')].slice(0, 6)
+    let ms = 0
+    for (const button of buttons) {
+      const begun = performance.now()
+      button.click()
+      document.body.offsetHeight
+      ms += performance.now() - begun
+      await frame()
+    }
+    return { ms: Math.max(0.1, ms), nodes: document.querySelectorAll('*').length }
+  })()`
+}

@@ -1,4 +1,4 @@
-import { defaultKind, type CredentialKind } from '../../connections/build-credentials.ts'
+import { defaultKind } from '../../connections/build-credentials.ts'
 import { listSettings } from '../../connections/check-settings.ts'
 import type { Provider, ProviderInput } from '../../connections/define-provider.ts'
 import { PROVIDERS } from '../../connections/registry.ts'
@@ -59,7 +59,7 @@ function listProviders({ connect }: ServerContext): ProviderDocument[] {
               kind,
               steps: form.steps,
               secrets: [...Object.entries(form.fields), ...Object.entries(inputs).filter(isSecret)].map(
-                ([field, input]) => toField(nameSecret(form.auth, field, kind), input, true),
+                ([field, input]) => toField(field, input, true),
               ),
               settings: [
                 ...settings.map(([setting, input]) => toField(setting, input, input.default === undefined)),
@@ -68,12 +68,6 @@ function listProviders({ connect }: ServerContext): ProviderDocument[] {
             },
     }
   })
-}
-
-/** The name of a form field as credentials have it. */
-function nameSecret(auth: NonNullable<Provider['form']>['auth'], field: string, kind: CredentialKind): string {
-  if (kind !== 'basic' || auth.kind !== 'basic') return field
-  return field === auth.user ? 'user' : field === auth.password ? 'password' : field
 }
 
 function toField(
