@@ -1,7 +1,7 @@
 import type { SyncDocument } from '../../src/server/console/documents.ts'
 import { formatSchedule } from './format.ts'
 
-/** What an operator needs to know first: health, and whether the copy is late. In the order of urgency. */
+/** The status of a sync for its operator: health, and whether the copy is late. In the order of urgency. */
 export const CONDITIONS = ['error', 'late', 'warning', 'initializing', 'healthy', 'paused'] as const
 export type Condition = (typeof CONDITIONS)[number]
 

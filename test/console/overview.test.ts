@@ -46,7 +46,7 @@ describe.skipIf(missing !== null)('the overview in a browser', () => {
   test('the first sentence counts what is broken, and the causes say the next step', async () => {
     const page = await at('/')
     expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(
-      'Of 80 syncs, 8 are failing, 4 are late and 4 have a warning',
+      '8 of 80 syncs are failing, 4 are late and 4 have a warning',
     )
     const attention = page.getByRole('region', { name: 'Needs attention' })
     const causes = attention.getByRole('heading', { level: 2 })
@@ -62,7 +62,7 @@ describe.skipIf(missing !== null)('the overview in a browser', () => {
     await expect.poll(async () => (await names(page))[0]).toMatch(/^sync-00[0-9]+$/)
     expect(await page.getByRole('row').nth(1).innerText()).toMatch(/^Error/)
     await attention.getByRole('button', { name: 'Show all 8' }).click()
-    await page.getByText('8 of 80 syncs').waitFor()
+    await page.getByRole('status').filter({ hasText: '8 of 80 syncs' }).waitFor()
     expect(new Set(await names(page))).toEqual(
       new Set(
         Array.from({ length: SYNCS }, (_, n) => n)
@@ -71,7 +71,7 @@ describe.skipIf(missing !== null)('the overview in a browser', () => {
       ),
     )
     await page.getByRole('button', { name: /remove this filter/ }).click()
-    await expect.poll(() => page.getByText('8 of 80 syncs').count()).toBe(0)
+    await expect.poll(() => page.getByRole('status').filter({ hasText: '8 of 80 syncs' }).count()).toBe(0)
     await page
       .getByRole('figure', { name: /Failed cycles/ })
       .or(page.getByText('12 failed'))
@@ -114,7 +114,7 @@ describe.skipIf(missing !== null)('the overview in a browser', () => {
     const page = await at('/')
     await page.keyboard.press('/')
     await page.keyboard.type('billing.example')
-    await page.getByText('8 of 80 syncs').waitFor()
+    await page.getByRole('status').filter({ hasText: '8 of 80 syncs' }).waitFor()
     await page.getByRole('group', { name: 'Filter by status' }).getByRole('button', { name: /Late/ }).click()
     await page.getByText('No syncs match').waitFor()
     await page.getByRole('button', { name: 'Show all', exact: true }).first().click()
@@ -172,7 +172,7 @@ describe.skipIf(missing !== null)('the overview in a browser', () => {
     const page = await at('/?tenants=all&group=tenant')
     await expect
       .poll(() => page.getByRole('heading', { level: 1 }).innerText())
-      .toBe('Of 160 syncs, 9 are failing, 4 are late and 4 have a warning')
+      .toBe('9 of 160 syncs are failing, 4 are late and 4 have a warning')
     await page.getByRole('combobox', { name: /^Tenant/ }).selectOption('acme')
     await expect.poll(() => page.getByRole('row').nth(1).innerText()).toMatch(/^acme\s+80 syncs\s+1 failing/)
     await expect.poll(() => page.getByRole('row').nth(2).innerText()).toMatch(/AUTH_REJECTED/)

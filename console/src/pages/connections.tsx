@@ -21,7 +21,7 @@ const SYNCS_SHOWN = 4
 
 type Status = ConnectionDocument['status']
 
-/** Those that need a person come first. */
+/** Connections that need a person come first. */
 const STATUS_ORDER: readonly Status[] = ['needs_reauthorization', 'disabled', 'revoked', 'active']
 const STATUS_LABELS: Record<Status, string> = {
   needs_reauthorization: 'Needs authorization',

@@ -168,10 +168,15 @@ function Answer({
 }) {
   const { error: failing, late, warning, initializing, paused } = counts
   const parts = [
-    ...(failing > 0 ? [`${formatCount(failing)} ${failing === 1 ? 'is' : 'are'} failing`] : []),
-    ...(late > 0 ? [`${formatCount(late)} ${late === 1 ? 'is' : 'are'} late`] : []),
-    ...(warning > 0 ? [`${formatCount(warning)} ${warning === 1 ? 'has' : 'have'} a warning`] : []),
+    { count: failing, one: 'is failing', many: 'are failing' },
+    { count: late, one: 'is late', many: 'are late' },
+    { count: warning, one: 'has a warning', many: 'have a warning' },
   ]
+    .filter(({ count }) => count > 0)
+    .map(
+      ({ count, one, many }, at) =>
+        `${formatCount(count)}${at === 0 ? ` of ${pluralize(total, 'sync')}` : ''} ${count === 1 ? one : many}`,
+    )
   const tone = failing > 0 ? 'error' : late + warning > 0 ? 'late' : 'fine'
   const rest = [
     ...(initializing > 0 ? [`${formatCount(initializing)} reading for the first time`] : []),
@@ -184,7 +189,7 @@ function Answer({
           ? rest.length === 0
             ? `All ${pluralize(total, 'sync')} are current`.replace('All 1 sync are', 'The sync is')
             : 'No sync is failing or late'
-          : `Of ${pluralize(total, 'sync')}, ${joinWords(parts)}`}
+          : joinWords(parts)}
       </h1>
       <p className="quiet">
         {[...rest, isFleet ? `all tenants${isCut ? ' (the first 500)' : ''}` : '']

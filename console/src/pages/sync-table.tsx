@@ -1,5 +1,4 @@
 import { memo, useMemo, useRef, type KeyboardEvent, type MouseEvent } from 'react'
-import { flushSync } from 'react-dom'
 import { Link, useLocation } from 'wouter'
 import type { SyncDocument } from '../../../src/server/console/documents.ts'
 import { path } from '../api.ts'
@@ -70,9 +69,9 @@ export function SyncTable({
     if (find() == null) {
       // The row is drawn after the list has scrolled to it.
       const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + topOf(headsBefore, at, heights)
-      flushSync(() => scrollTo(0, top - innerHeight / 2))
+      scrollTo(0, top - innerHeight / 2)
     }
-    requestAnimationFrame(() => find()?.focus())
+    focusWhenDrawn(find)
   }
   return (
     <>
@@ -134,6 +133,17 @@ export function SyncTable({
       </div>
     </>
   )
+}
+
+const FRAMES_MAX = 10
+
+/** The row is drawn after the scroll event, one or two frames later. */
+function focusWhenDrawn(find: () => HTMLElement | null | undefined, frames = FRAMES_MAX): void {
+  requestAnimationFrame(() => {
+    const link = find()
+    if (link != null) link.focus()
+    else if (frames > 0) focusWhenDrawn(find, frames - 1)
+  })
 }
 
 function ColumnHead({

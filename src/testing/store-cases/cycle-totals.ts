@@ -27,7 +27,7 @@ interface TestCycle {
   readonly from: number
   readonly to: number | null
   readonly rows?: number
-  /** Of the rows of earlier cycles. */
+  /** The number of deletes, of rows of earlier cycles. */
   readonly removed?: number
   readonly retries?: number
   readonly waitedMs?: number
