@@ -28,7 +28,7 @@ export function SyncCycles({ cycles, from }: { cycles: readonly CycleDocument[];
   }
   return (
     <>
-      <CycleStrip cycles={cycles} from={from} onOpen={show} />
+      <CycleStrip cycles={cycles} from={findStart(cycles, from)} onOpen={show} />
       <table className="data-table cycles" aria-label="Cycles, newest first">
         <thead>
           <tr>
@@ -52,6 +52,13 @@ export function SyncCycles({ cycles, from }: { cycles: readonly CycleDocument[];
       </table>
     </>
   )
+}
+
+/** The axis begins shortly before the oldest cycle of the list: nothing is known about the time before it. */
+function findStart(cycles: readonly CycleDocument[], from: number): number {
+  const [first, last] = [cycles.at(-1), cycles[0]].map((cycle) => Date.parse(cycle?.startedAt ?? ''))
+  if (first === undefined || last === undefined) return from
+  return Math.max(from, first - Math.max(10_000, (last - first) / 20))
 }
 
 const COLUMNS = [
