@@ -55,8 +55,12 @@ export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
   return sendJson('PATCH', path, body)
 }
 
+export function remove<Answer>(path: string): Promise<Answer> {
+  return sendJson('DELETE', path, undefined)
+}
+
 /** Every write carries a custom header that a cross-site page cannot send. */
-async function sendJson<Answer>(method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Answer> {
+async function sendJson<Answer>(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: unknown): Promise<Answer> {
   const response = await sendRequest(path, {
     method,
     headers: { 'x-tidemark-console': '1', ...(body !== undefined && { 'content-type': 'application/json' }) },

@@ -7,6 +7,7 @@ import { EmptyState } from './components/query-states.tsx'
 import { focusSearch, useShortcuts } from './keyboard.ts'
 import { AccessPage } from './pages/access.tsx'
 import { AuditPage } from './pages/audit.tsx'
+import { ConnectionsPage } from './pages/connections.tsx'
 import { DatabasePage } from './pages/database.tsx'
 import { DatabasesPage } from './pages/databases.tsx'
 import { DestinationsPage } from './pages/destinations.tsx'
@@ -24,6 +25,7 @@ const PAGES = [
   ['/', 'Overview'],
   ['/databases', 'Databases'],
   ['/feed', 'Feed'],
+  ['/connections', 'Connections'],
   ['/destinations', 'Destinations'],
   ['/webhooks', 'Webhooks'],
   ['/quarantine', 'Quarantine'],
@@ -67,6 +69,9 @@ export function App() {
             </Route>
             <Route path="/feed">
               <FeedPage />
+            </Route>
+            <Route path="/connections">
+              <ConnectionsPage />
             </Route>
             <Route path="/destinations">
               <DestinationsPage />
@@ -121,7 +126,7 @@ function Shell({ children }: { children: ReactNode }) {
   useShortcuts({
     '/': focusSearch,
     '?': () => setIsHelpOpen(true),
-    ...Object.fromEntries(PAGES.map(([path], at) => [String(at + 1), () => go(path)])),
+    ...Object.fromEntries(PAGES.slice(0, 9).map(([path], at) => [String(at + 1), () => go(path)])),
   })
   const isSync = location.startsWith('/syncs/')
   const section = isSync
@@ -215,7 +220,7 @@ function HelpDialog({ onClose }: { onClose: () => void }) {
           </dt>
           <dd>search on this page</dd>
         </div>
-        {PAGES.map(([path, name], at) => (
+        {PAGES.slice(0, 9).map(([path, name], at) => (
           <div key={path}>
             <dt>
               <kbd>{at + 1}</kbd>
@@ -223,6 +228,18 @@ function HelpDialog({ onClose }: { onClose: () => void }) {
             <dd>{name}</dd>
           </div>
         ))}
+        <div>
+          <dt>
+            <kbd>↑</kbd> <kbd>↓</kbd>
+          </dt>
+          <dd>move between the syncs of the list</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>←</kbd> <kbd>→</kbd>
+          </dt>
+          <dd>read the values of a chart</dd>
+        </div>
         <div>
           <dt>
             <kbd>Tab</kbd> <kbd>Enter</kbd>

@@ -38,3 +38,10 @@ function tickClock(): void {
   tick = now()
   for (const listener of listeners) listener()
 }
+
+const COARSE_MS = 10_000
+
+/** The time, updated every ten seconds: for lists that need not be drawn again every second. */
+export function useCoarseNow(): number {
+  return useSyncExternalStore(subscribe, () => Math.floor(tick / COARSE_MS) * COARSE_MS)
+}

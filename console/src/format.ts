@@ -107,3 +107,18 @@ export function computeRowsPerSecond(
 export function formatBytes(value: number): string {
   return value < 1_024 ? `${value} B` : `${(value / 1_024).toFixed(1)} kB`
 }
+
+/** A step of a chart: its start, with the date if it is not today, and its end if it is shorter than a day. */
+export function formatStep(from: number, stepMs: number): string {
+  const [start, end] = [new Date(from), new Date(from + stepMs)]
+  const clock = (time: Date): string => `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}`
+  const isToday = formatDate(start.toISOString()) === formatDate(new Date().toISOString())
+  return `${isToday ? '' : `${formatDate(start.toISOString())} `}${clock(start)}–${clock(end)}`
+}
+
+/** A tick of a time axis: the date for a span of days. */
+export function formatTick(at: number, spanMs: number): string {
+  const time = new Date(at)
+  const clock = `${padTwo(time.getHours())}:${padTwo(time.getMinutes())}`
+  return spanMs > 2 * 86_400_000 ? `${padTwo(time.getMonth() + 1)}-${padTwo(time.getDate())}` : clock
+}

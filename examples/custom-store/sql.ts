@@ -34,6 +34,7 @@ const DIALECT: Dialect = {
     text: 'char',
     requests_window: '"window"',
     open_cycles: 'tidemark_cycles',
+    cycles_by_id: 'tidemark_cycles',
   },
   parameters: { style: 'positional' },
   clock: 'cast(floor(unix_timestamp(sysdate(3)) * 1000) as signed)',

@@ -95,7 +95,7 @@ export type { PartitionQuery, PartitionRow, PartitionStore } from './store/parti
 export type { SequenceStore } from './store/sequences.ts'
 export type { PacingStore, Pause, PauseRequest, PauseList, SlotRequest, SlotGrant } from './store/pacing.ts'
 export type { QuarantineStore, QuarantinedRecord, QuarantineEntry } from './store/quarantine.ts'
-export type { SyncSignal, SyncDirectory } from './store/syncs.ts'
+export type { CycleTotals, CycleTotalsQuery, SyncSignal, SyncDirectory } from './store/syncs.ts'
 export type { TenantDirectory } from './store/tenants.ts'
 export type { WebhookStore } from './store/webhooks.ts'
 export { ROW_TESTS } from './store/row-search.ts'

@@ -317,6 +317,7 @@ export const SEAL_RULES = {
   lastSlotTimes: 'plain',
   recordPause: 'plain',
   pauses: 'plain',
+  cycleTotals: 'plain',
   quarantineEntries: 'plain',
   apiKey: 'plain',
   apiKeys: 'plain',

@@ -1,7 +1,6 @@
 import type {
   AuditEntry,
   BackfillRequest,
-  CycleRecord,
   QuarantineEntry,
   SyncSignal,
   Store,
@@ -22,6 +21,7 @@ import { canonicalizeInstant } from '../values/instant.ts'
 import { toOutcome } from '../verify/describe-report.ts'
 import { allowsScope, databaseReadScope } from './api-key.ts'
 import type { Caller } from './authenticator.ts'
+import { toCycleDocument } from './cycle-document.ts'
 import { HttpError } from './http-error.ts'
 import { sendJson, type RouteRequest, type ServerContext, type Route } from './route.ts'
 import { objectSchema, RECENT_QUERY, SYNC_PARAMS, type JsonSchema } from './schemas.ts'
@@ -394,11 +394,6 @@ function toVerificationDocument({ startedAt, report, ...verification }: Verifica
     outcome: report === null ? null : toOutcome(report),
     report: report === null ? null : counts,
   }
-}
-
-function toCycleDocument(record: CycleRecord) {
-  const { startedAt, endedAt, startSequence: _, ...cycle } = record
-  return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
 }
 
 /** Omits the state. */

@@ -17,6 +17,7 @@ import { allowsScope, databaseReadScope } from './api-key.ts'
 import { Authenticator, type Caller } from './authenticator.ts'
 import { connectRoutes } from './connect/routes.ts'
 import { connectSessionRoutes } from './connect/session-routes.ts'
+import { consoleConnectionRoutes } from './console/connection-routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { RunningLimit } from './console/running-limit.ts'
 import { StateSummaryCache } from './console/state-summaries.ts'
@@ -102,6 +103,7 @@ export const ROUTES: readonly Route[] = [
   ...webhookControlRoutes,
   ...connectionRoutes,
   ...consoleRoutes,
+  ...consoleConnectionRoutes,
   ...inboundWebhookRoutes,
   ...connectRoutes,
   ...connectSessionRoutes,

@@ -103,6 +103,8 @@ export type {
   SchemaStore,
   SealedText,
   SequenceStore,
+  CycleTotals,
+  CycleTotalsQuery,
   SyncSignal,
   SlotRequest,
   SlotGrant,

@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { CycleRecord, Lease, Store } from '../../src/contract/index.ts'
+import type { Lease, Store } from '../../src/contract/index.ts'
 import { Worker } from '../../src/index.ts'
+import type { Schedule } from '../../src/config/schedule.ts'
+import { addConnection } from '../../src/connections/manage-connections.ts'
 import { listDeclaredSyncs } from '../../src/runner/declared-sync.ts'
-import { computeActivity } from '../../src/server/console/activity.ts'
-import { counts, upsert } from '../../src/testing/store-cases/harness.ts'
+import { computeLateAt } from '../../src/runner/late.ts'
+import type { ActivityDocument, FleetDocument, ProviderDocument } from '../../src/server/console/documents.ts'
+import { SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { addKey, ServerFixture } from '../server/server-fixture.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
 import { ports } from './console-fixture.ts'
@@ -246,62 +249,185 @@ describe('the console API', () => {
   })
 })
 
-describe('activity over time', () => {
-  const NOW = Date.UTC(2026, 0, 1, 12)
-  const cycle = (given: Partial<CycleRecord>): CycleRecord => ({
-    worker: 'w',
-    sync: 's',
-    cycle: 1,
-    mode: 'incremental',
-    trigger: 'schedule',
-    startedAt: NOW - 60_000,
-    startSequence: 0,
-    endedAt: NOW - 30_000,
-    stopReason: 'complete',
-    endReason: null,
-    pages: 1,
-    counts: counts({ created: 30 }),
-    retries: 0,
-    waitedMs: 0,
-    error: null,
-    ...given,
+const HOUR_MS = 3_600_000
+
+describe('the activity of the console', () => {
+  test('is computed from all stored cycles of the range: rows, failures and, for one sync, its lag', async () => {
+    const stand = await ServerFixture.open(openHarness)
+    const now = Date.now()
+    const cycle = async (sync: string, hoursAgo: number, rows: number, isFailed = false): Promise<void> => {
+      const driver = await SyncDriver.acquire(stand.store, { sync })
+      const at = now - hoursAgo * HOUR_MS
+      await driver.begin({ at })
+      const landings = Array.from({ length: rows }, (_, n) => upsert(`${sync}-${hoursAgo}-${n}`, { n }))
+      const error = { code: 'SOURCE_TIMEOUT', message: 'no answer' } as const
+      if (isFailed) await driver.release({ endedAt: at + 1_000, stopReason: 'error', error })
+      else {
+        await driver.complete(landings, { at: at + 1_000 })
+        await driver.release()
+      }
+    }
+    await cycle('slow', 100, 5)
+    await cycle('slow', 20, 7)
+    await cycle('slow', 19.5, 0, true)
+    await cycle('quick', 0.2, 3)
+    const read = async (query: string) =>
+      (await stand.get(`/console/api/activity?${query}`, { key: null })).body.data as ActivityDocument
+    const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+    const facts = async (query: string) => {
+      const { rows, cycles, failed } = await read(query)
+      return [sum(rows), sum(cycles), sum(failed)]
+    }
+    expect(await facts('range=1h')).toEqual([3, 1, 0])
+    expect(await facts('range=24h')).toEqual([10, 3, 1])
+    expect(await facts('range=7d')).toEqual([15, 4, 1])
+    expect(await facts('range=7d&worker=crm&sync=slow')).toEqual([12, 3, 1])
+    expect((await read('range=24h')).lagMs).toBeNull()
+    const { lagMs, stepMs, from } = await read('range=24h&worker=crm&sync=slow')
+    // Known from the complete cycle before the range on, and reset by the next complete one alone.
+    const stepOf = (hoursAgo: number): number => Math.floor((now - hoursAgo * HOUR_MS - Date.parse(from)) / stepMs)
+    expect(lagMs![stepOf(20) - 1]! / HOUR_MS).toBeCloseTo(80, 0)
+    expect(lagMs![stepOf(20)]! / stepMs).toBeLessThanOrEqual(1)
+    expect(lagMs!.at(-1)! / HOUR_MS).toBeCloseTo(20, 1)
+    expect((await stand.get('/console/api/activity?range=1y', { key: null })).status).toBe(400)
   })
 
-  test('rows are spread over the duration of a cycle, and none is lost', () => {
-    const { rows, stepMs } = computeActivity([cycle({})], NOW, () => true)
-    expect(rows.reduce((sum, value) => sum + value, 0)).toBe(30)
-    expect(stepMs).toBe(3_000)
-    expect(rows.filter((value) => value > 0)).toHaveLength(10)
+  test('invariant 10 the activity and the details of a sync are those of the caller’s tenant', async () => {
+    const stand = await filled({ host: '0.0.0.0' })
+    const theirs = await addKey(stand.store.forTenant('acme'), ['sync:read'])
+    const ours = await addKey(stand.store, ['sync:read'])
+    const rows = async (key: string) =>
+      ((await stand.get('/console/api/activity?range=7d', { key })).body.data as ActivityDocument).rows.length
+    expect([await rows(theirs), await rows(ours)]).toEqual([84, 84])
+    const path = '/console/api/syncs/crm/delta/details'
+    expect((await stand.get(path, { key: theirs })).status).toBe(404)
+    expect((await stand.get(path, { key: ours })).body.data).toMatchObject({ pacers: [], isCut: false })
+  })
+})
+
+describe('the syncs of all tenants', () => {
+  async function open(options: Parameters<typeof ServerFixture.open>[1] = {}) {
+    const worker = new Worker({ name: 'crm' })
+    worker.sync('delta', {
+      database: worker.database('people'),
+      mode: 'incremental',
+      schedule: '1h',
+      execute: async () => ({ changes: [], hasMore: false, nextState: {} }),
+    })
+    const stand = await ServerFixture.open(openHarness, {
+      host: '0.0.0.0',
+      syncs: listDeclaredSyncs(worker),
+      isServedTenant: (tenant) => tenant !== 'foreign',
+      ...options,
+    })
+    for (const tenant of ['acme', 'foreign'])
+      for (const sync of ['delta', 'hidden']) {
+        const driver = await SyncDriver.acquire(stand.store.forTenant(tenant), { sync })
+        await driver.begin()
+        await driver.page([upsert('a', { n: 1 })], { state: JSON.stringify({ cursor: SECRET }) })
+        await driver.release({
+          stopReason: 'error',
+          error: { code: 'AUTH_REJECTED', message: `https://${SECRET}.example answered 401.` },
+        })
+      }
+    return stand
+  }
+
+  test('invariant 10 are listed for an admin of the worker’s own tenant alone', async () => {
+    const stand = await open()
+    const status = async (store: Store, scopes: string[]) =>
+      (await stand.get('/console/api/fleet', { key: await addKey(store, scopes) })).status
+    expect(await status(stand.store, ['sync:write', '*:read'])).toBe(403)
+    expect(await status(stand.store.forTenant('acme'), ['admin'])).toBe(403)
+    expect(await status(stand.store, ['admin'])).toBe(200)
+    const session = async (store: Store, scopes: string[]) =>
+      (await stand.get('/console/api/session', { key: await addKey(store, scopes) })).body.data.tenants
+    expect(await session(stand.store.forTenant('acme'), ['admin'])).toBe(1)
+    expect(await session(stand.store, ['sync:read'])).toBe(1)
+    expect(await session(stand.store, ['admin'])).toBeGreaterThan(1)
   })
 
-  test('a failure counts at its time, and one before the shown range is not counted', () => {
-    const error = { code: 'SOURCE_TIMEOUT', message: '' } as const
-    const { errors } = computeActivity(
-      [
-        cycle({ error, stopReason: 'error', endedAt: NOW - 1 }),
-        cycle({ error, stopReason: 'error', startedAt: NOW - 200 * 3_600_000, endedAt: NOW - 100 * 3_600_000 }),
+  test('invariant 10 have no message, state or reason of another tenant, and only declared syncs of served tenants', async () => {
+    const stand = await open()
+    const answer = await stand.get('/console/api/fleet', { key: await addKey(stand.store, ['admin']) })
+    const { syncs } = answer.body.data as FleetDocument
+    expect(syncs.map(({ tenant, sync }) => `${tenant}/${sync}`).toSorted()).toEqual([
+      'acme/delta',
+      `${stand.store.tenant}/delta`,
+    ])
+    expect(answer.text).not.toContain(SECRET)
+    expect(syncs.find(({ tenant }) => tenant === 'acme')).toMatchObject({
+      health: 'ERROR',
+      failures: 1,
+      lastError: { code: 'AUTH_REJECTED', advice: expect.stringContaining('tidemark resume delta') },
+      heldBy: null,
+      state: null,
+      tidemark: null,
+    })
+  })
+})
+
+describe('a late sync', () => {
+  const START = Date.parse('2026-03-01T00:00:00Z')
+  const checkpoint = { completeSince: START, lastSuccessAt: START, paused: false } as never
+  const cycle = (ms: number) => [{ stopReason: 'complete', startedAt: START, endedAt: START + ms }] as never
+  const late = (schedule: Schedule, ms = 0, change: object = {}) =>
+    computeLateAt({ schedule }, { checkpoint: { ...(checkpoint as object), ...change } as never, recent: cycle(ms) })
+
+  test('has missed two slots of its schedule, and twice the time of its last cycle', () => {
+    const hourly = { kind: 'interval', intervalMs: HOUR_MS } as const
+    expect(late(hourly)).toBe(START + 2 * HOUR_MS + 600_000)
+    expect(late(hourly, HOUR_MS)).toBe(START + 4 * HOUR_MS)
+    expect(late({ kind: 'continuous' })).toBe(START + 600_000)
+    expect(late({ kind: 'cron', cron: '0 6 * * *', zone: 'UTC' })).toBe(START + 30 * HOUR_MS + 600_000)
+    expect(late({ kind: 'manual' })).toBeNull()
+    expect(late(hourly, 0, { paused: true })).toBeNull()
+    expect(late(hourly, 0, { lastSuccessAt: null })).toBeNull()
+    expect(late(hourly, 0, { completeSince: null })).toBeNull()
+    const connection = { name: 'x', status: 'disabled', statusReason: null, updatedAt: 0 } as const
+    expect(computeLateAt({ schedule: hourly }, { checkpoint, recent: [], connection })).toBeNull()
+  })
+})
+
+describe('the connections of the console', () => {
+  test('a link to authorize again is for the host of the connect flow, and for the caller’s own connections', async () => {
+    const stand = await ServerFixture.open(openHarness, { host: '0.0.0.0' })
+    const credentials = { kind: 'api_key', key: 'k', fields: {} } as const
+    const by = { actor: 'test', at: 1 }
+    await addConnection(stand.store, { name: 'kraken', provider: 'kraken', credentials }, by)
+    const key = await addKey(stand.store, ['connections:write'])
+    const path = '/console/api/connections/kraken/authorize'
+    expect(await stand.post(path, { key })).toMatchObject({
+      status: 400,
+      body: { message: expect.stringContaining('https://app.example.com') },
+    })
+    const reader = await addKey(stand.store, ['connections:read'])
+    expect((await stand.post(path, { key: reader })).status).toBe(403)
+    const theirs = await addKey(stand.store.forTenant('acme'), ['connections:write'])
+    expect((await stand.post(path, { key: theirs })).status).toBe(404)
+    const link = await stand.server.app.inject({
+      method: 'POST',
+      url: path,
+      headers: { host: 'app.example.com', authorization: `Bearer ${key}` },
+    })
+    expect([link.statusCode, link.headers['set-cookie']]).toEqual([200, expect.stringContaining('HttpOnly')])
+    expect(link.json()).toEqual({
+      data: { url: expect.stringMatching(/^https:\/\/app\.example\.com\/connect\//) },
+    })
+  })
+
+  test('the forms of providers name their secrets as credentials do', async () => {
+    const stand = await ServerFixture.open(openHarness)
+    const { data } = (await stand.get('/console/api/providers', { key: null })).body as { data: ProviderDocument[] }
+    const find = (name: string) => data.find((provider) => provider.name === name)!
+    expect(find('servicenow').form).toMatchObject({
+      kind: 'basic',
+      secrets: [
+        { name: 'user', isSecret: false },
+        { name: 'password', isSecret: true, isRequired: true },
       ],
-      NOW,
-      () => true,
-    )
-    expect(errors.reduce((sum, value) => sum + value, 0)).toBe(1)
-  })
-
-  test('lag is that of the sync that is furthest behind, and drops when it completes', () => {
-    const cycles = [
-      cycle({ sync: 'quick', startedAt: NOW - 10_000, endedAt: NOW - 9_000 }),
-      cycle({ sync: 'slow', startedAt: NOW - 90_000, endedAt: NOW - 80_000 }),
-      cycle({ sync: 'manual', startedAt: NOW - 100_000, endedAt: NOW - 99_000 }),
-    ]
-    const { lagMs } = computeActivity(cycles, NOW, ({ sync }) => sync !== 'manual')
-    expect(lagMs[0]).toBeNull()
-    expect(lagMs.at(-1)).toBe(90_000)
-    expect(
-      computeActivity(
-        [...cycles, cycle({ sync: 'slow', startedAt: NOW - 5_000, endedAt: NOW - 4_000 })],
-        NOW,
-        ({ sync }) => sync !== 'manual',
-      ).lagMs.at(-1),
-    ).toBe(10_000)
+    })
+    expect(find('kraken')).toMatchObject({ canAuthorize: true, form: { kind: 'api_key' } })
+    expect(find('stripe').canAuthorize).toBe(false)
   })
 })

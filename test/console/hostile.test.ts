@@ -11,6 +11,8 @@ const WORKER = 'worker_with_a_long_name_'.padEnd(63, 'w')
 const SYNC = 'sync_with_a_long_name_'.padEnd(63, 's')
 const DATABASE = 'database_with_a_long_name_'.padEnd(63, 'd')
 const LONG = `long-${'k'.repeat(1_000)}`
+/** A message of a source: markup, a change of the text direction, and a host of its own choice. */
+const HOSTILE_MESSAGE = `https://<b>evil</b> <img src=x onerror=alert(1)> \u202Ereversed ${'m'.repeat(4_000)}`
 /** Characters with a meaning in URLs, some of them already encoded. */
 const ODD = 'a/b?c=d&e#f%2Fg+h ü"<i>'
 
@@ -35,6 +37,14 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
         ),
       ),
     )
+    const failing = await SyncDriver.acquire(stand.store, { worker: WORKER, sync: 'failing' })
+    const { inflight } = await failing.begin()
+    await failing.abandon()
+    await failing.release({
+      cycle: inflight.cycle,
+      stopReason: 'error',
+      error: { code: 'AUTH_REJECTED', message: HOSTILE_MESSAGE },
+    })
     await stand.store.putWebhook(
       {
         id: 'wh_long',
@@ -87,6 +97,8 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     const paths = [
       '/',
       `/syncs/${WORKER}/${SYNC}`,
+      `/syncs/${WORKER}/failing`,
+      '/connections',
       '/databases',
       `/databases/${DATABASE}`,
       `/databases/${DATABASE}/${LONG}`,
@@ -112,6 +124,20 @@ describe.skipIf(missing !== null)('the console with extremely long and unusual n
     await page.goto(`${stand.url}/console/nowhere`)
     await page.getByRole('heading', { name: 'Page not found', level: 2 }).waitFor()
     expect(await page.locator('nav [aria-current]').count()).toBe(0)
+    expect(page.trouble).toEqual([])
+  })
+
+  test('a message of a source is text, and does not push the list away', async () => {
+    const { stand, page } = await open()
+    await page.goto(`${stand.url}/console/`)
+    const attention = page.getByRole('region', { name: 'Needs attention' })
+    await attention.getByText('<img src=x onerror=alert(1)>').first().waitFor()
+    expect((await attention.boundingBox())!.height).toBeLessThan(200)
+    expect(await page.locator('main img, main b img').count()).toBe(0)
+    await page.goto(`${stand.url}/console/syncs/${WORKER}/failing`)
+    await page.getByRole('button', { name: /manual|schedule/ }).click()
+    await page.getByText('<img src=x onerror=alert(1)>').last().waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
     expect(page.trouble).toEqual([])
   })
 

@@ -1,6 +1,7 @@
 import { AIRBYTE_BUGS } from './airbyte.ts'
 import { CONNECT_BUGS } from './connect.ts'
 import { COLUMN_BUGS } from './columns.ts'
+import { CONSOLE_BUGS } from './console.ts'
 import { DUCKDB_BUGS } from './duckdb.ts'
 import { EMBED_BUGS } from './embed.ts'
 import { ENGINE_BUGS } from './engine.ts'
@@ -55,6 +56,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...EMBED_BUGS,
   ...EXPLORER_BUGS,
   ...CONNECT_BUGS,
+  ...CONSOLE_BUGS,
   ...VENDOR_BUGS,
   ...PAGED_VENDOR_BUGS,
   ...AIRBYTE_BUGS,

@@ -108,7 +108,7 @@ function DraftView({ draft }: { draft: ManifestDraft }) {
   )
 }
 
-/** Names for the required secrets, such as STRIPE_API_KEY; of alternatives, for the first. */
+/** Names for the required secrets, or those of the first alternative, such as STRIPE_API_KEY. */
 function suggestSecrets(source: string, { properties = {}, required = [], oneOf = [] }: FieldSchema): FieldTexts {
   return Object.fromEntries(
     [...required, ...(oneOf[0]?.required ?? [])]

@@ -1,21 +1,33 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link } from 'wouter'
-import type { ActivityDocument, CycleDocument, SyncDocument } from '../../../src/server/console/documents.ts'
+import type {
+  ActivityDocument,
+  ActivityRange,
+  CycleDocument,
+  SyncDocument,
+} from '../../../src/server/console/documents.ts'
 import { ApiError, get, path } from '../api.ts'
-import { ActivityCharts } from '../components/activity-charts.tsx'
+import { now as readNow, useCoarseNow } from '../clock.ts'
+import { ActivityCharts, RangeSwitch } from '../components/activity-charts.tsx'
 import { CoverageBar, CoverageLegend } from '../components/coverage-bar.tsx'
 import { HealthLabel } from '../components/health-label.tsx'
-import { EmptyState, QueryView } from '../components/query-states.tsx'
+import { EmptyState, MessageText, QueryView } from '../components/query-states.tsx'
 import { TimeAgo, Elapsed } from '../components/time.tsx'
 import { formatBytes, pluralize, formatSchedule } from '../format.ts'
+import { findCondition, findLateAdvice } from '../sync-condition.ts'
+import { useUrlState } from '../url-state.ts'
 import { Checkpoints } from './checkpoints.tsx'
-import { CycleTimeline } from './cycle-timeline.tsx'
-import { NextRun, Tidemark } from './overview.tsx'
+import { NextRun, Tidemark } from './sync-table.tsx'
 import { SyncActions } from './sync-actions.tsx'
+import { SyncCycles } from './sync-cycles.tsx'
+import { SyncDetails } from './sync-details.tsx'
 
 const POLL_MS = 2_000
 const CYCLES = 20
+const HOUR_MS = 3_600_000
+const RANGE_MS: Record<ActivityRange, number> = { '1h': HOUR_MS, '24h': 24 * HOUR_MS, '7d': 168 * HOUR_MS }
+const RANGES = ['1h', '24h', '7d'] as const
 
 export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
   const base = path`/console/api/syncs/${worker}/${sync}`
@@ -33,11 +45,14 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
     refetchInterval: POLL_MS,
     placeholderData: (before) => before,
   })
+  const [values, setValues] = useUrlState(['range'])
+  const range = RANGES.find((one) => one === values.range) ?? '1h'
   const activity = useQuery({
-    queryKey: ['activity', worker, sync],
+    queryKey: ['activity', worker, sync, range],
     queryFn: ({ signal }) =>
-      get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync })}`, signal),
+      get<{ data: ActivityDocument }>(`/console/api/activity?${new URLSearchParams({ worker, sync, range })}`, signal),
     refetchInterval: 5_000,
+    placeholderData: (before) => before,
   })
   const crumbs = (
     <nav className="crumbs" aria-label="Breadcrumbs">
@@ -63,13 +78,19 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
         {({ data }) => <SyncStatusPanel sync={data} />}
       </QueryView>
       <section className="chart-section" aria-label="Activity">
+        <div className="title-bar">
+          <h2>Activity</h2>
+          <RangeSwitch ranges={RANGES} range={range} onRange={(one) => setValues({ range: one === '1h' ? '' : one })} />
+        </div>
         <QueryView of={activity} lines={3}>
-          {({ data }) => <ActivityCharts activity={data} />}
+          {({ data }) => <ActivityCharts key={data.stepMs} activity={data} />}
         </QueryView>
       </section>
       <section aria-labelledby="cycles">
         <h2 id="cycles">Cycles</h2>
-        <QueryView of={cycles}>{({ data }) => <CycleTimeline cycles={data} />}</QueryView>
+        <QueryView of={cycles}>
+          {({ data }) => <SyncCycles cycles={data} from={readNow() - RANGE_MS[range]} />}
+        </QueryView>
         {cycles.data?.data.length === limit && limit < 1_000 && (
           <p className="more">
             The newest {limit}
@@ -79,6 +100,7 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
           </p>
         )}
       </section>
+      <SyncDetails worker={worker} sync={sync} />
       <Checkpoints worker={worker} sync={sync} moved={version} />
     </>
   )
@@ -86,6 +108,7 @@ export function SyncPage({ worker, sync }: { worker: string; sync: string }) {
 
 function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
   const { lastError, failures, pair, databases, state } = sync
+  const isLate = findCondition(sync, useCoarseNow()) === 'late'
   return (
     <section className="sync-status" aria-label="Status">
       <div className="title-bar">
@@ -128,7 +151,36 @@ function SyncStatusPanel({ sync }: { sync: SyncDocument }) {
             </span>
           </strong>
           <p>{lastError.message}</p>
-          <p>{lastError.advice}</p>
+          <p className="next-step">
+            <b>Next step</b> <MessageText text={lastError.advice} />
+          </p>
+        </div>
+      )}
+      {sync.connection !== null && sync.connection.status !== 'active' && (
+        <div className={sync.health === 'ERROR' ? 'failure' : 'failure is-warning'} role="status">
+          <strong>
+            Connection <span className="breakable">{sync.connection.name}</span> is{' '}
+            {sync.connection.status.replaceAll('_', ' ').replace('needs reauthorization', 'refused by its vendor')}
+          </strong>
+          {sync.connection.statusReason !== null && <p>{sync.connection.statusReason}</p>}
+          <p className="next-step">
+            <b>Next step</b>{' '}
+            <Link href={`/connections?search=${encodeURIComponent(sync.connection.name)}`}>Open the connection</Link>
+          </p>
+        </div>
+      )}
+      {isLate && sync.lateAt !== null && (
+        <div className="failure is-warning" role="status">
+          <strong>
+            Late{' '}
+            <span className="quiet">
+              since <TimeAgo at={sync.lateAt} />
+            </span>
+          </strong>
+          <p>The last complete cycle began more than two intervals of the schedule ago.</p>
+          <p className="next-step">
+            <b>Next step</b> <MessageText text={findLateAdvice(sync)} />
+          </p>
         </div>
       )}
       {sync.backfillNeeded !== null && (

@@ -180,6 +180,11 @@ export class ConnectFlow {
     return this.#options.publicUrl.origin
   }
 
+  /** The names of the providers that accounts can be connected at. */
+  get providers(): readonly string[] {
+    return Object.keys(this.#options.providers)
+  }
+
   /** The path of the pages and their files, as browsers see it. */
   get path(): string {
     return `${this.#base.slice(this.origin.length)}/connect`

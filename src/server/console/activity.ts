@@ -1,67 +1,109 @@
-import type { CycleRecord } from '../../contract/index.ts'
-import type { ActivityDocument } from './documents.ts'
+import type { CycleTotals, Store, SyncRef } from '../../contract/index.ts'
+import type { ActivityDocument, ActivityRange } from './documents.ts'
 
-const STEPS = 60
-const SPAN_MIN_MS = 3 * 60_000
-const SPAN_MAX_MS = 24 * 3_600_000
+const HOUR_MS = 3_600_000
 
-/**
- * Computes committed rows, failures and lag over time from cycle records. `follows` selects the syncs whose lag
- * counts.
- */
-export function computeActivity(
-  cycles: readonly CycleRecord[],
+/** Steps that divide a day, so that they begin at round times. */
+const RANGES: Readonly<Record<ActivityRange, { readonly stepMs: number; readonly steps: number }>> = {
+  '1h': { stepMs: 60_000, steps: 60 },
+  '24h': { stepMs: HOUR_MS / 4, steps: 96 },
+  '7d': { stepMs: 2 * HOUR_MS, steps: 84 },
+}
+
+/** How long the totals of all syncs are used again: a long range reads many records, and changes slowly. */
+const CACHE_MS: Readonly<Record<ActivityRange, number>> = { '1h': 4_000, '24h': 60_000, '7d': 600_000 }
+
+interface CachedActivity {
+  readonly at: number
+  readonly activity: Promise<ActivityDocument>
+}
+
+const caches = new WeakMap<object, Map<string, CachedActivity>>()
+
+/** The activity of all syncs of a tenant. Concurrent callers share one read. */
+export async function readTenantActivity(
+  context: object,
+  store: Store,
+  range: ActivityRange,
   now: number,
-  follows: (cycle: CycleRecord) => boolean,
-): ActivityDocument {
-  const oldest = cycles.reduce((least, { startedAt }) => Math.min(least, startedAt), now)
-  const stepMs = Math.ceil(Math.min(SPAN_MAX_MS, Math.max(SPAN_MIN_MS, now - oldest)) / STEPS / 1_000) * 1_000
-  // Aligned to whole steps, so that a chart does not shift between two requests.
-  const from = (Math.floor(now / stepMs) - STEPS + 1) * stepMs
-  const rows = Array.from({ length: STEPS }, () => 0)
-  const errors = Array.from({ length: STEPS }, () => 0)
-  for (const cycle of cycles) {
-    spreadRows(cycle, now, from, stepMs, rows)
-    const at = Math.floor(((cycle.endedAt ?? now) - from) / stepMs)
-    if (cycle.error !== null && at in errors) errors[at] = (errors[at] ?? 0) + 1
+): Promise<ActivityDocument> {
+  const cache = caches.get(context) ?? new Map<string, CachedActivity>()
+  caches.set(context, cache)
+  const key = `${store.tenant}\n${range}`
+  let known = cache.get(key)
+  if (known === undefined || now - known.at >= CACHE_MS[range] || now < known.at) {
+    const activity = readTotals(store, null, range, now).then(({ window, totals }) => toActivity(window, totals, null))
+    // A failed read is repeated.
+    activity.catch(() => cache.delete(key))
+    cache.set(key, (known = { at: now, activity }))
   }
+  return await known.activity
+}
+
+/** The activity of one sync, with its lag. */
+export async function readSyncActivity(
+  store: Store,
+  ref: SyncRef,
+  range: ActivityRange,
+  now: number,
+): Promise<ActivityDocument> {
+  const { window, totals } = await readTotals(store, ref, range, now)
+  const earlier = await store.cycles(ref)
+  const before = earlier.find(
+    ({ stopReason, endedAt }) => stopReason === 'complete' && endedAt !== null && endedAt < window.from,
+  )
+  return toActivity(window, totals, computeLags(window, totals, before?.startedAt ?? null, now))
+}
+
+interface Window {
+  readonly from: number
+  readonly stepMs: number
+  readonly steps: number
+}
+
+async function readTotals(
+  store: Store,
+  ref: SyncRef | null,
+  range: ActivityRange,
+  now: number,
+): Promise<{ window: Window; totals: readonly CycleTotals[] }> {
+  const { stepMs, steps } = RANGES[range]
+  // Aligned to whole steps, so that a chart does not shift between two requests.
+  const window = { from: (Math.floor(now / stepMs) - steps + 1) * stepMs, stepMs, steps }
+  return { window, totals: await store.cycleTotals({ ref, ...window, at: now }) }
+}
+
+function toActivity(
+  { from, stepMs, steps }: Window,
+  totals: readonly CycleTotals[],
+  lagMs: ActivityDocument['lagMs'],
+): ActivityDocument {
+  const byStep = new Map(totals.map((total) => [total.step, total]))
+  const list = (member: 'rows' | 'cycles' | 'failed' | 'waitedMs' | 'retries'): number[] =>
+    Array.from({ length: steps }, (_, step) => byStep.get(step)?.[member] ?? 0)
   return {
     from: new Date(from).toISOString(),
     stepMs,
-    rows: rows.map(Math.round),
-    errors,
-    lagMs: computeLags(cycles.filter(follows), now, from, stepMs),
+    rows: list('rows'),
+    cycles: list('cycles'),
+    failed: list('failed'),
+    waitedMs: list('waitedMs'),
+    retries: list('retries'),
+    lagMs,
   }
 }
 
-/** Distributes the rows evenly over the cycle's duration, because commit times of single pages are not recorded. */
-function spreadRows(
-  { startedAt, endedAt, counts }: CycleRecord,
+/** The lag at the end of each step: the time since the start of the last complete cycle; null before the first. */
+function computeLags(
+  { from, stepMs, steps }: Window,
+  totals: readonly CycleTotals[],
+  before: number | null,
   now: number,
-  from: number,
-  stepMs: number,
-  rows: number[],
-): void {
-  const landed = counts.created + counts.updated + counts.deleted + counts.swept
-  const [begin, end] = [startedAt, Math.max(startedAt + 1, endedAt ?? now)]
-  for (let at = Math.max(0, Math.floor((begin - from) / stepMs)); at < STEPS && from + at * stepMs < end; at++) {
-    const within = Math.min(end, from + (at + 1) * stepMs) - Math.max(begin, from + at * stepMs)
-    rows[at] = (rows[at] ?? 0) + (landed * within) / (end - begin)
-  }
-}
-
-function computeLags(cycles: readonly CycleRecord[], now: number, from: number, stepMs: number): (number | null)[] {
-  const complete = cycles
-    .flatMap(({ stopReason, worker, sync, startedAt, endedAt }) =>
-      stopReason === 'complete' && endedAt !== null ? [{ name: `${worker}/${sync}`, startedAt, endedAt }] : [],
-    )
-    .toSorted((a, b) => a.endedAt - b.endedAt)
-  const since = new Map<string, number>()
-  let next = 0
-  return Array.from({ length: STEPS }, (_, step) => {
-    const end = Math.min(now, from + (step + 1) * stepMs)
-    for (let cycle = complete[next]; cycle !== undefined && cycle.endedAt <= end; cycle = complete[++next])
-      since.set(cycle.name, cycle.startedAt)
-    return since.size === 0 ? null : Math.max(...[...since.values()].map((at) => Math.max(0, end - at)))
+): (number | null)[] {
+  const starts = new Map(totals.map(({ step, completeSince }) => [step, completeSince]))
+  let since = before
+  return Array.from({ length: steps }, (_, step) => {
+    since = starts.get(step) ?? since
+    return since === null ? null : Math.max(0, Math.min(now, from + (step + 1) * stepMs) - since)
   })
 }

@@ -3,20 +3,24 @@ import type {
   ColumnStatistics,
   ApiKey,
   AuditEntry,
-  CycleRecord,
   DatabaseInfo,
   ErrorCode,
   Mode,
   QuarantineEntry,
   AuditChainEntry,
+  SchemaDrift,
 } from '../../contract/index.ts'
+import type { CredentialKind } from '../../connections/build-credentials.ts'
+import type { ConnectionDocument } from '../../connections/connection-document.ts'
 import type { RedactedState } from '../../redaction/redact-state.ts'
+import type { toCycleDocument } from '../cycle-document.ts'
 import type { TenantUsage } from '../../registry/tenant-usage.ts'
 import type { AuditChainReport } from '../../registry/verify-audit-chain.ts'
 import type { SourceLookupResult, AbsenceCause } from '../../runner/absence.ts'
 import type { Coverage } from '../../runner/coverage.ts'
 import type { Health } from '../../runner/health.ts'
 import type { EditPlan } from '../../webhooks/edit-plan.ts'
+import type { toCertificateDocument } from '../../verify/certificate-document.ts'
 import type { toDeliveryDocument, toWebhookDocument } from '../../webhooks/manage-webhooks.ts'
 
 /** JSON documents of the console API; the console is type-checked against them. Times are RFC 3339. */
@@ -26,6 +30,7 @@ type WithIsoTimes<Facts, Times extends keyof Facts> = Omit<Facts, Times> & {
   readonly [Time in Times]: Facts[Time] extends number ? string : string | null
 }
 
+export type { ConnectionDocument } from '../../connections/connection-document.ts'
 export type { DestinationDocument } from '../../destinations/loop/destination-document.ts'
 
 export interface SessionDocument {
@@ -36,6 +41,8 @@ export interface SessionDocument {
   readonly scopes: readonly string[]
   readonly databases: number
   readonly headSequence: number
+  /** Tenants whose syncs the caller may list; 1 for the own one alone. */
+  readonly tenants: number
 }
 
 export interface OverviewDocument {
@@ -44,10 +51,22 @@ export interface OverviewDocument {
   readonly syncs: readonly SyncDocument[]
 }
 
+/** The declared syncs of every tenant, without anything that a tenant's source returned. */
+export interface FleetDocument {
+  readonly syncs: readonly SyncDocument[]
+  /** There are more tenants than are returned. */
+  readonly isCut: boolean
+}
+
 export interface SyncDocument {
+  readonly tenant: string
   readonly worker: string
   readonly sync: string
   readonly health: Health
+  /** The copy is late from this time on, if no cycle completes before; see runner/late.ts. */
+  readonly lateAt: string | null
+  /** The connection that it reads with; null if it names none. */
+  readonly connection: Pick<ConnectionDocument, 'name' | 'status' | 'statusReason'> | null
   readonly isDeclared: boolean
   readonly mode: Mode | null
   readonly schedule: ScheduleDocument | null
@@ -84,16 +103,54 @@ export type ScheduleDocument =
   | { readonly kind: 'interval'; readonly intervalMs: number }
   | { readonly kind: 'cron'; readonly cron: string; readonly zone: string }
 
-export type CycleDocument = WithIsoTimes<Omit<CycleRecord, 'startSequence'>, 'startedAt' | 'endedAt'>
+export type CycleDocument = Readonly<ReturnType<typeof toCycleDocument>>
+
+/** The time that a chart shows. */
+export type ActivityRange = '1h' | '24h' | '7d'
 
 /** One value per equal time step, starting at `from`. */
 export interface ActivityDocument {
   readonly from: string
   readonly stepMs: number
   readonly rows: readonly number[]
-  readonly errors: readonly number[]
-  /** Lag of the sync that was furthest behind at the end of the step; null before the first complete cycle. */
-  readonly lagMs: readonly (number | null)[]
+  /** Cycles that ended, and those of them with an error. */
+  readonly cycles: readonly number[]
+  readonly failed: readonly number[]
+  readonly waitedMs: readonly number[]
+  readonly retries: readonly number[]
+  /** The lag at the end of each step; null before the first complete cycle. Null for several syncs. */
+  readonly lagMs: readonly (number | null)[] | null
+}
+
+/** The rate limits of a sync, and its databases. */
+export interface SyncDetailsDocument {
+  readonly pacers: readonly PacerDocument[]
+  readonly databases: readonly DatabaseFacts[]
+  /** It has more databases than are returned. */
+  readonly isCut: boolean
+}
+
+export interface PacerDocument {
+  readonly name: string
+  readonly allowedRequests: number
+  readonly intervalMs: number
+  /** Requests whose slots are reserved and not reached yet. */
+  readonly reserved: number
+  readonly lastSlotAt: string | null
+  /** The source asked for no requests until this time. */
+  readonly pausedUntil: string | null
+}
+
+export interface DatabaseFacts {
+  readonly name: string
+  readonly rows: number
+  readonly isRowsExact: boolean
+  readonly columns: number
+  readonly drift: ReadonlyArray<
+    WithIsoTimes<Pick<SchemaDrift, 'member' | 'kind' | 'column' | 'type' | 'found' | 'at'>, 'at'>
+  >
+  /** The last verification; null if there was none. */
+  readonly certificate: ReturnType<typeof toCertificateDocument>
 }
 
 export type CheckpointDocument = WithIsoTimes<Omit<AuditEntry, 'state'>, 'at'> & {
@@ -233,3 +290,28 @@ export interface AuditChainDocument {
 export type AuditChainEntryDocument = WithIsoTimes<Omit<AuditChainEntry, 'state' | 'epoch'>, 'at'>
 
 export type AuditVerificationDocument = Pick<AuditChainReport, 'intact' | 'entries' | 'head' | 'brokenAt' | 'states'>
+
+/** A vendor, with the form for credentials that the user creates there. */
+export interface ProviderDocument {
+  readonly name: string
+  readonly title: string
+  readonly documentation: string
+  /** Whether this server's connect flow has it. */
+  readonly canAuthorize: boolean
+  /** Null if OAuth is the only way. */
+  readonly form: {
+    readonly kind: CredentialKind
+    readonly steps: readonly string[]
+    readonly secrets: readonly ProviderField[]
+    readonly settings: readonly ProviderField[]
+  } | null
+}
+
+export interface ProviderField {
+  readonly name: string
+  readonly label: string
+  readonly hint: string | null
+  readonly example: string | null
+  readonly isSecret: boolean
+  readonly isRequired: boolean
+}

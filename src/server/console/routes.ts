@@ -20,8 +20,11 @@ import {
   type JsonSchema,
 } from '../schemas.ts'
 import { addApiKey } from '../cursor-ciphers.ts'
-import { computeActivity } from './activity.ts'
+import { readSyncActivity, readTenantActivity } from './activity.ts'
+import { isOperator, listFleet } from './fleet.ts'
 import type {
+  ActivityDocument,
+  ActivityRange,
   CheckpointDocument,
   KeyDocument,
   SessionDocument,
@@ -35,6 +38,7 @@ import type {
 import { explorerRoutes } from './explorer-routes.ts'
 import { readRecordJson } from './serialize-records.ts'
 import { resetSync } from './reset-sync.ts'
+import { readSyncDetails } from './sync-details.ts'
 import { toIso, listSyncDocuments } from './sync-documents.ts'
 import { explainMissingRow } from './why-not.ts'
 
@@ -49,7 +53,14 @@ const ANY_OBJECT = { type: 'object', additionalProperties: true }
 const FLAG = { type: 'boolean' }
 const LIST = { type: 'array', items: ANY_OBJECT }
 const LIMIT = (RECENT_QUERY['properties'] as Record<string, JsonSchema>)['limit'] ?? {}
-const SYNC = objectSchema({ worker: TEXT, sync: TEXT, health: TEXT, coverage: ANY_OBJECT, version: NUMBER })
+const SYNC = objectSchema({
+  tenant: TEXT,
+  worker: TEXT,
+  sync: TEXT,
+  health: TEXT,
+  coverage: ANY_OBJECT,
+  version: NUMBER,
+})
 const KEY = objectSchema({
   id: TEXT,
   name: TEXT,
@@ -60,8 +71,6 @@ const KEY = objectSchema({
   isValid: FLAG,
 })
 const KEY_PARAMS = objectSchema({ apiKey: { type: 'string', pattern: '^[0-9a-f]{16}$', description: 'Key id.' } })
-/** Newest cycles used for a chart. */
-const CYCLES_MAX = 1_000
 const NEWEST_CHANGES = 100
 const TENANTS_MAX = 200
 
@@ -80,6 +89,7 @@ export const consoleRoutes: readonly Route[] = [
         scopes: { type: 'array', items: TEXT },
         databases: NUMBER,
         headSequence: NUMBER,
+        tenants: NUMBER,
       }),
     }),
     summary: 'The caller and its tenant.',
@@ -108,6 +118,17 @@ export const consoleRoutes: readonly Route[] = [
   },
   {
     method: 'GET',
+    path: '/console/api/fleet',
+    id: 'consoleFleet',
+    access: adminAccess,
+    response: objectSchema({ data: objectSchema({ syncs: { type: 'array', items: SYNC }, isCut: FLAG }) }),
+    summary:
+      'The status of the declared syncs of every tenant, without messages of their sources. Only for an admin of the tenant whose worker runs here.',
+    handle: async (routeRequest) =>
+      sendWithEtag(routeRequest, JSON.stringify({ data: await listFleet(routeRequest.context, routeRequest.caller) })),
+  },
+  {
+    method: 'GET',
     path: '/console/api/activity',
     id: 'consoleActivity',
     access: readAccess,
@@ -115,19 +136,21 @@ export const consoleRoutes: readonly Route[] = [
       data: objectSchema({
         from: TEXT,
         stepMs: NUMBER,
-        rows: { type: 'array', items: NUMBER },
-        errors: { type: 'array', items: NUMBER },
-        lagMs: { type: 'array', items: { type: ['number', 'null'] } },
+        ...Object.fromEntries(
+          ['rows', 'cycles', 'failed', 'waitedMs', 'retries'].map((name) => [name, { type: 'array', items: NUMBER }]),
+        ),
+        lagMs: { type: ['array', 'null'], items: { type: ['number', 'null'] } },
       }),
     }),
     query: objectSchema(
       {
+        range: { ...TEXT, enum: ['1h', '24h', '7d'], default: '1h', description: 'The time up to now.' },
         worker: { type: 'string', maxLength: 63, description: 'Only this worker.' },
-        sync: { type: 'string', maxLength: 63, description: 'Only this sync of the worker.' },
+        sync: { type: 'string', maxLength: 63, description: 'Only this sync of the worker, with its lag.' },
       },
       [],
     ),
-    summary: 'Rows, failures and lag over time, computed from the newest cycles.',
+    summary: 'Rows, cycles, failures and waits in equal steps of time, computed from the stored cycles.',
     handle: async (routeRequest) => sendData(routeRequest.reply, await readActivity(routeRequest)),
   },
   {
@@ -139,6 +162,17 @@ export const consoleRoutes: readonly Route[] = [
     response: objectSchema({ data: SYNC }),
     summary: 'One sync, as in the overview.',
     handle: async (routeRequest) => sendWithEtag(routeRequest, JSON.stringify({ data: await findSync(routeRequest) })),
+  },
+  {
+    method: 'GET',
+    path: '/console/api/syncs/:worker/:sync/details',
+    id: 'consoleSyncDetails',
+    access: readAccess,
+    params: SYNC_PARAMS,
+    response: objectSchema({ data: objectSchema({ pacers: LIST, databases: LIST, isCut: FLAG }) }),
+    summary: 'The rate limits of a sync, and the columns, drift and last verification of its databases.',
+    handle: async (routeRequest) =>
+      sendData(routeRequest.reply, await readSyncDetails(routeRequest, await findSync(routeRequest))),
   },
   {
     method: 'GET',
@@ -352,6 +386,7 @@ async function readSession({ caller, context }: RouteRequest): Promise<SessionDo
     scopes,
     databases: (await store.databaseNames()).length,
     headSequence: await store.headSequence(),
+    tenants: isOperator(context, caller) ? (await store.tenants()).length : 1,
   }
 }
 
@@ -364,20 +399,12 @@ async function findSync({ caller, context, params }: RouteRequest): Promise<Sync
   return found
 }
 
-async function readActivity({ caller, context, query }: RouteRequest) {
-  const { worker, sync } = query as { worker?: string; sync?: string }
-  const cycles = await caller.store.cycles(worker === undefined || sync === undefined ? null : { worker, sync }, {
-    limit: CYCLES_MAX,
-  })
-  // Manual syncs have no lag.
-  const manual = new Set(
-    context.syncs.filter(({ schedule }) => schedule.kind === 'manual').map(({ plan }) => `${plan.worker}/${plan.sync}`),
-  )
-  return computeActivity(
-    cycles,
-    context.ports.clock.now(),
-    (cycle) => sync !== undefined || !manual.has(`${cycle.worker}/${cycle.sync}`),
-  )
+function readActivity({ caller, context, query }: RouteRequest): Promise<ActivityDocument> {
+  const { worker, sync, range = '1h' } = query as { worker?: string; sync?: string; range?: ActivityRange }
+  const now = context.ports.clock.now()
+  return worker === undefined || sync === undefined
+    ? readTenantActivity(context, caller.store, range, now)
+    : readSyncActivity(caller.store, { worker, sync }, range, now)
 }
 
 async function readCheckpoints(routeRequest: RouteRequest): Promise<CheckpointDocument[]> {

@@ -8,7 +8,7 @@ export interface StateSummary {
   readonly frontier: Frontier | null
 }
 
-const EMPTY_SUMMARY: StateSummary = { state: null, frontier: null }
+export const EMPTY_SUMMARY: StateSummary = { state: null, frontier: null }
 const SUMMARIES_MAX = 100_000
 
 /**

@@ -1,19 +1,15 @@
-import {
-  ERROR_CODES,
-  type BackfillRequest,
-  type CycleRecord,
-  type SyncStatusRow,
-  type Store,
-} from '../../contract/index.ts'
+import type { BackfillRequest, SyncStatusRow, Store } from '../../contract/index.ts'
 import { redactTidemark } from '../../redaction/redact-state.ts'
 import { computeCoverage } from '../../runner/coverage.ts'
 import { computeDueTime, type DueTime } from '../../runner/due.ts'
-import { computeHealth } from '../../runner/health.ts'
+import { computeConnectedHealth, computeHealth } from '../../runner/health.ts'
+import { computeLateAt } from '../../runner/late.ts'
 import { computeCompleteSince } from '../../runner/complete-since.ts'
 import { CONTINUOUS_PAUSE_MS, readKnownSyncs, type KnownSync } from '../../runner/status.ts'
+import { adviseOn, toCycleDocument } from '../cycle-document.ts'
 import type { ServerContext } from '../route.ts'
-import type { CycleDocument, SyncDocument } from './documents.ts'
-import type { StateSummary } from './state-summaries.ts'
+import type { SyncDocument } from './documents.ts'
+import { EMPTY_SUMMARY, type StateSummary } from './state-summaries.ts'
 
 /**
  * Lists all syncs. Contains nothing that depends on the clock alone, so that the ETag stays the same while nothing
@@ -22,6 +18,7 @@ import type { StateSummary } from './state-summaries.ts'
 export async function listSyncDocuments(
   { syncs, ports, stateSummaries }: ServerContext,
   store: Store,
+  { withoutStates = false }: { withoutStates?: boolean } = {},
 ): Promise<SyncDocument[]> {
   const { now, syncs: known } = await readKnownSyncs(store, syncs, ports.clock.now())
   const workers = new Map<string, Map<string, SyncStatusRow>>()
@@ -33,8 +30,9 @@ export async function listSyncDocuments(
   return await Promise.all(
     known.map(async (sync) =>
       toSyncDocument(
+        store.tenant,
         sync,
-        await stateSummaries.get(store, sync),
+        withoutStates ? EMPTY_SUMMARY : await stateSummaries.get(store, sync),
         workers.get(sync.worker) ?? new Map<string, SyncStatusRow>(),
         now,
       ),
@@ -43,12 +41,13 @@ export async function listSyncDocuments(
 }
 
 function toSyncDocument(
+  tenant: string,
   known: KnownSync,
   { state, frontier }: StateSummary,
   siblings: ReadonlyMap<string, SyncStatusRow>,
   now: number,
 ): SyncDocument {
-  const { worker, sync, declared, checkpoint, recent, backfill } = known
+  const { worker, sync, declared, checkpoint, recent, backfill, connection } = known
   const { version, tidemark, triggeredAt, failures, lastError, heldBy, inflight } = checkpoint
   const pair = declared?.plan.pair
   const mode = declared?.mode ?? recent[0]?.mode ?? null
@@ -56,9 +55,15 @@ function toSyncDocument(
     declared === null ? null : computeDueTime(declared, known, { now, since: now, pauseMs: CONTINUOUS_PAUSE_MS })
   const last = recent[0]
   return {
+    tenant,
     worker,
     sync,
-    health: computeHealth(checkpoint, backfill),
+    health: computeConnectedHealth(connection?.status, computeHealth(checkpoint, backfill)),
+    lateAt: toIso(declared === null ? null : computeLateAt(declared, known)),
+    connection:
+      connection === undefined
+        ? null
+        : { name: connection.name, status: connection.status, statusReason: connection.statusReason },
     isDeclared: declared !== null,
     mode,
     schedule: declared?.schedule ?? null,
@@ -81,7 +86,7 @@ function toSyncDocument(
         : {
             code: lastError.code,
             message: lastError.message,
-            advice: ERROR_CODES[lastError.code].advice.replaceAll('<sync>', sync),
+            advice: adviseOn(lastError.code, sync),
             at: toIso(lastError.at),
           },
     lastCycle: last === undefined ? null : toCycleDocument(last),
@@ -102,11 +107,6 @@ function toNextDocument(due: DueTime): SyncDocument['next'] {
 
 function toBackfillDocument(request: BackfillRequest | null): SyncDocument['backfillNeeded'] {
   return request === null ? null : { since: toIso(request.since), reason: request.reason }
-}
-
-function toCycleDocument(record: CycleRecord): CycleDocument {
-  const { startedAt, endedAt, startSequence: _, ...cycle } = record
-  return { ...cycle, startedAt: toIso(startedAt), endedAt: toIso(endedAt) }
 }
 
 export function toIso<Time extends number | null>(ms: Time): Time extends null ? string | null : string {

@@ -32,6 +32,7 @@ const DIALECT: Dialect = {
     or_nothing: 'on conflict do nothing',
     text: 'text',
     requests_window: 'time_window',
+    cycles_by_id: 'tidemark.cycles',
     open_cycles: 'tidemark.cycles',
   },
   parameters: { style: 'numbered', write: (number) => `$${number}` },

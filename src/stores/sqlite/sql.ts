@@ -32,6 +32,7 @@ const DIALECT: Dialect = {
     or_nothing: 'on conflict do nothing',
     text: 'text',
     requests_window: 'window',
+    cycles_by_id: 'tidemark_cycles not indexed',
     open_cycles: 'tidemark_cycles indexed by tidemark_cycles_open',
   },
   parameters: { style: 'numbered', write: (number) => `?${number}` },

@@ -5,6 +5,7 @@ import { columnRuleCases } from './column-rules.ts'
 import { commitCases } from './commit.ts'
 import { connectSessionCases } from './connect-sessions.ts'
 import { connectionCases } from './connections.ts'
+import { cycleTotalsCases } from './cycle-totals.ts'
 import { consumerCases } from './consumers.ts'
 import { contestCases } from './contests.ts'
 import { feedCases } from './feed.ts'
@@ -47,6 +48,7 @@ export const storeCases: readonly StoreCase[] = [
   ...registryCases,
   ...backfillCases,
   ...syncStatusCases,
+  ...cycleTotalsCases,
   ...pacerCases,
   ...pauseCases,
   ...serverSupportCases,

@@ -1,6 +1,7 @@
 import type { SyncDirectory, SyncRef } from '../../../contract/index.ts'
 import { toCycleRecord, type CycleRow } from '../registry-rows.ts'
 import { ensureEntry, lockTenant, SYNC_ID_SQL } from '../registry.ts'
+import { readCycleTotals } from '../cycle-totals.ts'
 import { defineRead, defineWrite, type PlansOf } from '../sql/port.ts'
 
 export const SYNC_PLANS = {
@@ -40,5 +41,9 @@ export const SYNC_PLANS = {
       { ...ref, limit },
     )
     return found.map(toCycleRecord)
+  }),
+
+  cycleTotals: defineRead(function* (sql, query) {
+    return yield* readCycleTotals(sql, query)
   }),
 } satisfies PlansOf<SyncDirectory>

@@ -20,7 +20,7 @@ export interface Dialect {
 /**
  * `insert_new` and `or_nothing` begin and end an insert that leaves an existing row alone; `text` is the type to cast
  * to; `requests_window` is a column; `open_cycles` is the table of cycles, with a hint where the database needs one to
- * use its index of unfinished cycles.
+ * use its index of unfinished cycles, and `cycles_by_id` with one to read it in the order of its numbers.
  */
 export type DialectToken =
   | 'greatest'
@@ -32,6 +32,7 @@ export type DialectToken =
   | 'text'
   | 'requests_window'
   | 'open_cycles'
+  | 'cycles_by_id'
 
 /**
  * An insert whose parameters are named like its columns. For an existing row, `update` columns are replaced and `add`
