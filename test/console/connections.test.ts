@@ -48,7 +48,7 @@ describe.skipIf(missing !== null)('the connections in a browser', () => {
     await addConnection(store, { name: 'hubspot', provider: 'hubspot', credentials: key }, by)
     const hubspot = (await store.connection('hubspot'))!
     const account = { id: HOSTILE, label: HOSTILE }
-    await store.putConnection({ ...hubspot, account, replaces: hubspot.version }, by)
+    await store.putConnection({ ...hubspot, account, replaces: hubspot }, by)
     await store.setConnectionStatus('hubspot', { status: 'needs_reauthorization', reason: HOSTILE }, by)
     // The console needs the address of the connect flow, which needs the port: a free one is taken first.
     const port = await findFreePort()
