@@ -34,8 +34,12 @@ export function ConnectionActions({
   })
   const authorize = useMutation({
     mutationFn: async () =>
-      (await post<{ data: { url: string } }>(path`/console/api/connections/${name}/authorize`)).data,
-    onSuccess: ({ url }) => location.assign(url),
+      (
+        await post<{ data: { url: string | null; why: string | null } }>(
+          path`/console/api/connections/${name}/authorize`,
+        )
+      ).data,
+    onSuccess: ({ url }) => url !== null && location.assign(url),
   })
   const isDisabled = !hasScope('connections:write') || enable.isPending
   const why = hasScope('connections:write') ? undefined : 'Requires the scope connections:write.'
@@ -82,6 +86,7 @@ export function ConnectionActions({
         Remove…
       </button>
       <div className="action-result" role="status">
+        {authorize.data?.why != null && <span className="field-error">{authorize.data.why}</span>}
         {test.data?.ok === true &&
           (test.data.account === null ? (
             <span className="tag">The vendor was not asked.</span>

@@ -1,4 +1,5 @@
 import { defaultKind } from '../../connections/build-credentials.ts'
+import type { ConnectLink } from '../../connections/connect/connect-flow.ts'
 import { listSettings } from '../../connections/check-settings.ts'
 import type { Provider, ProviderInput } from '../../connections/define-provider.ts'
 import { PROVIDERS } from '../../connections/registry.ts'
@@ -9,6 +10,7 @@ import { objectSchema } from '../schemas.ts'
 import type { ProviderDocument, ProviderField } from './documents.ts'
 
 const TEXT = { type: 'string' }
+const FORM = { type: ['object', 'null'], additionalProperties: true }
 
 /** Routes for the page of connections, beyond `/api/connections`. */
 export const consoleConnectionRoutes: readonly Route[] = [
@@ -18,7 +20,16 @@ export const consoleConnectionRoutes: readonly Route[] = [
     id: 'consoleProviders',
     access: { kind: 'control', scope: 'connections:read' },
     response: objectSchema({
-      data: { type: 'array', items: objectSchema({ name: TEXT, title: TEXT, steps: { type: 'array', items: TEXT } }) },
+      data: {
+        type: 'array',
+        items: objectSchema({
+          name: TEXT,
+          title: TEXT,
+          documentation: TEXT,
+          canAuthorize: { type: 'boolean' },
+          form: FORM,
+        }),
+      },
     }),
     summary: 'The providers with the fields of their forms.',
     handle: ({ reply, context }) => sendData(reply, listProviders(context)),
@@ -31,11 +42,14 @@ export const consoleConnectionRoutes: readonly Route[] = [
     params: objectSchema({
       connection: { ...TEXT, minLength: 1, maxLength: 63, description: 'Name of the connection.' },
     }),
-    response: objectSchema({ data: objectSchema({ url: TEXT }) }),
-    summary: 'Creates a connect link for this browser, to authorize a connection again.',
+    response: objectSchema({
+      data: objectSchema({ url: { type: ['string', 'null'] }, why: { type: ['string', 'null'] } }),
+    }),
+    summary: 'Creates a connect link for this browser, to authorize a connection again; or returns why there is none.',
     handle: async (routeRequest) => {
-      const { url, cookie } = await createLink(routeRequest)
-      return sendData(routeRequest.reply.header('set-cookie', cookie), { url })
+      const { link, why } = await createLink(routeRequest)
+      if (link !== null) void routeRequest.reply.header('set-cookie', link.cookie)
+      return sendData(routeRequest.reply, { url: link?.url ?? null, why })
     },
   },
 ]
@@ -79,22 +93,22 @@ function toField(
 }
 
 /** The cookie binds the link to the browser that asked for it, so it has to be at the host of the connect flow. */
-async function createLink(routeRequest: RouteRequest): Promise<{ url: string; cookie: string }> {
+async function createLink(
+  routeRequest: RouteRequest,
+): Promise<{ readonly link: ConnectLink | null; readonly why: string | null }> {
   const { caller, context, request } = routeRequest
   const { connect } = context
-  if (connect === null) throw new HttpError('NOT_FOUND', 'The connect flow is not configured on this server.')
   const name = pathParam(routeRequest, 'connection')
   const found = await caller.store.connection(name)
   if (found === null) throw new HttpError('NOT_FOUND', 'Connection not found.')
+  if (connect === null) return { link: null, why: 'The connect flow is not configured on this server.' }
   if (request.headers.host !== new URL(connect.origin).host)
-    throw new HttpError('INVALID_REQUEST', `Open the console at ${connect.origin}: the link works there alone.`, {
-      details: { reason: 'parameter_invalid' },
-    })
+    return { link: null, why: `Open the console at ${connect.origin}: the link works there alone.` }
   try {
-    return await connect.createSession({ tenant: caller.store.tenant, provider: found.provider, name })
+    const link = await connect.createSession({ tenant: caller.store.tenant, provider: found.provider, name })
+    return { link, why: null }
   } catch (error) {
-    if (isSyncError(error) && error.code === 'CONNECTION_INVALID')
-      throw new HttpError('INVALID_REQUEST', error.message, { details: { reason: 'parameter_invalid' } })
+    if (isSyncError(error) && error.code === 'CONNECTION_INVALID') return { link: null, why: error.message }
     throw error
   }
 }

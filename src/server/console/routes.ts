@@ -123,7 +123,7 @@ export const consoleRoutes: readonly Route[] = [
     access: adminAccess,
     response: objectSchema({ data: objectSchema({ syncs: { type: 'array', items: SYNC }, isCut: FLAG }) }),
     summary:
-      'The status of the declared syncs of every tenant, without messages of their sources. Only for an admin of the tenant whose worker runs here.',
+      'The status of the declared syncs of every tenant, without messages of their sources, for an admin of the tenant whose worker runs here; others see their own tenant.',
     handle: async (routeRequest) =>
       sendWithEtag(routeRequest, JSON.stringify({ data: await listFleet(routeRequest.context, routeRequest.caller) })),
   },
