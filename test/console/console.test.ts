@@ -232,7 +232,7 @@ describe.skipIf(missing !== null)('the console in a browser', () => {
       .poll(async () =>
         (await page.getByRole('columnheader').allInnerTexts()).map((text) => text.replace(/[\s↑]+/g, ' ').trim()),
       )
-      .toEqual(['key', 'total bigint', 'big bigint', 'lines json', 'changed'])
+      .toEqual(['key', 'total double', 'big bigint', 'lines json', 'changed'])
     expect(await page.getByRole('region', { name: 'Rows' }).innerText()).not.toContain('9007199254740992')
     await page.getByRole('button', { name: 'SQL' }).click()
     await page.getByText('This server cannot run SQL for the console.').waitFor()
