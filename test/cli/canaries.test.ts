@@ -180,6 +180,12 @@ test(
       ['apply', 'people', '--widen', 'name=json', '--yes', '--reason', `because of ${CANARIES.quoted}`],
     ])
       await say('schema', ...args)
+    for (const args of [
+      ['plan', 'people'],
+      ['apply', 'people'],
+      ['apply', 'people', '--yes'],
+    ])
+      await say('columns', ...args)
     await say('export', 'people', '--to', 'out/people.ndjson')
     for (const args of [
       ['get', 'good'],
