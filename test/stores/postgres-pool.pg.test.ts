@@ -24,7 +24,7 @@ test.skipIf(server === '')(
 test.skipIf(server === '')(
   'values are read the same way where the program has changed the parsers of the driver',
   async () => {
-    const before = [16, 20, 21, 23, 25, 114].map((id) => [id, pg.types.getTypeParser(id)] as const)
+    const before = [16, 20, 21, 23, 25, 114, 701].map((id) => [id, pg.types.getTypeParser(id)] as const)
     onTestFinished(() => {
       for (const [id, parser] of before) pg.types.setTypeParser(id, parser)
     })
@@ -33,9 +33,9 @@ test.skipIf(server === '')(
     onTestFinished(() => connection.close())
     const row = await connection.read('default', (transaction) =>
       transaction.get(
-        `select true as yes, 1::bigint as long, 2::smallint as short, 3 as whole, 'x' as text, '{"a":1}'::json as json`,
+        `select true as yes, 1::bigint as long, 2::smallint as short, 3 as whole, 'x' as text, '{"a":1}'::json as json, 1.5::float8 as double`,
       ),
     )
-    expect(row).toEqual({ yes: true, long: 1, short: 2, whole: 3, text: 'x', json: { a: 1 } })
+    expect(row).toEqual({ yes: true, long: 1, short: 2, whole: 3, text: 'x', json: { a: 1 }, double: 1.5 })
   },
 )

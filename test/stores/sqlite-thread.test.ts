@@ -51,7 +51,6 @@ const OTHERWISE_TESTED = [
   'advanceSchemaChange',
   'beginSchemaChange',
   'columnKeys',
-  'columnRules',
   'offerColumnKey',
   'recordReveal',
   'removeDataKey',

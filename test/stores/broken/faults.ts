@@ -708,8 +708,8 @@ export const faults: readonly Fault[] = [
     patches: [
       {
         file: PLAN,
-        from: "isListing: (facts.sweeps || commit.transition.kind === 'repair') && commit.listing !== undefined",
-        to: 'isListing: commit.listing !== undefined',
+        from: "(facts.sweeps || commit.transition.kind === 'repair' || commit.transition.kind === 'columns') &&\n      commit.listing !== undefined",
+        to: 'commit.listing !== undefined',
       },
     ],
     caughtBy: ['invariant 6: an incremental cycle never contests'],
