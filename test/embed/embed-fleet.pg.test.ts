@@ -14,7 +14,7 @@ describe.skipIf(server === '')('programs on one PostgreSQL', () => {
     const syncs = names(12)
     await fleet.start(3, { store: store.url, syncs: syncs.length, pages: 4, pageMs: 40 })
     await fleet.until('every sync ran', async () => (await versions(syncs)).every((version) => version === 1))
-    expect(new Set(asksOf(fleet.lines()).map(({ pid }) => pid)).size).toBe(3)
+    expect(new Set(asksOf(fleet.lines()).map(({ pid }) => pid)).size).toBeGreaterThan(1)
 
     await trigger(store, syncs)
     await fleet.until('a second slot began', () => asksOf(fleet.lines()).some(({ page }) => page > 4))

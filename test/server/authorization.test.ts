@@ -3,11 +3,12 @@ import type { Route } from '../../src/server/route.ts'
 import { ROUTES, type ServerOptions } from '../../src/server/server.ts'
 import { makeQuarantined, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addConnection, addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addConnection, addDestination, API_KEY, BODIES, pathOf, SELECT, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture } from './server-fixture.ts'
 
 const ALL_SCOPES = ['changes:read', '*:read', 'things:read', 'sync:read', 'sync:write', 'connections:write', 'admin']
 const CANARY = 'canary'
+const ROUTES_PER_SERVER = 40
 
 class World {
   readonly stand: ServerFixture
@@ -17,7 +18,7 @@ class World {
 
   /** Two tenants; the first has data for every route. */
   static async open(options: Partial<ServerOptions> = { host: '0.0.0.0' }): Promise<World> {
-    const stand = await ServerFixture.open(openHarness, options)
+    const stand = await ServerFixture.open(openHarness, { select: SELECT, ...options })
     await (await stand.driver()).cycle([upsert('b', { text: CANARY })])
     await stand.store.putWebhook({ ...WEBHOOK, url: `${WEBHOOK.url}${CANARY}` }, { sequence: 0, floor: 0 })
     await stand.store.addApiKey(API_KEY)
@@ -120,16 +121,19 @@ describe('Z43 every route', () => {
   })
 
   test('rejects a missing, wrong or ended key, and changes nothing', async () => {
-    const world = await World.open()
-    const ended = await addKey(world.stand.store, ALL_SCOPES, { endsAt: Date.now() - 1 })
-    const before = await world.state()
-    for (const route of closed) {
-      for (const key of [null, ended, `${ended}x`, `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}`]) {
-        const { status, text } = await world.ask(route, key)
-        expect([route.id, status, text.includes(CANARY)]).toEqual([route.id, 401, false])
+    // A server limits failed attempts, so each asks for some of the routes.
+    for (let from = 0; from < closed.length; from += ROUTES_PER_SERVER) {
+      const world = await World.open()
+      const ended = await addKey(world.stand.store, ALL_SCOPES, { endsAt: Date.now() - 1 })
+      const before = await world.state()
+      for (const route of closed.slice(from, from + ROUTES_PER_SERVER)) {
+        for (const key of [null, ended, `${ended}x`, `tmk_${'0'.repeat(16)}_${'A'.repeat(43)}`]) {
+          const { status, text } = await world.ask(route, key)
+          expect([route.id, status, text.includes(CANARY)]).toEqual([route.id, 401, false])
+        }
       }
+      expect(await world.state()).toBe(before)
     }
-    expect(await world.state()).toBe(before)
   })
 
   test('rejects every key without its scope, whatever its other scopes, and changes nothing', async () => {

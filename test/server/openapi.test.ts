@@ -6,7 +6,7 @@ import { buildOpenApiDocument } from '../../src/server/openapi.ts'
 import { ROUTES } from '../../src/server/server.ts'
 import { remove, SyncDriver, upsert } from '../../src/testing/store-cases/harness.ts'
 import { openHarness } from '../stores/sqlite-harness.ts'
-import { addConnection, addDestination, API_KEY, BODIES, pathOf, WEBHOOK } from './route-samples.ts'
+import { addConnection, addDestination, API_KEY, BODIES, pathOf, SELECT, WEBHOOK } from './route-samples.ts'
 import { addKey, ServerFixture, type Body } from './server-fixture.ts'
 
 /** As a worker may declare it, with internal references. */
@@ -23,8 +23,8 @@ const PEOPLE = {
 }
 
 async function filled(): Promise<ServerFixture> {
-  const stand = await ServerFixture.open(openHarness, { schemas: { people: PEOPLE } })
-  await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2 })])
+  const stand = await ServerFixture.open(openHarness, { schemas: { people: PEOPLE }, select: SELECT })
+  await (await stand.driver()).cycle([upsert('a', { n: 1 }), upsert('b', { n: 2, text: 'two' })])
   await (await SyncDriver.acquire(stand.store, { sync: 'later' })).cycle([remove('a')])
   return stand
 }

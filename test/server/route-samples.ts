@@ -1,5 +1,6 @@
 import type { ApiKey, Store, WebhookSettings } from '../../src/contract/index.ts'
 import type { Route } from '../../src/server/route.ts'
+import type { ServerOptions } from '../../src/server/server.ts'
 
 /** Not reachable. */
 export const WEBHOOK: WebhookSettings = {
@@ -77,6 +78,13 @@ export async function addConnection(store: Store): Promise<void> {
   )
 }
 
+/** Answers every statement alike. */
+export const SELECT: NonNullable<ServerOptions['select']> = async () => ({
+  columns: ['one'],
+  rows: [[1]],
+  truncated: false,
+})
+
 /** For routes with a required body. */
 export const BODIES: Readonly<Record<string, object>> = {
   editWebhook: { actions: ['deleted'], dryRun: true },
@@ -84,12 +92,14 @@ export const BODIES: Readonly<Record<string, object>> = {
   consoleManifest: { source: 'stripe', config: { api_key: '${STRIPE_KEY}' }, stream: { id: 'customers' } },
   createConnectSession: { provider: 'kraken' },
   createConnection: { provider: 'shop', name: 'other', kind: 'api_key', secrets: { key: 'sesame-of-another' } },
+  consoleQuery: { sql: 'select 1 as one' },
   consoleCreateKey: { name: 'x', scopes: ['*:read'] },
 }
 
 /** Paths of the row b of things, the sync crm/delta, the destination copy, the connection shop, and the webhook and key above. */
-export function pathOf({ path }: Route): string {
-  return path
+export function pathOf({ id, path }: Route): string {
+  const query = id === 'consoleStatistics' ? '?field=text' : ''
+  return `${path}${query}`
     .replace(':database', 'things')
     .replace(':key', 'b')
     .replace(':worker', 'crm')
