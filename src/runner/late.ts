@@ -7,9 +7,9 @@ const LATE_MIN_MS = 10 * 60_000
 const SLOTS_MISSED = 2
 
 /**
- * The time from which the copy counts as late: the last complete cycle began two slots of the schedule ago, and a cycle
- * of twice the last duration would have completed. Null for a sync that nothing starts, and before the first complete
- * cycle, whose duration is unknown. It does not depend on the clock.
+ * The time from which the copy counts as late: two slots of the schedule after the start of the last complete cycle, and
+ * then twice the duration of that cycle or ten minutes, whichever is longer. Null for a sync without a schedule, for one
+ * that is paused or whose connection is not active, and before the first complete cycle. Independent of the clock.
  */
 export function computeLateAt(
   { schedule }: Pick<SyncDeclaration, 'schedule'>,

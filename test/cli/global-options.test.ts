@@ -45,6 +45,6 @@ test('--quiet prints no remarks but errors, --verbose and --debug set what is lo
   expect(await said('--verbose')).toContain('read a page')
   expect(await said('--verbose')).not.toContain('asked for a page')
   expect(await said('--debug')).toContain('asked for a page')
-  expect((await project.run('run', 'nobody', '--quiet')).stderr).toContain('SYNC_UNKNOWN')
+  expect((await project.run('run', 'absent', '--quiet')).stderr).toContain('SYNC_UNKNOWN')
   expect((await project.run('run', '--quiet', '--debug')).stderr).toMatch(/cannot be used with option/)
 })

@@ -39,13 +39,14 @@ export function TimeChart(props: ChartProps) {
     const element = container.current
     const group = element?.closest('.charts')
     if (element === null || group == null) return
-    const tell = (at: number | null): void => void group.dispatchEvent(new CustomEvent(STEP_EVENT, { detail: at }))
+    const announceStep = (at: number | null): void =>
+      void group.dispatchEvent(new CustomEvent(STEP_EVENT, { detail: at }))
     const follow = (event: Event): void => setStep((event as CustomEvent<number | null>).detail)
     group.addEventListener(STEP_EVENT, follow)
     const draw = (): void => {
       plot.current?.destroy()
       plot.current = new uPlot(
-        buildPlotOptions(element, { format, tone, emptyMax, bars }, tell),
+        buildPlotOptions(element, { format, tone, emptyMax, bars }, announceStep),
         latest.current,
         element,
       )
